@@ -15,7 +15,7 @@
 #include "base/vec.h"
 #include "symbols/addr2line_answer.h"
 
-/* Addresses of one call: far below what a command line holds. */
+/* Addresses passed in one call. Keeps the command line well below the system's limit. */
 #define BATCH 1024u
 
 #define ADDRESS_TEXT 20u /* "0x", 16 digits, NUL */
@@ -26,7 +26,7 @@ extern char **environ;
 
 struct command {
     VEC(char *) argv;
-    struct buf arguments; /* the split ones, each with its NUL */
+    struct buf arguments; /* the split words, each with its NUL */
     char (*addresses)[ADDRESS_TEXT];
 };
 
@@ -38,7 +38,7 @@ static void command_release(struct command *c)
     c->addresses = NULL;
 }
 
-/* Words, with quotes taken off, each ended by a NUL. */
+/* Splits `text` into words, removes their quotes and ends each word with a NUL. */
 static void split(const char *text, struct buf *words)
 {
     char quote = 0;
@@ -102,7 +102,7 @@ static int start(const struct command *c, int output, pid_t *pid, struct err *e)
     failed |= posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     failed |= posix_spawn_file_actions_adddup2(&actions, output, 1);
     failed |= posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    /* The caller may hold signals back; the tool shall not. */
+    /* The tool starts with no blocked signals, even if the caller blocks some. */
     failed |= posix_spawnattr_setsigmask(&attributes, &none);
     failed |= posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     if (failed == 0)
@@ -139,7 +139,7 @@ static int ask_batch(const struct command *c, struct addr2line_answer *a, struct
     close(ends[1]);
     if (status == 0) {
         status = read_answer(a, ends[0], e);
-        /* A tool that goes on talking is told by its closed pipe. */
+        /* Closing the pipe ends a tool that still writes. */
         close(ends[0]);
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             continue;
@@ -155,7 +155,7 @@ bool addr2line_is_there(void)
     struct buf path = {0};
     const char *folders = getenv("PATH");
     bool found = false;
-    /* An empty folder is the current one, as the shell has it. */
+    /* As in the shell, an empty folder means the current one. */
     for (const char *p = folders ? folders : "/bin:/usr/bin"; !found;) {
         size_t n = strcspn(p, ":");
         buf_clear(&path);

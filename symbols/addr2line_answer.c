@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is beyond this in a line is dropped. */
+/* The rest of a longer line is dropped. */
 #define LINE_MAX_BYTES ((size_t)1 << 20)
 
 void addr2line_answer_release(struct addr2line_answer *a)
@@ -32,7 +32,7 @@ static int take_line(struct addr2line_answer *a, struct view line, struct err *e
         return 0;
     switch (a->expects) {
     case ANSWER_ADDRESS: {
-        /* Tools may say more about an address than was asked for: that is passed over. */
+        /* Skips extra lines that the tool prints for an address. */
         const char *text = buf_str(&a->line);
         if (line.len > 2 && text[0] == '0' && text[1] == 'x' &&
             strtoull(text, &end, 16) == a->addresses[a->next] && *end == 0)

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_SYMBOLS_ADDR2LINE_ANSWER_H
 #define TIDEMARK_SYMBOLS_ADDR2LINE_ANSWER_H
 
-/* What addr2line says, as it comes from its pipe: see symbols/addr2line.h. */
+/* Parses the output of addr2line as it arrives through the pipe (see symbols/addr2line.h). */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,18 +10,18 @@
 #include "symbols/addr2line.h"
 
 struct addr2line_answer {
-    const uint64_t *addresses; /* that were asked for */
+    const uint64_t *addresses; /* the addresses passed to the tool */
     size_t n;
-    size_t first; /* number of addresses[0] for the caller */
+    size_t first; /* the caller's index of addresses[0] */
     addr2line_put *put;
     void *ctx;
-    /* While it comes: */
+    /* Parser state: */
     size_t next; /* entries are complete up to this one */
     enum { ANSWER_ADDRESS, ANSWER_FUNCTION, ANSWER_PLACE } expects;
     struct buf function, line;
 };
 
-/* Takes the next bytes, however they are cut, and puts the entries that they complete. */
+/* Parses the next bytes, split anywhere, and puts the entries that they complete. */
 int addr2line_answer_feed(struct addr2line_answer *a, const char *bytes, size_t n, struct err *e);
 void addr2line_answer_release(struct addr2line_answer *a);
 

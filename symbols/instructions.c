@@ -12,10 +12,13 @@
 
 #define TEXT_OF(X) #X
 #define NUMBER_TEXT(X) TEXT_OF(X)
-#define ARM_LENGTH 4u /* bytes of every instruction, but for Thumb */
+#define ARM_LENGTH 4u /* bytes of every instruction, except in Thumb code */
 #define CAPSTONE "libcapstone.so." NUMBER_TEXT(CS_API_MAJOR)
 
-/* Its tables are full of addresses, which takes as long to load as all the rest of the program. */
+/*
+ * Capstone is loaded on first use: relocating its tables takes as long as loading the rest of the
+ * program.
+ */
 struct capstone {
     void *handle;
     __typeof__(cs_open) *open;
@@ -30,7 +33,7 @@ struct instructions {
     struct capstone capstone;
     enum instruction_set set;
     csh handle;
-    cs_insn *one; /* used again for each */
+    cs_insn *one; /* reused for each instruction */
 };
 
 static bool load(struct capstone *c)
@@ -130,8 +133,8 @@ static uint64_t target(const struct instructions *in)
 enum found { NO_INSTRUCTION, UNKNOWN_INSTRUCTION, KNOWN_INSTRUCTION };
 
 /*
- * Measures the instruction at the start of `code`: bytes, 0 when there is none. `misread`: the
- * disassembler would take it for another.
+ * The length in bytes of the instruction at the start of `code`, or 0 if there is none. Sets
+ * `misread` if the disassembler would decode it as another instruction.
  */
 static size_t measure(const struct instructions *in, struct view code, bool *misread)
 {
@@ -146,8 +149,8 @@ static size_t measure(const struct instructions *in, struct view code, bool *mis
 }
 
 /*
- * Reads the instruction at the start of `code` and takes its bytes away. What the disassembler says
- * holds only when it agrees on the length.
+ * Reads the instruction at the start of `code` and advances `code` past it. The disassembler's
+ * result is used only if both agree on the length.
  */
 static enum found next(struct instructions *in, uint64_t *address, struct view *code, size_t *size)
 {
@@ -180,7 +183,7 @@ int instructions_walk(struct instructions *in, uint64_t address, struct view cod
     return 0;
 }
 
-/* Bytes of an instruction as an assembler takes them; `room` holds those of the longest one. */
+/* Formats the bytes of an instruction as assembler data; `room` fits the longest instruction. */
 static void format_bytes(const struct instructions *in, const char *p, size_t size, char *text,
                          size_t room)
 {

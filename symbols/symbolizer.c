@@ -18,24 +18,24 @@
 
 #define PAGE 4096u
 
-/* What tells an image with its debug file from others, for the cache. */
+/* Size of the cache key, which identifies an image together with its debug file. */
 #define KEY_SIZE 48u
 
 #define TEXTS_MAX (2 * HELPER_RULES_MAX + 2)
 
-/* A symbol of a table that was asked for lately, of an image without an index. */
+/* A recently looked-up name from a symbol table, for images without an index. */
 struct symbol_name {
-    const char *p; /* where its name lies; NULL: none */
+    const char *p; /* address of the name in the table; NULL: unused */
     struct view linkage;
     struct buf function;
 };
 
 #define SYMBOL_NAMES 256u
 
-/* A place that will be looked up soon. */
+/* A place announced by symbolizer_ahead. */
 struct awaited {
     struct place place;
-    uint64_t address; /* in the image's terms */
+    uint64_t address; /* in the image */
     bool inside;      /* the place is in a segment */
     struct symbol_index_place at;
 };
@@ -43,37 +43,37 @@ struct awaited {
 struct symbolizer {
     symbolizer_wish *wish;
     void *ctx;
-    struct helper_open open; /* without its texts */
-    char *texts[TEXTS_MAX];  /* copies of them */
+    struct helper_open open; /* its texts are in `texts` */
+    char *texts[TEXTS_MAX];  /* copies of the texts in `open` */
     size_t text_count;
     const char *dirs[HELPER_RULES_MAX];
     struct substitutions rules;
     struct debug_search search;
     struct debug_file image;
-    struct debug_file separate;  /* debug file; elf NULL: there is none */
-    struct debug_file alternate; /* of dwz */
-    struct debug_file package;   /* of split DWARF */
-    struct elf_file *debug;      /* what has debug information: one of the first two; or NULL */
+    struct debug_file separate;  /* the separate debug file; elf NULL: none */
+    struct debug_file alternate; /* the alternate file of dwz */
+    struct debug_file package;   /* the split DWARF package */
+    struct elf_file *debug;      /* the file with debug information: image or separate; or NULL */
     struct elf_symbols *symbols;
-    struct symbol_index *index; /* NULL until something was asked, or when it cannot be made */
+    struct symbol_index *index; /* NULL until first needed, or if it cannot be built */
     bool index_failed;
     bool from_cache;
-    bool changed;   /* the index has more than the cache */
-    uint64_t shift; /* from addresses of the debug file to those of the image */
-    uint64_t base;  /* of the image's lowest segment, rounded down to a page */
-    size_t near;    /* where among the symbols the last one was found */
+    bool changed;   /* the index has entries that the cache lacks */
+    uint64_t shift; /* added to debug-file addresses to get image addresses */
+    uint64_t base;  /* the image's lowest segment address, rounded down to a page */
+    size_t near;    /* position of the last symbol found; where the next search starts */
     uint8_t key[KEY_SIZE];
     size_t key_len;
-    /* of the last answer */
+    /* Storage of the last answer. */
     struct place_frame frames[PLACE_FRAMES_MAX];
     struct symbol_frame found[PLACE_FRAMES_MAX];
-    struct symbol_name names[SYMBOL_NAMES]; /* at most one for each hash of where it lies */
+    struct symbol_name names[SYMBOL_NAMES]; /* hash table by address of the name */
     struct buf mangled, name;
     struct awaited awaited[HELPER_AHEAD];
-    size_t told, taken; /* how many there were, and how many were looked up */
+    size_t told, taken; /* counts of announced places and of those looked up since */
 };
 
-/* ---- how to look for files */
+/* ---- how files are found */
 
 static const char *keep_text(struct symbolizer *s, struct view text)
 {
@@ -136,7 +136,7 @@ static struct elf_file *open_split(void *user, const char *directory, const char
 {
     struct symbolizer *s = user;
     struct debug_file dwo = {0};
-    (void)id; /* the index looks at it */
+    (void)id; /* the index checks it */
     if (!name || !*name ||
         debug_dwo_find(&s->search, &s->image, s->separate.elf ? &s->separate : NULL,
                        view_of(directory ? directory : ""), view_of(name), NULL, NULL, &dwo,
@@ -148,7 +148,7 @@ static struct elf_file *open_split(void *user, const char *directory, const char
     return elf;
 }
 
-/* The files that go with the image. */
+/* Finds the files that belong to the image. */
 static int find_files(struct symbolizer *s, struct err *e)
 {
     if (debug_file_find(&s->search, &s->image, NULL, &s->separate, e) != 0)
@@ -161,7 +161,7 @@ static int find_files(struct symbolizer *s, struct err *e)
     s->debug = debug->elf;
     if (debug_alt_find(&s->search, debug, &s->alternate, e) != 0)
         return -1;
-    /* Split units refer to a table of addresses that stays behind. */
+    /* Split units refer to .debug_addr, which stays in the main file. */
     if (!elf_file_has_section(s->debug, ".debug_addr"))
         return 0;
     return debug_dwp_find(&s->search, &s->image, debug == &s->image ? NULL : debug, &s->package, e);
@@ -292,7 +292,7 @@ void symbolizer_facts(const struct symbolizer *s, struct image_facts *facts)
 int symbolizer_infer(struct symbolizer *s, const struct helper_hint *hints, size_t n,
                      struct helper_bias *bias, struct err *e)
 {
-    /* Addresses of a debug file that was split off before prelink moved the image are others. */
+    /* If prelink moved the image after the debug file was split off, their addresses differ. */
     return bias_infer(s->image.elf, s->shift == 0 ? s->separate.elf : NULL, hints, n, bias, e);
 }
 
@@ -308,13 +308,13 @@ static bool in_segment(const struct elf_file *f, uint64_t address)
     return false;
 }
 
-/* The address in the image's terms. False when the place is in none of its segments. */
+/* Converts a place to an address of the image. False if no segment contains it. */
 static bool address_of(const struct symbolizer *s, const struct place *place, uint64_t *address)
 {
     *address = place->value;
     if (place->kind == PLACE_FILE)
         return elf_file_address_of_offset(s->image.elf, place->value, address);
-    /* Loaders tell the distance from address 0 of a shared library that has none so low. */
+    /* For a shared library that is not linked at 0, loaders still report the offset from 0. */
     if (place->kind == PLACE_OFFSET &&
         (elf_file_type(s->image.elf) == ET_EXEC || place->value < s->base))
         *address += s->base;
@@ -356,7 +356,7 @@ int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t 
         return 0;
     if (status == 0)
         err_no_memory(&cause, "symbols");
-    /* The symbol tables may still know: only want of memory ends it. */
+    /* The symbol tables may still answer, so only lack of memory is an error. */
     s->index_failed = true;
     if (cause.code != ERR_MEMORY)
         return 0;
@@ -365,14 +365,14 @@ int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t 
     return -1;
 }
 
-/* "name@VERSION" in tables of shared libraries: the version is no part of the name. */
+/* Cuts the version off "name@VERSION", as tables of shared libraries have it. */
 static struct view without_version(struct view name)
 {
     const char *at = memchr(name.p, '@', name.len);
     return (struct view){name.p, at && at > name.p ? (size_t)(at - name.p) : name.len};
 }
 
-/* What people write for a symbol of a table. Many places in a row are often in one function. */
+/* Demangles a symbol name. Consecutive places are often in the same function. */
 static bool make_name(struct symbolizer *s, struct view name, struct symbol_index_name *out)
 {
     struct symbol_name *known =
@@ -414,7 +414,7 @@ static void take_name(struct place_frame *f, const struct symbol_index_name *nam
     f->start = start;
 }
 
-/* The symbol nearest before an address that is in none. */
+/* For an address outside all symbols: the nearest symbol before it. */
 static bool symbol_before(struct symbolizer *s, uint64_t address, struct place_frame *f)
 {
     struct elf_symbol symbol;
@@ -430,7 +430,7 @@ static bool symbol_before(struct symbolizer *s, uint64_t address, struct place_f
     return !s->name.failed;
 }
 
-/* The function around an address, or unless `around_only` the nearest one before it. */
+/* The function around an address, or the nearest one before it unless `around_only`. */
 static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
                       struct place_frame *f)
 {
@@ -444,13 +444,13 @@ static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
         take_name(f, &name, elf_symbols_start(s->symbols, number));
         return true;
     }
-    /* A function whose bounds are known, and that it has no name, is not part of another. */
+    /* A known function without a name is not part of the function before it. */
     if (around_only || elf_symbols_find(s->symbols, address, &unnamed))
         return false;
     return symbol_before(s, address, f);
 }
 
-/* The next step of the one that was told half of them ago is made, too. */
+/* Also prefetches the place announced HELPER_AHEAD / 2 calls ago. */
 void symbolizer_ahead(struct symbolizer *s, const struct place *place)
 {
     struct awaited *a = &s->awaited[s->told++ % HELPER_AHEAD];
@@ -467,7 +467,7 @@ void symbolizer_ahead(struct symbolizer *s, const struct place *place)
     }
 }
 
-/* Takes what was told of a place, if it was. */
+/* Returns the next announced place if it is `place`, else NULL. */
 static const struct awaited *next_awaited(struct symbolizer *s, const struct place *place)
 {
     if (s->taken == s->told)
@@ -476,7 +476,7 @@ static const struct awaited *next_awaited(struct symbolizer *s, const struct pla
     return a->place.kind == place->kind && a->place.value == place->value ? a : NULL;
 }
 
-/* What the index knows; 0 when nothing. */
+/* Looks the address up in the index. Returns the number of frames; 0 if unknown. */
 static size_t indexed(struct symbolizer *s, uint64_t address, const struct awaited *a)
 {
     struct symbol_index_place at;
@@ -520,7 +520,7 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct p
     if (answer->n > 0) {
         struct place_frame *outermost = &s->frames[answer->n - 1];
         answer->source = SOURCE_DEBUG;
-        /* Symbol tables have whole signatures where debug information has bare names. */
+        /* Symbol tables have whole signatures; debug information may have bare names. */
         if (symbol_at(s, answer->address, outermost->function.len > 0, &symbol)) {
             outermost->function = symbol.function;
             outermost->function_number = symbol.function_number;

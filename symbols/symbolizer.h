@@ -2,14 +2,14 @@
 #define TIDEMARK_SYMBOLS_SYMBOLIZER_H
 
 /*
- * One image: from places in it to functions, files and lines. What knows most is asked first:
+ * Maps places in one image to functions, files and lines. Sources, best first:
  *
- *     debug information    of the image, or of a file that goes with it     (symbols/index/index.h)
- *     symbol tables        the function that covers the place (symbols/elf/elf_symbols.h) nothing
- * then the answer has the address in the image
+ *   debug information   of the image or a file that belongs to it (symbols/index/index.h)
+ *   symbol tables       the function that covers the place (symbols/elf/elf_symbols.h)
+ *   nothing             the answer has only the address in the image
  *
- * It opens no file, but wishes for them. It reads what strangers wrote, so it
- * is for the helper process (symbols/helper/helper.h); nothing here trusts it.
+ * The symbolizer opens no file itself; it sends file requests. It parses untrusted input, so it
+ * must run in the helper process (symbols/helper/helper.h).
  */
 
 #include <stdbool.h>
@@ -23,13 +23,13 @@
 
 struct symbolizer; /* opaque */
 
-/* Grants a wish: a descriptor, which becomes the symbolizer's, or -1. */
+/* Serves a file request: returns a descriptor that the symbolizer then owns, or -1. */
 typedef int symbolizer_wish(void *ctx, const struct file_wish *wish);
 
 /*
- * Opens the image that `open` describes; with `wish` NULL it opens files itself, without a cache.
- * ERR_INPUT when the image is nowhere, is no ELF file or has another build id. Debug information
- * that cannot be read is no error.
+ * Opens the image that `open` describes. With `wish` NULL the symbolizer opens files itself and
+ * uses no cache. Fails with ERR_INPUT if the image is not found, is no ELF file or has another
+ * build id. Unreadable debug information is no error.
  */
 int symbolizer_open(struct symbolizer **out, const struct helper_open *open, symbolizer_wish *wish,
                     void *ctx, struct err *e);
@@ -43,8 +43,8 @@ int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t 
 #define HELPER_AHEAD 16u
 
 /*
- * A place that will be looked up after those told before, at most HELPER_AHEAD (see
- * symbols/helper/helper_serve.h) places later: the answer is waited for less then.
+ * Announces a place that will be looked up within the next HELPER_AHEAD look-ups (see
+ * symbols/helper/helper_serve.h). Its data is prefetched.
  */
 void symbolizer_ahead(struct symbolizer *s, const struct place *place);
 
@@ -53,20 +53,20 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place,
                        struct place_answer *answer);
 
 /*
- * Where the image was mapped, from symbols that are known to have stood at addresses: what most of
- * the names that the image's symbol tables have agree on, if it is a whole number of pages and more
- * than half of them do.
+ * Infers where the image was mapped from symbols with known addresses. The bias is the one that
+ * most of the names found in the image's symbol tables agree on. It must be a whole number of
+ * pages, and more than half of those names must agree.
  */
 int symbolizer_infer(struct symbolizer *s, const struct helper_hint *hints, size_t n,
                      struct helper_bias *bias, struct err *e);
 
 /*
- * The machine code of the function around a place, as it lies in the image: false when no symbol or
- * unwind entry tells where that begins and ends, or the file does not have it. Valid as texts are.
+ * The machine code of the function around a place, as stored in the image. False if no symbol or
+ * unwind entry bounds the function, or if the file lacks the bytes. Valid until the next look-up.
  */
 bool symbolizer_code(struct symbolizer *s, const struct place *place, struct place_code *code);
 
-/* Keeps what was read in the cache, if there is one and something is new. */
+/* Stores new index entries in the cache, if there is a cache. */
 void symbolizer_keep(struct symbolizer *s);
 
 #endif

@@ -49,11 +49,11 @@ static const char two_byte_map[] = "rrrr.-----.-.r-B"  /* 00 */
                                    "rrrrrrrrrrrrrrrr"  /* e0 */
                                    "rrrrrrrrrrrrrrrr"; /* f0 */
 
-/* Opcodes of the one-byte map that 64-bit mode does not have. */
+/* One-byte opcodes that 64-bit mode does not have. */
 static const char not_wide[] = "\x06\x07\x0e\x16\x17\x1e\x1f\x27\x2f\x37\x3f\x60\x61\x62\x82\x9a"
                                "\xc4\xc5\xce\xd4\xd5\xea";
 
-/* Opcodes of map 1 that keep an imm8 behind a VEX or EVEX prefix. */
+/* Opcodes of map 1 that have an imm8 after a VEX or EVEX prefix. */
 static const char vector_imm8[] = "\x70\x71\x72\x73\xc2\xc4\xc5\xc6";
 
 struct reader {
@@ -65,7 +65,7 @@ struct reader {
     struct x86_encoding *to;
 };
 
-/* A byte ahead of the cursor; 0 behind the end, where skip() fails. */
+/* Returns the byte `ahead` of the cursor; 0 past the end, where skip() fails. */
 static uint8_t peek(const struct reader *r, size_t ahead)
 {
     return r->at + ahead < r->len ? r->p[r->at + ahead] : 0;
@@ -112,7 +112,7 @@ static bool legacy_prefix(struct reader *r, uint8_t byte)
     }
 }
 
-/* A REX prefix counts only when the opcode follows it at once. */
+/* A REX prefix counts only directly before the opcode. */
 static void prefixes(struct reader *r)
 {
     for (; r->at < r->len; r->at++) {
@@ -127,7 +127,7 @@ static void prefixes(struct reader *r)
 
 /* ---- what follows the opcode */
 
-/* ModRM with SIB and displacement. */
+/* Skips ModRM, SIB and displacement. */
 static bool skip_modrm(struct reader *r)
 {
     uint8_t modrm = peek(r, 0), mod = modrm >> 6, rm = modrm & 7;
@@ -202,7 +202,7 @@ static bool finish(struct reader *r, unsigned map, uint8_t opcode, char form)
     return skip_operands(r, form);
 }
 
-/* Map 4 of EVEX: what APX takes over from the two older maps. */
+/* Map 4 of EVEX: the instructions that APX adopts from the two older maps. */
 static char promoted_form(uint8_t opcode)
 {
     if (opcode == 0x24 || opcode == 0x2c)
@@ -233,7 +233,7 @@ static char vector_form(unsigned map, uint8_t opcode)
     }
 }
 
-/* Behind a prefix of `n` bytes; `fields`: the byte of it that ends in pp. */
+/* Reads on after a vector prefix of `n` bytes; `fields` is its byte that ends in pp. */
 static bool vector(struct reader *r, size_t n, unsigned map, uint8_t fields)
 {
     struct x86_encoding *x = r->to;
@@ -294,7 +294,10 @@ static bool escaped(struct reader *r)
 static bool opcode(struct reader *r)
 {
     uint8_t first = peek(r, 0), second = peek(r, 1);
-    /* In 32-bit mode the older instruction has a memory operand, which mod 3 is not. */
+    /*
+     * In 32-bit mode these opcodes are older instructions, which need a memory operand. So mod 3
+     * marks a vector prefix.
+     */
     bool is_vector = r->wide || second >= 0xc0;
     if (first == 0x0f)
         return escaped(r);

@@ -6,7 +6,7 @@ struct opcodes {
     uint8_t map, first, last;
 };
 
-/* Opcodes of which Capstone knows the instruction that F3 selects. */
+/* Opcodes whose F3 variant Capstone knows. */
 static const struct opcodes known_f3[] = {
     {X86_MAP_0F, 0x10, 0x12}, {X86_MAP_0F, 0x16, 0x16}, {X86_MAP_0F, 0x1e, 0x1e},
     {X86_MAP_0F, 0x2a, 0x2d}, {X86_MAP_0F, 0x51, 0x53}, {X86_MAP_0F, 0x58, 0x5f},
@@ -15,7 +15,7 @@ static const struct opcodes known_f3[] = {
     {X86_MAP_0F, 0xd6, 0xd6}, {X86_MAP_0F, 0xe6, 0xe6}, {X86_MAP_0F38, 0xf6, 0xf6},
 };
 
-/* The same for F2; before a jump it is "bnd". */
+/* Opcodes whose F2 variant Capstone knows; before a jump, F2 is "bnd". */
 static const struct opcodes known_f2[] = {
     {X86_MAP_0F, 0x10, 0x12}, {X86_MAP_0F, 0x2a, 0x2d}, {X86_MAP_0F, 0x51, 0x51},
     {X86_MAP_0F, 0x58, 0x5a}, {X86_MAP_0F, 0x5c, 0x5f}, {X86_MAP_0F, 0x70, 0x70},
@@ -24,18 +24,20 @@ static const struct opcodes known_f2[] = {
     {X86_MAP_0F, 0xe6, 0xe6}, {X86_MAP_0F, 0xf0, 0xf0}, {X86_MAP_0F38, 0xf0, 0xf1},
 };
 
-/* Opcodes for which F2 or F3 selects the instruction and 66 its operand's size. */
+/* Opcodes where F2 or F3 selects the instruction and 66 selects its operand size. */
 static const struct opcodes sized[] = {
     {X86_MAP_0F, 0xb8, 0xb8},
     {X86_MAP_0F, 0xbc, 0xbd},
     {X86_MAP_0F38, 0xf0, 0xf1},
 };
 
-/* The string instructions, which F2 or F3 repeats. */
+/* String instructions, which F2 or F3 repeats. */
 static const struct opcodes strings[] = {
     {X86_MAP_ONE_BYTE, 0x6c, 0x6f}, {X86_MAP_ONE_BYTE, 0xa4, 0xa7}, {X86_MAP_ONE_BYTE, 0xaa, 0xaf}};
 
-/* EVEX: scalars of double precision, of which any vector length is ignored but by Capstone. */
+/*
+ * EVEX scalars of double precision. The processor ignores their vector length; Capstone does not.
+ */
 static const struct opcodes scalars[] = {
     {X86_MAP_0F38, 0x4d, 0x4d}, {X86_MAP_0F38, 0x4f, 0x4f}, {X86_MAP_0F38, 0x99, 0x99},
     {X86_MAP_0F38, 0x9b, 0x9b}, {X86_MAP_0F38, 0x9d, 0x9d}, {X86_MAP_0F38, 0x9f, 0x9f},
@@ -61,7 +63,7 @@ static bool is_register(const struct x86_encoding *x)
     return x->modrm >= 0xc0;
 }
 
-/* Of groups, ModRM.reg selects the instruction, together with the prefix. */
+/* In opcode groups, ModRM.reg and the prefix select the instruction. */
 static bool is_misread_group(const struct x86_encoding *x)
 {
     unsigned reg = x->modrm >> 3 & 7;

@@ -2,9 +2,9 @@
 #define TIDEMARK_SYMBOLS_X86_MISREAD_H
 
 /*
- * Instructions that Capstone 4 takes for others of the same length. It ignores a prefix that
- * selects an instruction that it does not know: "incsspq rax" becomes "lfence", "rdpid rax" becomes
- * "rdseed eax".
+ * Detects instructions that Capstone 4 decodes as another instruction of the same length. Capstone
+ * ignores prefixes that select an instruction it does not know: "incsspq rax" becomes "lfence",
+ * "rdpid rax" becomes "rdseed eax".
  */
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* Which back end reads an image: a look at unit headers and abbreviations. */
+/* Chooses the back end for an image from its unit headers and abbreviations. */
 
 #include <dwarf.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void look_at_form(struct cursor *c, uint64_t form, struct dwarf_outline *
         out->supplement = true;
         break;
     case DW_FORM_implicit_const:
-        uleb(c); /* signed, but as long */
+        uleb(c); /* signed, but equally long */
         break;
     default:
         out->unknown_form = out->unknown_form || !form_known(form);
@@ -51,7 +51,7 @@ static void look_at_form(struct cursor *c, uint64_t form, struct dwarf_outline *
     }
 }
 
-/* One table of abbreviations. False when it runs out of the section. */
+/* Scans one abbreviation table. False if it runs past the section's end. */
 static bool look_at_table(const struct dwarf_sections *s, uint64_t offset,
                           struct dwarf_outline *out)
 {
@@ -73,12 +73,12 @@ static bool look_at_table(const struct dwarf_sections *s, uint64_t offset,
 }
 
 struct unit_header {
-    uint64_t end; /* of the unit, in .debug_info */
+    uint64_t end; /* end of the unit, in .debug_info */
     uint16_t version;
     uint64_t abbreviations;
 };
 
-/* False when there is no such header. */
+/* False if there is no valid header. */
 static bool unit_header(struct cursor *c, struct unit_header *h)
 {
     uint64_t length = cursor_u32(c);
@@ -104,7 +104,7 @@ static bool unit_header(struct cursor *c, struct unit_header *h)
            (size == 4 || size == 8) && cursor_offset(c) <= h->end;
 }
 
-/* The headers of line tables, which follow one another. */
+/* Scans the headers of the line tables, which follow one another. */
 static void look_at_lines(const struct dwarf_sections *s, struct dwarf_outline *out)
 {
     struct view v = s->at[DWARF_LINE];
@@ -149,13 +149,13 @@ void dwarf_outline(const struct dwarf_sections *s, struct dwarf_outline *out)
         out->units++;
     }
     map_release(&seen);
-    /* What belongs to DWARF 5 only makes no sense without it. */
+    /* DWARF 5 sections without a DWARF 5 unit mean damage. */
     if (s->at[DWARF_RNGLISTS].len > 0 && !out->version_5)
         out->sound = false;
     look_at_lines(s, out);
 }
 
-/* Older versions call themselves by dates ("20210528"), newer ones by numbers ("0.7.0"). */
+/* Older versions are dates ("20210528"), newer ones numbers ("0.7.0"). */
 static bool is_from_0_7(const char *version)
 {
     char *end;

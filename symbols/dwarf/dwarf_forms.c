@@ -7,7 +7,7 @@
 
 enum value_kind { VALUE_NONE, VALUE_TEXT, VALUE_ADDRESS, VALUE_NUMBER, VALUE_REFERENCE };
 
-/* What an attribute is wanted as; VALUE_NONE: it is passed over. */
+/* The type to decode an attribute as; VALUE_NONE: skip it. */
 static bool wants(uint16_t attribute, enum value_kind kind)
 {
     switch (attribute) {
@@ -31,7 +31,7 @@ static bool wants(uint16_t attribute, enum value_kind kind)
     }
 }
 
-/* What a form is; false when it is none of those that are read here. */
+/* The type of a form; false if it is not decoded here. */
 static bool kind_of(uint16_t form, enum value_kind *kind)
 {
     switch (form) {
@@ -122,7 +122,7 @@ static const char *take_string(struct cursor *c)
     return text;
 }
 
-/* Of .debug_str: what lies before its last NUL has an end. */
+/* Returns a string of .debug_str. Only strings before the section's last NUL are terminated. */
 static const char *string_at(const struct dwarf_sections *s, uint64_t offset, struct cursor *c)
 {
     struct view v = s->at[DWARF_STR];
@@ -134,7 +134,7 @@ static const char *string_at(const struct dwarf_sections *s, uint64_t offset, st
 
 struct value {
     const char *text;
-    uint64_t number; /* an address, a number, or a place in .debug_info */
+    uint64_t number; /* an address, a number, or an offset in .debug_info */
 };
 
 static uint64_t take_number(struct cursor *c, uint16_t form)

@@ -12,10 +12,9 @@
 #include "symbols/dwarf/dwarf.h"
 
 /*
- * libdw wants an ELF file. It gets one in memory with copies of the sections: as of 0.192 libdw
- * reads raw bytes of the file only, not those of sections that were added with libelf. So it sees
- * no compressed section, which libelf 0.188 cannot inflate when it is zstd, and no link that it
- * would follow by opening files of its own.
+ * An in-memory ELF file with copies of the sections, as libdw needs one. As of 0.192, libdw reads
+ * only raw file bytes, not sections added with libelf. The copy holds no compressed section,
+ * because libelf 0.188 cannot inflate zstd, and no link that would make libdw open other files.
  */
 struct image {
     struct buf bytes;
@@ -26,7 +25,7 @@ struct image {
 struct reader {
     struct image main;
     struct image alternate;
-    Dwarf_CU *unit; /* the last one that next_unit gave */
+    Dwarf_CU *unit; /* the last one that next_unit returned */
 };
 
 _Static_assert(sizeof(Dwarf_Die) <= sizeof((struct dwarf_node *)0)->store, "a node holds a DIE");
@@ -38,7 +37,7 @@ static Dwarf_Die *die_of(const struct dwarf_node *node)
 
 static const char *libdw_version(void)
 {
-    return NULL; /* it does not say; what it was compiled with is no help */
+    return NULL; /* libdw does not report its version at run time */
 }
 
 static void put_word(struct buf *b, bool wide, uint64_t v)
@@ -68,7 +67,7 @@ static void put_file_header(struct buf *b, const struct dwarf_sections *s, uint6
     buf_u16(b, 0); /* e_phnum */
     buf_u16(b, wide ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr));
     buf_u16(b, (uint16_t)count);
-    buf_u16(b, (uint16_t)(count - 1)); /* the names of sections */
+    buf_u16(b, (uint16_t)(count - 1)); /* index of the section names */
 }
 
 static void put_section_header(struct buf *b, bool wide, uint32_t name, uint32_t type,
@@ -86,7 +85,7 @@ static void put_section_header(struct buf *b, bool wide, uint32_t name, uint32_t
     put_word(b, wide, 0); /* sh_entsize */
 }
 
-/* The header, section headers, their names, sections: in this order nothing moves. */
+/* Header, section headers, names, sections: in this order, no offset changes later. */
 static bool image_make(struct image *m, const struct dwarf_sections *s)
 {
     struct buf names = {0}, headers = {0}, *b = &m->bytes;
@@ -107,7 +106,7 @@ static bool image_make(struct image *m, const struct dwarf_sections *s)
         buf_put(&names, dwarf_section_name(i), strlen(dwarf_section_name(i)) + 1);
     }
     put_section_header(&headers, s->is_64, 0, SHT_STRTAB, at, names.len);
-    (void)buf_reserve(b, at + names.len); /* at once, not by doubling */
+    (void)buf_reserve(b, at + names.len); /* one allocation instead of doubling */
     put_file_header(b, s, begin, count);
     buf_put(b, headers.data, headers.len);
     for (int i = 0; i < DWARF_SECTIONS; i++)
@@ -160,7 +159,7 @@ static int libdw_open(void **reader, const struct dwarf_sections *sections,
         libdw_close(r);
         return -1;
     }
-    dwarf_setalt(r->main.dwarf, r->alternate.dwarf); /* NULL: it is not looked for either */
+    dwarf_setalt(r->main.dwarf, r->alternate.dwarf); /* NULL: libdw must not search for it */
     *reader = r;
     return 0;
 }
@@ -245,7 +244,7 @@ static uint64_t libdw_offset(void *reader, const struct dwarf_node *node)
     return dwarf_dieoffset(die_of(node));
 }
 
-/* What an attribute callback fills in. */
+/* State of an attribute callback. */
 struct reading {
     struct dwarf_entry *entry;
     bool alternate;
@@ -394,8 +393,8 @@ static int libdw_ranges(void *reader, const struct dwarf_node *node, struct dwar
 }
 
 /*
- * Before DWARF 5, whose tables count from 0, libdw puts "???" in file 0. Of a skeleton unit it
- * gives relative paths.
+ * Before DWARF 5, file numbers start at 1, and libdw puts "???" in file 0. For a skeleton unit
+ * libdw returns relative paths.
  */
 static bool give_files(Dwarf_Files *files, size_t n, const char *directory,
                        const struct dwarf_line_sink *sink)
@@ -432,7 +431,7 @@ static bool row_of(Dwarf_Line *line, struct dwarf_row *row)
     return true;
 }
 
-/* Of compilation; NULL when it is not stated. */
+/* The compilation directory; NULL if absent. */
 static const char *directory_of(const struct dwarf_node *root)
 {
     Dwarf_Attribute attr;

@@ -1,7 +1,7 @@
 /*
- * The back end that walks with libdwarf. This file and dwarf_libdwarf_lines.c are linked with
- * libdwarf's archive into one object whose only global name is `dwarf_libdwarf` (Makefile):
- * libdwarf and libdw define more than thirty functions of the same names.
+ * The back end that walks with libdwarf. The Makefile links this file and dwarf_libdwarf_lines.c
+ * with libdwarf's archive into one object whose only global symbol is `dwarf_libdwarf`, because
+ * libdwarf and libdw share the names of more than thirty functions.
  */
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "symbols/dwarf/dwarf_libdwarf.h"
 
-/* ---- sections in memory as libdwarf's object access wants them; section 0 is the empty one */
+/* ---- sections in memory for libdwarf's object access; section 0 is the empty one */
 
 static int access_info(void *object, access_index index, access_section *out, int *error)
 {
@@ -46,7 +46,9 @@ static Dwarf_Unsigned access_count(void *object)
 }
 
 #ifdef DW_LIBDWARF_VERSION
-/* What sections are held against: there is no file, so as if each could be the whole of it. */
+/*
+ * libdwarf checks section sizes against the file size. There is no file, so no size is too large.
+ */
 static Dwarf_Unsigned access_file_size(void *object)
 {
     (void)object;
@@ -79,8 +81,8 @@ static const access_methods access_table = {
 /* ---- opening */
 
 /*
- * libdwarf keeps a tree of all it allocates, to free what its user forgets; it takes more time than
- * the walk. It is a switch for the whole library, to be set before the first use.
+ * By default libdwarf tracks its allocations in a tree, to free what its user forgets. The tree
+ * takes more time than the walk. The switch is global and must be set before first use.
  */
 static void without_tracking(void)
 {
@@ -95,7 +97,7 @@ static int image_open(struct image *m, const struct dwarf_sections *sections, st
     pthread_once(&once, without_tracking);
     m->sections = sections;
     m->access = (access_interface){.AI(object) = m, .AI(methods) = &access_table};
-    pthread_mutex_lock(&one_at_a_time); /* opening uses static memory of the library */
+    pthread_mutex_lock(&one_at_a_time); /* opening uses libdwarf's static memory */
     int status = dwarf_object_init_b(&m->access, NULL, NULL, DW_GROUPNUMBER_ANY, &m->debug, &error);
     pthread_mutex_unlock(&one_at_a_time);
     if (status != DW_DLV_OK) {
@@ -156,7 +158,7 @@ static const char *libdwarf_version(void)
 
 /* ---- walking */
 
-/* What a call that makes a DIE gave: 1, 0 or -1. */
+/* Converts the status of a call that makes a DIE: 1, 0 or -1. */
 static int node_set(Dwarf_Debug debug, struct dwarf_node *node, bool alternate, int status,
                     Dwarf_Die die, Dwarf_Error *error)
 {
@@ -287,7 +289,7 @@ struct attribute {
     Dwarf_Debug debug;
     Dwarf_Attribute attr;
     Dwarf_Half form;
-    bool alternate; /* of an entry in the alternate file */
+    bool alternate; /* the entry is in the alternate file */
 };
 
 /* The string at an offset of the alternate file's .debug_str. */
@@ -456,7 +458,7 @@ static void read_attribute(const struct attribute *a, Dwarf_Half what, struct dw
     }
 }
 
-/* ---- abbreviations: what their entries have is asked once */
+/* ---- abbreviations: their attributes are read once */
 
 static bool has_attribute(const struct abbreviation *a, const struct dwarf_form *forms,
                           Dwarf_Half what)
@@ -468,7 +470,7 @@ static bool has_attribute(const struct abbreviation *a, const struct dwarf_form 
     return false;
 }
 
-/* Asks for the forms of an entry's attributes. False when the library cannot tell them all. */
+/* Reads the forms of an entry's attributes. False if the library cannot report all of them. */
 static bool ask_forms(struct reader *r, Dwarf_Die die)
 {
     Dwarf_Error error = NULL;
@@ -489,7 +491,10 @@ static bool ask_forms(struct reader *r, Dwarf_Die die)
     return told;
 }
 
-/* That of an entry of the unit at hand; NULL for others, and where the library is to be asked. */
+/*
+ * The abbreviation of an entry of the current unit. NULL for other units, and if the library must
+ * decode the entry.
+ */
 static const struct abbreviation *abbreviation_of(struct reader *r, const struct dwarf_node *node)
 {
     static const struct abbreviation none;
@@ -501,7 +506,7 @@ static const struct abbreviation *abbreviation_of(struct reader *r, const struct
         forget(r->main.debug, &error);
         return NULL;
     }
-    /* An int before libdwarf 0.11, negative when it fails. */
+    /* libdwarf before 0.11 returns an int here, negative on failure. */
     Dwarf_Unsigned code = (Dwarf_Unsigned)dwarf_die_abbrev_code(die_of(node));
     if (unit != r->unit.offset || code == 0 || code >= ABBREVIATIONS_MAX)
         return NULL;
@@ -525,7 +530,7 @@ static const struct abbreviation *abbreviation_of(struct reader *r, const struct
     return a;
 }
 
-/* The unit of a first entry is at hand from now on. */
+/* Makes the unit of a first entry the current one. */
 static void take_unit(struct reader *r, const struct dwarf_node *root)
 {
     Dwarf_Error error = NULL;
@@ -556,7 +561,7 @@ static bool has(void *reader, const struct dwarf_node *node, Dwarf_Half what)
     int status = dwarf_hasattr(die_of(node), what, &found, &error);
     if (status == DW_DLV_ERROR)
         forget(debug_of(reader, node), &error);
-    return status != DW_DLV_OK || found; /* reading it will tell what is wrong */
+    return status != DW_DLV_OK || found; /* on an error, reading the entry reports it */
 }
 
 static bool libdwarf_has_code(void *reader, const struct dwarf_node *node)
@@ -576,7 +581,7 @@ static bool is_first(unsigned tag)
     return tag == DW_TAG_compile_unit || tag == DW_TAG_skeleton_unit || tag == DW_TAG_partial_unit;
 }
 
-/* An entry from its bytes. False when the library has to read it. */
+/* Decodes an entry from its bytes. False if the library has to read it. */
 static bool read_bytes(struct reader *r, const struct dwarf_node *node, struct dwarf_entry *entry)
 {
     const struct abbreviation *a = abbreviation_of(r, node);
@@ -622,7 +627,7 @@ static int libdwarf_read(void *reader, const struct dwarf_node *node, struct dwa
 
 /* ---- ranges */
 
-/* DWARF 2 to 4: .debug_ranges, with the base applied here. */
+/* DWARF 2 to 4: reads .debug_ranges and adds the base here. */
 static int old_ranges(struct reader *r, const struct dwarf_node *node, uint64_t offset,
                       uint64_t base, dwarf_range_fn *fn, void *user)
 {
@@ -649,9 +654,8 @@ static int old_ranges(struct reader *r, const struct dwarf_node *node, uint64_t 
 }
 
 /*
- * Where a list of .debug_rnglists begins whose number is `index`. libdwarf 20210528 wants a base
- * for that, which a split unit does not have: its table of offsets follows the section's one
- * header.
+ * The offset of list `index` in .debug_rnglists. libdwarf 20210528 needs a base for this, which a
+ * split unit lacks: its offset table follows the section's only header.
  */
 static bool split_list_offset(const struct dwarf_sections *s, uint64_t index, uint64_t *offset)
 {
@@ -670,7 +674,7 @@ static int each_entry(Dwarf_Rnglists_Head head, Dwarf_Unsigned n, struct dwarf_b
                       dwarf_range_fn *fn, void *user)
 {
     Dwarf_Error error = NULL;
-    bool from_skeleton = base.of_skeleton; /* libdwarf has no base to count from */
+    bool from_skeleton = base.of_skeleton; /* libdwarf has no base for it */
     for (Dwarf_Unsigned i = 0; i < n; i++) {
         unsigned length = 0, code = 0;
         Dwarf_Unsigned raw1 = 0, raw2 = 0, low = 0, high = 0;

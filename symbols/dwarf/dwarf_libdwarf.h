@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_SYMBOLS_DWARF_DWARF_LIBDWARF_H
 #define TIDEMARK_SYMBOLS_DWARF_DWARF_LIBDWARF_H
 
-/* What the two files of the libdwarf back end share. */
+/* Shared by the two files of the libdwarf back end. */
 
 #include <libdwarf/dwarf.h>
 #include <libdwarf/libdwarf.h>
@@ -10,10 +10,7 @@
 #include "symbols/dwarf/dwarf.h"
 #include "symbols/dwarf/dwarf_forms.h"
 
-/*
- * From version 0.4 on libdwarf tells its version to the compiler, and the object access has other
- * names.
- */
+/* Since 0.4, libdwarf defines its version as a macro and renames the object access types. */
 #ifdef DW_LIBDWARF_VERSION
 #define AI(NAME) ai_##NAME
 #define AS(NAME) as_##NAME
@@ -42,11 +39,11 @@ struct image {
     Dwarf_Debug debug;
 };
 
-/* What an abbreviation of the unit at hand says. */
+/* What an abbreviation of the current unit contains. */
 struct abbreviation {
-    bool asked; /* the library was */
+    bool asked; /* the library has been queried */
     bool has_code, declares;
-    bool known;        /* its entries can be read here */
+    bool known;        /* entries with it can be decoded here */
     uint32_t first, n; /* in `forms` */
 };
 
@@ -56,13 +53,13 @@ struct reader {
     struct image main;
     struct image alternate;
     uint64_t next; /* offset of the next unit's header */
-    /* Of the unit whose first entry was read last; end 0: none */
+    /* The unit whose first entry was read last; end 0: none. */
     struct dwarf_form_unit unit;
     VEC(struct abbreviation) abbreviations; /* by code */
     VEC(struct dwarf_form) forms;
 };
 
-/* Frees an error that was told, which may be none. */
+/* Frees an error that libdwarf returned; there may be none. */
 static inline void forget(Dwarf_Debug debug, Dwarf_Error *error)
 {
     if (*error)
@@ -82,7 +79,7 @@ static inline Dwarf_Debug debug_of(const struct reader *r, const struct dwarf_no
     return node->alternate ? r->alternate.debug : r->main.debug;
 }
 
-/* For struct dwarf_back_end. */
+/* A function of struct dwarf_back_end. */
 int libdwarf_lines(void *reader, const struct dwarf_node *root, const struct dwarf_line_sink *sink);
 
 #endif

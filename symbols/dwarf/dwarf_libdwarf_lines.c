@@ -1,11 +1,11 @@
-/* Line tables through libdwarf. */
+/* Reads line tables through libdwarf. */
 
 #include "base/buf.h"
 #include "symbols/dwarf/dwarf_libdwarf.h"
 
 #define MAX_FILES 20000 /* of one line table */
 
-/* Adds a part of a path after a slash. */
+/* Appends a part to a path, after a slash. */
 static void join(struct buf *path, const char *part)
 {
     if (!part || !part[0])
@@ -15,7 +15,7 @@ static void join(struct buf *path, const char *part)
     buf_puts(path, part);
 }
 
-/* The directory of compilation where the other parts are relative, directory, name. */
+/* Joins the compilation directory (for relative paths), the directory and the name. */
 static void whole_path(struct buf *path, const char *compilation, const char *directory,
                        const char *name)
 {
@@ -27,7 +27,7 @@ static void whole_path(struct buf *path, const char *compilation, const char *di
     join(path, name);
 }
 
-/* What libdwarf tells of file `i`. False when it has no name. */
+/* The directory and name of file `i`. False if it has no name. */
 static bool file_parts(Dwarf_Debug debug, Dwarf_Line_Context context, Dwarf_Signed i, bool from_0,
                        const char **directory, const char **name)
 {
@@ -47,7 +47,7 @@ static bool file_parts(Dwarf_Debug debug, Dwarf_Line_Context context, Dwarf_Sign
 
 /*
  * Files are numbered from 0 in DWARF 5, from 1 before. libdwarf walks a list for each number, so
- * their count is bounded. (dwarf_srcfiles would give all at once, but works in static memory.)
+ * the count is bounded. dwarf_srcfiles would return all files at once, but works in static memory.
  */
 static int give_files(Dwarf_Debug debug, Dwarf_Line_Context context, bool from_0,
                       const struct dwarf_line_sink *sink)
@@ -75,8 +75,8 @@ static int give_files(Dwarf_Debug debug, Dwarf_Line_Context context, bool from_0
 }
 
 /*
- * libdwarf 20210528 takes a row that begins an epilogue for the end of a sequence; a true end is no
- * such row.
+ * libdwarf 20210528 reports a row that begins an epilogue as the end of a sequence. A true end
+ * never begins an epilogue.
  */
 static bool begins_epilogue(Dwarf_Debug debug, Dwarf_Line line)
 {

@@ -1,4 +1,4 @@
-/* The sections that are read, from an ELF file. */
+/* Reads the DWARF sections of an ELF file. */
 
 #include <stdio.h>
 

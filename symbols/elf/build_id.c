@@ -7,10 +7,10 @@
 
 #include "base/cursor.h"
 
-#define HEADERS_MAX 4096u    /* program headers worth looking at */
-#define NOTES_MAX (1u << 20) /* bytes of one note segment */
+#define HEADERS_MAX 4096u    /* program headers to read at most */
+#define NOTES_MAX (1u << 20) /* bytes of one note segment to read at most */
 
-/* Where the program headers are, however wide the file's words. */
+/* Where the program headers are, for both file classes. */
 struct layout {
     bool wide;
     uint64_t offset;
@@ -46,7 +46,7 @@ static bool read_layout(int fd, struct layout *l)
     return l->size >= sizeof(Elf32_Phdr);
 }
 
-/* The file range of the i-th program header when it holds notes. */
+/* The file range of the i-th program header if it holds notes. */
 static bool read_note_range(int fd, const struct layout *l, unsigned i, uint64_t *offset,
                             uint64_t *size, uint64_t *align)
 {
@@ -77,7 +77,7 @@ static uint64_t padded(uint64_t n, uint64_t align)
     return (n + a - 1) & ~(a - 1);
 }
 
-/* u32 name size, u32 size, u32 type, name, contents, padded. */
+/* Layout of a note: u32 name size, u32 size, u32 type, name, contents; both padded. */
 bool build_id_in_notes(const uint8_t *notes, size_t len, uint64_t align, struct build_id *out)
 {
     struct cursor c = cursor_over(notes, len);

@@ -1,9 +1,7 @@
 #ifndef TIDEMARK_SYMBOLS_ELF_BUILD_ID_H
 #define TIDEMARK_SYMBOLS_ELF_BUILD_ID_H
 
-/*
- * The GNU build id of an ELF file: the note that names one build of an image for good.
- */
+/* The GNU build id of an ELF file: a note that identifies one build of an image. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,15 +16,15 @@ struct build_id {
 };
 
 /*
- * Reads the build id of the file open at `fd` by its program headers (32- and 64-bit,
- * little-endian). The file may be anything: false when it is no ELF file or has no build id, and
- * then errno is ENOMEM when memory was short.
+ * Reads the build id of the file open at `fd` from its program headers (32- and 64-bit,
+ * little-endian). The file is untrusted. False if it is no ELF file or has no build id; errno is
+ * then ENOMEM if memory was short.
  */
 bool build_id_read(int fd, struct build_id *out);
 
 /*
- * Looks for a build id in the notes that a segment or section holds; `align` is what it states.
- * False, and nothing written, when there is none.
+ * Finds a build id in the notes of a segment or section; `align` is the alignment it states. False,
+ * with nothing written, if there is none.
  */
 bool build_id_in_notes(const uint8_t *notes, size_t len, uint64_t align, struct build_id *out);
 
@@ -35,7 +33,7 @@ static inline bool build_id_equal(const struct build_id *a, const struct build_i
     return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
-/* Lower-case hexadecimal with a terminating NUL; "-" when there is none. */
+/* Writes lower-case hexadecimal with a terminating NUL; "-" if there is none. */
 void build_id_text(const struct build_id *id, char out[2 * BUILD_ID_MAX + 1]);
 
 #endif

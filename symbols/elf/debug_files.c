@@ -14,20 +14,20 @@
 
 static const char *const default_dirs[] = {"/usr/lib/debug"};
 
-/* One search: what is wanted, how it is told, and where it goes once found. */
+/* One search: what the file must have, and where the result goes. */
 struct finder {
     const struct debug_search *s;
     struct debug_file *out;
-    const struct build_id *id;         /* that it must have; NULL: see below */
-    const uint32_t *crc;               /* that it must have, unless build ids tell; NULL: any */
-    const struct debug_file *other[2]; /* files that it is not, or NULL */
-    bool wants_debug;                  /* debug information or symbols must be in it */
-    debug_dwo_fits *fits;              /* NULL: any fits */
+    const struct build_id *id;         /* required build id; NULL: see the search */
+    const uint32_t *crc;               /* required CRC, unless build ids decide; NULL: any */
+    const struct debug_file *other[2]; /* files that do not count as found, or NULL */
+    bool wants_debug;                  /* the file must have debug information or symbols */
+    debug_dwo_fits *fits;              /* extra check; NULL: none */
     void *ctx;
     struct err *e;
 };
 
-/* ---- what is there and does not fit */
+/* ---- existing files that do not match */
 
 static void refuse(struct finder *f, const char *path, const char *cause)
 {
@@ -77,7 +77,7 @@ static bool is_other(const struct finder *f, const struct stat *st)
     return false;
 }
 
-/* ---- one candidate: 1 when it is the one, 0 when not, -1 when memory is short */
+/* ---- one candidate: 1 if it matches, 0 if not, -1 if memory is short */
 
 static int try_file(struct finder *f, int fd, const char *path)
 {
@@ -141,7 +141,7 @@ static const char *sysroot_of(const struct debug_search *s)
     return s->sysroot ? s->sysroot : "";
 }
 
-/* `relative` in each debug directory, that of the sysroot first. */
+/* Tries `relative` in each debug directory, first within the sysroot. */
 static int try_dirs(struct finder *f, struct view relative)
 {
     const char *const *dirs = f->s->dirs ? f->s->dirs : default_dirs;
@@ -168,7 +168,10 @@ static int try_build_id(struct finder *f, const char *suffix)
     return found;
 }
 
-/* As users put files there: by the image's name, right in a debug directory. The build id tells. */
+/*
+ * Tries the image's name right in each debug directory, where users put files. The build id
+ * decides.
+ */
 static int try_plain(struct finder *f, const char *path, const char *suffix)
 {
     struct view base = path_base(view_of(path));
@@ -215,7 +218,7 @@ static int ended(int found)
     return found < 0 ? -1 : 0;
 }
 
-/* ---- folders of a file that was found: where it was opened, and where it really is */
+/* ---- folders of a file that was found: the path it was opened by, and its real path */
 
 struct folders {
     char *real;
@@ -239,14 +242,14 @@ static void folders_of(struct folders *out, const struct debug_file *file)
 
 /* ---- images */
 
-/* The path where the user has what was at `path`. */
+/* The path on this machine of an image that was at `path`. */
 static int place_of_image(const struct debug_search *s, const char *path, struct buf *out,
                           struct err *e)
 {
     struct buf substituted = {0};
     const char *sysroot = sysroot_of(s);
     bool rule = s->substitutions && substitutions_apply(s->substitutions, path, &substituted);
-    /* What a rule gives is a path of this machine. */
+    /* The result of a rule is a path of this machine already. */
     if (!rule && *sysroot && path[0] == '/')
         buf_puts(out, sysroot);
     buf_puts(out, rule ? buf_str(&substituted) : path);
@@ -282,7 +285,7 @@ int debug_image_open(const struct debug_search *s, const char *path, const struc
 
 /* ---- separate debug files */
 
-/* A folder of the image, as the debug directories repeat it: absolute, without the sysroot. */
+/* A folder of the image as debug directories mirror it: absolute, without the sysroot. */
 static struct view folder_in_dirs(const struct debug_search *s, struct view folder)
 {
     struct view sysroot = view_of(sysroot_of(s));
@@ -323,7 +326,7 @@ static int try_folder(struct finder *f, struct view folder, struct view name)
     return found;
 }
 
-/* By the name in .gnu_debuglink; without one, by the usual name if a build id can tell. */
+/* Tries the name in .gnu_debuglink; without one, the usual name if a build id can confirm it. */
 static int try_debuglink(struct finder *f, const struct debug_file *image)
 {
     struct debug_link link;
@@ -391,7 +394,7 @@ static bool in_debug_dirs(const struct debug_search *s, struct view path)
     return false;
 }
 
-/* A path that the debug file states, absolute or from one of its own folders. */
+/* Tries a path that the debug file states, absolute or relative to the debug file's folder. */
 static int try_stated(struct finder *f, struct view folder, struct view name)
 {
     struct buf path = {0};
@@ -415,7 +418,7 @@ static int try_stated(struct finder *f, struct view folder, struct view name)
     return found;
 }
 
-/* What stands behind the last "/.dwz/" of a stated path, else its bare name. */
+/* The part after the last "/.dwz/" of a stated path, else its base name. */
 static struct view name_in_dwz(struct view name)
 {
     static const char dwz[] = "/.dwz/";
@@ -427,7 +430,7 @@ static struct view name_in_dwz(struct view name)
     return path_base(name);
 }
 
-/* Where distributions keep them, in whichever debug directory they were put. */
+/* Tries the place where distributions install alternate files, in each debug directory. */
 static int try_dwz(struct finder *f, struct view name)
 {
     struct buf path = {0};
@@ -454,7 +457,7 @@ int debug_alt_find(const struct debug_search *s, const struct debug_file *debug,
     int found = try_build_id(&f, ".debug");
     if (found == 0)
         found = try_dwz(&f, link.name);
-    /* The folder that it really is in goes first: ".." counts from there. */
+    /* The real folder comes first: ".." is relative to it. */
     for (size_t i = folders.n; i > 0 && found == 0; i--)
         found = try_stated(&f, folders.list[i - 1], link.name);
     if (found == 0 && folders.n == 0 && is_absolute(link.name))
@@ -484,7 +487,7 @@ static int try_with_suffix(struct finder *f, const char *path, size_t len, const
     return found;
 }
 
-/* FILE.dwp, and for FILE.debug also that. */
+/* Tries FILE.dwp; for FILE.debug also FILE.dwp without ".debug". */
 static int try_dwp(struct finder *f, const struct debug_file *file)
 {
     static const char debug[] = ".debug";
@@ -516,7 +519,7 @@ int debug_dwp_find(const struct debug_search *s, const struct debug_file *image,
     return ended(found);
 }
 
-/* The path that a rule of the user's makes of a stated one. */
+/* Tries the path that the user's rules make of a stated one. */
 static int try_substituted(struct finder *f, struct view stated)
 {
     struct buf from = {0}, to = {0}, path = {0};
@@ -533,7 +536,7 @@ static int try_substituted(struct finder *f, struct view stated)
     return found;
 }
 
-/* In the folder of a file: at its relative place, and by its bare name. */
+/* Tries the folder of a file: the stated relative path, then the base name. */
 static int try_beside(struct finder *f, const struct debug_file *file, struct view name)
 {
     struct folders folders;

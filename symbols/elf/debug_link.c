@@ -9,7 +9,7 @@ uint32_t debug_link_crc(struct view bytes)
     return (uint32_t)crc32_z(crc32_z(0, NULL, 0), (const Bytef *)bytes.p, bytes.len);
 }
 
-/* A name ended by a NUL, at the beginning of a section. */
+/* Reads a NUL-terminated name at the start of a section. */
 static bool link_name(struct elf_file *f, const char *section, struct cursor *c, struct view *name)
 {
     struct view bytes;
@@ -21,7 +21,7 @@ static bool link_name(struct elf_file *f, const char *section, struct cursor *c,
     return len > 0 && cursor_take(c, len + 1) != NULL;
 }
 
-/* The name, padded to 4 bytes, then a CRC. */
+/* Layout: the name, padded to 4 bytes, then a CRC. */
 bool debug_link_read(struct elf_file *f, struct debug_link *out)
 {
     struct cursor c;
@@ -33,7 +33,7 @@ bool debug_link_read(struct elf_file *f, struct debug_link *out)
     return !c.short_read;
 }
 
-/* The name, then a build id up to the end of the section. */
+/* Layout: the name, then a build id up to the end of the section. */
 bool debug_altlink_read(struct elf_file *f, struct debug_link *out)
 {
     struct cursor c;

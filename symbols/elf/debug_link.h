@@ -2,8 +2,8 @@
 #define TIDEMARK_SYMBOLS_ELF_DEBUG_LINK_H
 
 /*
- * What an ELF file says about files that hold its debug information: .gnu_debuglink, which strip
- * leaves, and .gnu_debugaltlink, which dwz writes.
+ * The links of an ELF file to its debug files: .gnu_debuglink, which strip writes, and
+ * .gnu_debugaltlink, which dwz writes.
  */
 
 #include <stdbool.h>
@@ -14,16 +14,16 @@
 #include "symbols/elf/elf_file.h"
 
 struct debug_link {
-    struct view name;         /* of a file: a stranger's text, not empty, without a NUL */
-    uint32_t crc;             /* .gnu_debuglink: debug_link_crc of the file */
-    struct build_id build_id; /* .gnu_debugaltlink: of the file */
+    struct view name;         /* file name: untrusted, not empty, without a NUL */
+    uint32_t crc;             /* of .gnu_debuglink: debug_link_crc of the file */
+    struct build_id build_id; /* of .gnu_debugaltlink: build id of the file */
 };
 
-/* False when there is none, or none that can be read. `out` is valid as long as `f` is open. */
+/* False if there is no readable link. `out` is valid as long as `f` is open. */
 bool debug_link_read(struct elf_file *f, struct debug_link *out);
 bool debug_altlink_read(struct elf_file *f, struct debug_link *out);
 
-/* The CRC-32 of a whole file as .gnu_debuglink has it. */
+/* The CRC-32 of a whole file, as in .gnu_debuglink. */
 uint32_t debug_link_crc(struct view bytes);
 
 #endif

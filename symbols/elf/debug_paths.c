@@ -7,7 +7,7 @@ static size_t last_slash(struct view path)
     size_t i = path.len;
     while (i > 0 && path.p[i - 1] != '/')
         i--;
-    return i; /* one beyond it; 0: none */
+    return i; /* index after it; 0: none */
 }
 
 struct view path_folder(struct view path)
@@ -32,7 +32,7 @@ bool path_is_name(struct view name)
            !view_equal(name, view_of(".")) && !view_equal(name, view_of(".."));
 }
 
-/* Takes the last part off again. False when there is none. */
+/* Removes the last part again. False if there is none. */
 static bool drop_part(struct buf *out, size_t root)
 {
     if (out->len <= root)

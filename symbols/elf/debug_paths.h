@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_SYMBOLS_ELF_DEBUG_PATHS_H
 #define TIDEMARK_SYMBOLS_ELF_DEBUG_PATHS_H
 
-/* Paths as text: nothing here looks at a disk. All put their result into an empty buffer. */
+/* Paths as text: no function here accesses the file system. Results go into an empty buffer. */
 
 #include <stdbool.h>
 
@@ -9,26 +9,26 @@
 #include "base/view.h"
 #include "symbols/elf/build_id.h"
 
-/* What stands before the last slash; "." when there is none, "/" for what is in the root. */
+/* The part before the last slash; "." without a slash, "/" for a file in the root. */
 struct view path_folder(struct view path);
 
-/* What stands behind the last slash. */
+/* The part after the last slash. */
 struct view path_base(struct view path);
 
-/* Whether it can be the name of a file in a folder: not empty, no slash or NUL, no "." or "..". */
+/* Whether `name` is a valid file name: not empty, no slash or NUL, not "." or "..". */
 bool path_is_name(struct view name);
 
 /*
- * `folder` and `path` in one, or `path` alone when it is absolute; without "." and doubled slashes,
- * and with ".." resolved as text. False when it would lead above the root or the folder that a
- * relative path begins in, or holds a NUL.
+ * Joins `folder` and `path`, or copies an absolute `path`. Removes "." and doubled slashes, and
+ * resolves ".." as text. False if the result would leave the root or the folder that a relative
+ * path starts in, or holds a NUL.
  */
 bool path_join(struct buf *out, struct view folder, struct view path);
 
 /* Whether a path that path_join made is below `folder`. */
 bool path_is_below(struct view path, struct view folder);
 
-/* ".build-id/ab/cdef…" and `suffix`. False for an id too short to have such a path. */
+/* ".build-id/ab/cdef…" and `suffix`. False if the id is too short. */
 bool path_of_build_id(struct buf *out, const struct build_id *id, const char *suffix);
 
 #endif

@@ -1,4 +1,4 @@
-/* Linkage names as people write them. */
+/* Demangles linkage names. */
 
 #include <libiberty/demangle.h>
 #include <setjmp.h>
@@ -9,9 +9,9 @@
 #define OPTIONS (DMGL_PARAMS | DMGL_ANSI)
 
 /*
- * A name of a few hundred bytes can stand for gigabytes (each part repeats the one before it
- * twice). The callbacks of libiberty cannot ask it to stop, so the one here leaves it by a jump; it
- * holds nothing then that has to be freed, but for the letters of one identifier of Rust.
+ * A name of a few hundred bytes can expand to gigabytes, because each part can repeat the previous
+ * one twice. libiberty's callbacks cannot stop it, so this one leaves by longjmp. At that point
+ * libiberty holds no allocation except the letters of one Rust identifier.
  */
 struct output {
     struct buf *to;
@@ -61,7 +61,7 @@ bool demangle(const char *name, struct buf *out)
                through_callback(cplus_demangle_v3_callback, name, out);
     case 'D':
         return through_string(name, out);
-    case '_': /* with one more underscore, as some systems do */
+    case '_': /* with a second underscore, as on some systems */
         return name[2] == 'Z' && demangle(name + 1, out);
     default:
         return false;

@@ -2,8 +2,8 @@
 #define TIDEMARK_SYMBOLS_ELF_DEMANGLE_H
 
 /*
- * Linkage names as people write them: C++ (Itanium), Rust (legacy and v0) and D, through libiberty.
- * Names come from files that may be anything: text longer than DEMANGLED_MAX bytes is not made.
+ * Demangles linkage names of C++ (Itanium), Rust (legacy and v0) and D through libiberty. Names are
+ * untrusted; results longer than DEMANGLED_MAX bytes are refused.
  */
 
 #include <stdbool.h>
@@ -14,8 +14,8 @@
 #define MANGLED_MAX ((size_t)1 << 16)
 
 /*
- * Appends what `name` stands for to `out`. False, with nothing appended, when it is no mangled
- * name, or too long in either form: then it stands for itself.
+ * Appends the demangled `name` to `out`. False, with nothing appended, if it is not mangled, or too
+ * long in either form; the caller then uses the name as is.
  */
 bool demangle(const char *name, struct buf *out);
 

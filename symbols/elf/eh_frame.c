@@ -5,7 +5,7 @@
 
 #include "base/cursor.h"
 
-/* Pointer encodings of the LSB; those that compilers use for addresses of code. */
+/* Pointer encodings of the LSB that compilers use for code addresses. */
 enum {
     PE_ABSOLUTE = 0x00,
     PE_UDATA2 = 0x02,
@@ -18,17 +18,17 @@ enum {
     PE_OMITTED = 0xff,
 };
 
-#define AUGMENTATION_MAX 16u /* characters: more have no meaning that is known */
+#define AUGMENTATION_MAX 16u /* no known augmentation is longer */
 
 struct eh_reader {
     struct cursor all;
-    uint64_t address; /* of the first byte */
+    uint64_t address; /* address of the first byte */
     bool wide;
-    size_t cie;       /* place of the one that was read last, SIZE_MAX: none */
-    uint8_t encoding; /* that its entries have for addresses; PE_OMITTED: not known */
+    size_t cie;       /* offset of the CIE read last; SIZE_MAX: none */
+    uint8_t encoding; /* address encoding of its entries; PE_OMITTED: unknown */
 };
 
-/* Ten bytes hold 64 bits; what goes on behind them is damaged. */
+/* Ten bytes hold 64 bits; a longer number is damaged. */
 static void skip_leb128(struct cursor *c)
 {
     for (int i = 0; i < 10; i++) {
@@ -38,7 +38,7 @@ static void skip_leb128(struct cursor *c)
     c->short_read = true;
 }
 
-/* The value without what it is relative to. False when the encoding is not known. */
+/* Reads the value without adding its base. False if the encoding is unknown. */
 static bool read_encoded(const struct eh_reader *r, struct cursor *c, uint8_t encoding,
                          uint64_t *value)
 {
@@ -68,7 +68,7 @@ static bool read_encoded(const struct eh_reader *r, struct cursor *c, uint8_t en
     return !c->short_read;
 }
 
-/* The encoding of addresses that a CIE states in its augmentation, when all of that is known. */
+/* The address encoding that a CIE's augmentation states, if all its letters are known. */
 static uint8_t read_augmentation(const struct eh_reader *r, struct cursor *c, const char *text)
 {
     uint8_t encoding = PE_ABSOLUTE;
@@ -99,7 +99,7 @@ static uint8_t read_augmentation(const struct eh_reader *r, struct cursor *c, co
     return c->short_read ? PE_OMITTED : encoding;
 }
 
-/* `c` is behind the CIE's id. */
+/* `c` is after the CIE's id. */
 static uint8_t read_cie(const struct eh_reader *r, struct cursor *c)
 {
     char text[AUGMENTATION_MAX + 1];
@@ -119,7 +119,7 @@ static uint8_t read_cie(const struct eh_reader *r, struct cursor *c)
     return read_augmentation(r, c, text);
 }
 
-/* The next entry: `entry` spans what is behind its length. False at the end or when damaged. */
+/* Reads the next entry; `entry` spans the bytes after its length. False at the end or on damage. */
 static bool next_entry(struct cursor *all, struct cursor *entry)
 {
     uint64_t len = cursor_u32(all);
@@ -144,7 +144,7 @@ static void look_up_cie(struct eh_reader *r, size_t at)
         r->encoding = read_cie(r, &cie);
 }
 
-/* `c` spans an entry: the distance back to its CIE, the address of the code, its length, more. */
+/* `c` spans an entry: distance back to its CIE, code address, code length, more. */
 static bool read_entry(struct eh_reader *r, struct cursor *c, struct eh_range *range)
 {
     size_t at = (size_t)(c->pos - r->all.start);
@@ -167,7 +167,7 @@ static bool read_entry(struct eh_reader *r, struct cursor *c, struct eh_range *r
     return start != 0 && range->end > start;
 }
 
-/* The bytes of .eh_frame, and their address in the image. */
+/* Finds the bytes of .eh_frame and their address in the image. */
 static bool find_bytes(struct elf_file *f, struct view *bytes, uint64_t *address)
 {
     uint64_t size, value;
@@ -182,7 +182,7 @@ static bool find_bytes(struct elf_file *f, struct view *bytes, uint64_t *address
     }
     if (!elf_file_eh_frame_hdr(f, address, &size))
         return false;
-    /* Version, encodings of: the pointer to .eh_frame, the count, the table. */
+    /* Header: version, then the encodings of the .eh_frame pointer, the count and the table. */
     elf_file_at_address(f, *address, &hdr);
     if (!hdr.p)
         return false;

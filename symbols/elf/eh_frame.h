@@ -2,8 +2,8 @@
 #define TIDEMARK_SYMBOLS_ELF_EH_FRAME_H
 
 /*
- * Where functions begin and end, from the unwind entries that even a stripped program keeps
- * (.eh_frame; LSB 5.0, "Exception Frames").
+ * Function bounds from unwind entries (.eh_frame), which even stripped programs keep. Source: LSB
+ * 5.0, "Exception Frames".
  */
 
 #include <stdbool.h>
@@ -14,24 +14,24 @@
 #include "symbols/elf/elf_file.h"
 
 struct eh_range {
-    uint64_t start, end; /* addresses of the image; end is the first one beyond */
+    uint64_t start, end; /* addresses of the image; end is exclusive */
 };
 
 struct eh_ranges {
-    VEC(struct eh_range) list; /* by start */
+    VEC(struct eh_range) list; /* sorted by start */
 };
 
 /*
- * Reads all entries of `f`, up to the first that is damaged. Found through the section .eh_frame,
- * else through the program header of .eh_frame_hdr. Errors: ERR_MEMORY only; `out` is empty then.
+ * Reads the entries of `f` up to the first damaged one. Finds them by section .eh_frame, else by
+ * the program header of .eh_frame_hdr. Fails with ERR_MEMORY only; `out` is then empty.
  */
 int eh_ranges_read(struct eh_ranges *out, struct elf_file *f, struct err *e);
 void eh_ranges_release(struct eh_ranges *r);
 
-/* The last one that begins at or before `address`, when it reaches beyond it; else NULL. */
+/* The last range that begins at or before `address`, if it contains `address`; else NULL. */
 const struct eh_range *eh_ranges_find(const struct eh_ranges *r, uint64_t address);
 
-/* The lowest start beyond `address`; UINT64_MAX when there is none. */
+/* The lowest start above `address`; UINT64_MAX if there is none. */
 uint64_t eh_ranges_next(const struct eh_ranges *r, uint64_t address);
 
 #endif

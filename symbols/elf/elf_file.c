@@ -12,15 +12,15 @@
 #include "base/vec.h"
 #include "symbols/elf/inflate.h"
 
-/* Longer names are cut: each would be searched for its end once for each section that has it. */
+/* Longer names are cut: the search for a name's end is repeated for each section that has it. */
 #define SECTION_NAME_MAX 256u
 
 /*
- * Headers may all point to the same bytes: what is read for each of them is bounded for the file,
- * else a small file could keep us busy for hours.
+ * Many headers may point to the same bytes. Limits on the total per file keep a small file from
+ * causing hours of work.
  */
-#define NOTES_MAX ((uint64_t)16 << 20) /* bytes of notes, together */
-#define SEGMENTS_MAX 4096u             /* that are loaded; each look-up walks them */
+#define NOTES_MAX ((uint64_t)16 << 20) /* bytes of notes, in total */
+#define SEGMENTS_MAX 4096u             /* PT_LOAD segments; each look-up walks them */
 
 struct elf_file {
     struct view bytes;
@@ -32,20 +32,20 @@ struct elf_file {
     uint64_t inflated_bytes;
     VEC(struct elf_segment) segments;
     VEC(struct elf_section) sections;
-    struct inflated *inflated; /* one for each section */
-    struct view headers[3];    /* program headers, section headers, names of sections */
+    struct inflated *inflated; /* one per section */
+    struct view headers[3];    /* program headers, section headers, section names */
     struct build_id build_id;
-    uint64_t modified;   /* ns since 1970; 0 of bytes in memory */
+    uint64_t modified;   /* ns since 1970; 0 for bytes in memory */
     uint64_t notes_read; /* bytes */
     uint64_t eh_frame_hdr, eh_frame_hdr_size;
 };
 
-/* The parts of an ELF header that say where the tables are. */
+/* The fields of an ELF header that locate the tables. */
 struct tables {
     uint64_t program_at, section_at;
     uint16_t program_size, section_size;
     uint64_t program_count, section_count;
-    uint32_t names; /* number of the section with the names of sections */
+    uint32_t names; /* index of the section with the section names */
 };
 
 /* ---- ranges of the file */
@@ -63,7 +63,7 @@ static bool file_range(const struct elf_file *f, uint64_t at, uint64_t size, str
     return true;
 }
 
-/* A word of the file's class: 8 or 4 bytes. */
+/* Reads a word of the file's class: 8 or 4 bytes. */
 static uint64_t word(const struct elf_file *f, struct cursor *c)
 {
     return f->wide ? cursor_u64(c) : cursor_u32(c);
@@ -114,7 +114,7 @@ static int read_elf_header(struct elf_file *f, struct tables *t, struct err *e)
     return c.short_read ? err_set(e, ERR_INPUT, "the ELF header is cut short") : 0;
 }
 
-/* Counts that do not fit into 16 bits stand in the first section header. */
+/* Counts that exceed 16 bits are in the first section header. */
 static int read_large_counts(struct elf_file *f, struct tables *t, struct err *e)
 {
     struct view first;
@@ -206,7 +206,7 @@ static int add_segment(struct elf_file *f, struct elf_segment s, struct err *e)
     return vec_push(&f->segments, s) ? 0 : err_no_memory(e, "segments of an ELF file");
 }
 
-/* Debug files keep the program headers of the image, whose offsets mean nothing in them. */
+/* Debug files keep the image's program headers, whose offsets are meaningless there. */
 static int read_segments(struct elf_file *f, const struct tables *t, struct err *e)
 {
     size_t least = f->wide ? sizeof(Elf64_Phdr) : sizeof(Elf32_Phdr);
@@ -279,7 +279,7 @@ static int read_sections(struct elf_file *f, const struct tables *t, struct err 
     return status;
 }
 
-/* Notes of sections go first: in a debug file the offsets of segments may be the image's. */
+/* Section notes come first: in a debug file the segment offsets may be the image's. */
 static int read_headers(struct elf_file *f, struct err *e)
 {
     struct tables t = {0};
@@ -354,7 +354,7 @@ void elf_file_close(struct elf_file *f)
 
 /* ---- bytes of sections */
 
-/* How the bytes of a section are packed, from the header that stands before them. */
+/* How a section is compressed, from the header before its bytes. */
 struct packing {
     bool packed;
     enum inflate_method method;
@@ -387,7 +387,7 @@ static int read_packing(const struct elf_file *f, const struct elf_section *s, s
     } else if (is_zdebug(s->name)) {
         const uint8_t *magic = cursor_take(&c, 4);
         if (!magic || memcmp(magic, "ZLIB", 4) != 0)
-            return 0; /* GNU tools leave such a section as it is when that saves nothing */
+            return 0; /* GNU tools store a section uncompressed if compression does not help */
         p->size = __builtin_bswap64(cursor_u64(&c));
         if (c.short_read)
             return err_set(e, ERR_INPUT, "its compression header is cut short");
@@ -406,7 +406,7 @@ static int unpack(struct elf_file *f, size_t i, const struct packing *p, struct 
         return err_set(e, ERR_INPUT,
                        "it inflates to %" PRIu64 " bytes, the limit is %" PRIu64 " for one file",
                        p->size, f->inflated_limit);
-    /* Also when it fails: the limit bounds the work, too. */
+    /* Counted also on failure: the limit bounds the work, too. */
     f->inflated_bytes += p->size;
     return inflate_exactly(&f->inflated[i], p->method, p->bytes, p->size, e);
 }
@@ -433,7 +433,7 @@ int elf_file_section_bytes(struct elf_file *f, size_t i, struct view *out, struc
     return status == 0 ? 0 : err_prefix(e, "section %.*s", (int)s->name.len, s->name.p);
 }
 
-/* The names differ in one letter: .debug_x, .zdebug_x. */
+/* Compares names, also .debug_x with .zdebug_x. */
 static bool is_called(struct view have, struct view name)
 {
     return view_equal(have, name) ||
@@ -441,7 +441,7 @@ static bool is_called(struct view have, struct view name)
             memcmp(name.p, ".debug_", 7) == 0 && memcmp(have.p + 2, name.p + 1, name.len - 1) == 0);
 }
 
-/* The number of the section, or the count of sections. */
+/* The index of the section, or the section count if there is none. */
 static size_t find_section(const struct elf_file *f, const char *name)
 {
     struct view wanted = view_of(name);
@@ -480,7 +480,7 @@ const struct elf_section *elf_file_section_at(const struct elf_file *f, size_t i
     return &f->sections.at[i];
 }
 
-/* ---- what it says about itself */
+/* ---- properties of the file */
 
 bool elf_file_is_64(const struct elf_file *f)
 {
@@ -531,7 +531,7 @@ static void hash_more(struct elf_key *key, struct view bytes)
     key->hash[1] = h.high64;
 }
 
-/* There is one of each type. */
+/* A file has one table of each type. */
 static void hash_table(const struct elf_file *f, uint32_t type, struct elf_key *key)
 {
     struct view bytes;
@@ -554,7 +554,7 @@ void elf_file_key(const struct elf_file *f, struct elf_key *out)
         hash_more(out, f->headers[i]);
     hash_table(f, SHT_SYMTAB, out);
     hash_table(f, SHT_DYNSYM, out);
-    /* Lines may move, and all of this stay what it was. */
+    /* Lines may move while all of this is unchanged. */
     if (f->build_id.len > 0)
         hash_more(out, (struct view){(const char *)f->build_id.bytes, f->build_id.len});
     else
@@ -583,7 +583,7 @@ uint64_t elf_file_base(const struct elf_file *f)
     return base;
 }
 
-/* The segment with place `at` of the file, or at address `at`; executable ones go first. */
+/* The segment with file offset `at`, or with address `at`. Executable segments come first. */
 static const struct elf_segment *segment_with(const struct elf_file *f, uint64_t at, bool address)
 {
     const struct elf_segment *found = NULL;

@@ -9,17 +9,17 @@
 #include "symbols/elf/inflate.h"
 
 #define NO_SYMBOL UINT32_MAX
-#define NAME_MAX_BYTES ((size_t)1 << 20) /* a longer one is cut: looking for its end takes time */
+#define NAME_MAX_BYTES ((size_t)1 << 20) /* longer names are cut: finding their end takes time */
 #define TABLES 3u                        /* numbered by enum elf_symbol_source */
 
 struct symbol {
     uint64_t address;
     uint64_t size;
-    uint32_t name;  /* place in the names of its table */
-    uint32_t place; /* number in its table, times 4, plus the number of the table */
+    uint32_t name;  /* offset in the names of its table */
+    uint32_t place; /* index in its table times 4, plus the number of the table */
 };
 
-/* From `address` on, up to the next point, `symbol` is the answer. */
+/* `symbol` covers the addresses from `address` to the next point. */
 struct point {
     uint64_t address;
     uint32_t symbol; /* NO_SYMBOL: none */
@@ -31,12 +31,12 @@ struct range {
 
 struct elf_symbols {
     VEC(struct symbol) symbols; /* by address, one each */
-    VEC(struct point) points;   /* by address */
+    VEC(struct point) points;   /* sorted by address */
     VEC(struct range) code;     /* executable sections */
     struct view names[TABLES];
     struct eh_ranges unwind;
     struct inflated debugdata;
-    struct elf_file *nested; /* over it */
+    struct elf_file *nested; /* opened from `debugdata` */
     struct err problem;
 };
 
@@ -75,7 +75,7 @@ static int read_code(struct elf_symbols *s, const struct elf_file *f, uint64_t s
     return 0;
 }
 
-/* The section with `address`, or NULL. */
+/* The section that contains `address`, or NULL. */
 static const struct range *code_at(const struct elf_symbols *s, uint64_t address)
 {
     size_t low = 0, high = s->code.len;
@@ -127,7 +127,7 @@ static bool read_entry(const struct table *t, size_t i, struct entry *out)
     return !c.short_read;
 }
 
-/* $x and $d tell code from data for disassemblers on AArch64. */
+/* $x and $d separate code from data for disassemblers on AArch64. */
 static bool is_mapping_symbol(const struct table *t, const char *name, size_t left)
 {
     return elf_file_machine(t->file) == EM_AARCH64 && left > 1 && name[0] == '$' &&
@@ -166,7 +166,7 @@ static int take_entries(struct elf_symbols *s, const struct table *t, struct err
     return 0;
 }
 
-/* The number of the first section of a type that is not empty, or the count of sections. */
+/* The index of the first non-empty section of a type, or the section count. */
 static size_t find_table(const struct elf_file *f, uint32_t type)
 {
     size_t i = 0;
@@ -176,7 +176,10 @@ static size_t find_table(const struct elf_file *f, uint32_t type)
     return i;
 }
 
-/* *found tells whether there is such a table with functions in it. A file has one of a type. */
+/*
+ * `found` reports whether there is such a table with functions in it. A file has one table of each
+ * type.
+ */
 static int read_table(struct elf_symbols *s, struct elf_file *f, uint32_t type,
                       enum elf_symbol_source source, uint64_t shift, bool *found, struct err *e)
 {
@@ -203,7 +206,10 @@ static int read_table(struct elf_symbols *s, struct elf_file *f, uint32_t type,
     return status;
 }
 
-/* Symbols that a distribution leaves in a stripped program: a small ELF file packed with xz. */
+/*
+ * Reads .gnu_debugdata, where distributions keep symbols of stripped programs: a small ELF file
+ * packed with xz.
+ */
 static int read_debugdata(struct elf_symbols *s, struct elf_file *image,
                           const struct elf_limits *limits, struct err *e)
 {
@@ -247,13 +253,15 @@ static int read_tables(struct elf_symbols *s, struct elf_file *image, struct elf
     return eh_ranges_read(&s->unwind, image, e);
 }
 
-/* ---- which symbol is the answer where */
+/* ---- which symbol covers which addresses */
 
 #define DIGIT_BITS 11u
 #define DIGITS (1u << DIGIT_BITS)
 
-/* Moves `n` symbols to `to` by one digit of their addresses; those with equal ones keep their
- * order. */
+/*
+ * One pass of a stable radix sort: moves `n` symbols to `to`, ordered by one digit of their
+ * addresses.
+ */
 static void sort_by_digit(const struct symbol *from, struct symbol *to, size_t n, unsigned shift)
 {
     size_t next[DIGITS] = {0}, at = 0;
@@ -268,7 +276,9 @@ static void sort_by_digit(const struct symbol *from, struct symbol *to, size_t n
         to[next[from[i].address >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-/* By address. Images have up to millions of symbols, and few digits in which they differ. */
+/*
+ * Sorts by address. An image has up to millions of symbols, whose addresses differ in few digits.
+ */
 static int sort_by_address(struct elf_symbols *s, struct err *e)
 {
     uint64_t differs = 0;
@@ -295,7 +305,7 @@ static int sort_by_address(struct elf_symbols *s, struct err *e)
     return 0;
 }
 
-/* Whether `x` is the answer rather than `y`, both at one address. */
+/* Whether `x` takes precedence over `y` at the same address. */
 static bool goes_before(const struct symbol *x, const struct symbol *y)
 {
     if (x->place % 4 != y->place % 4)
@@ -305,7 +315,7 @@ static bool goes_before(const struct symbol *x, const struct symbol *y)
     return x->place > y->place;
 }
 
-/* One for each address, by address. */
+/* Keeps one symbol per address, sorted. */
 static int sort_symbols(struct elf_symbols *s, struct err *e)
 {
     size_t kept = 0;
@@ -322,7 +332,7 @@ static int sort_symbols(struct elf_symbols *s, struct err *e)
     return 0;
 }
 
-/* The first address beyond symbol i; for one without a size, where something else begins. */
+/* The exclusive end of symbol i. A symbol without a size ends where the next item begins. */
 static uint64_t symbol_end(const struct elf_symbols *s, size_t i)
 {
     const struct symbol *x = &s->symbols.at[i];
@@ -347,7 +357,7 @@ static bool put_point(struct elf_symbols *s, uint64_t address, uint32_t symbol)
     return vec_push(&s->points, (struct point){address, symbol});
 }
 
-/* A symbol that began and has not ended yet. */
+/* A symbol whose end is not reached yet. */
 struct open_symbol {
     uint64_t end;
     uint32_t symbol;
@@ -357,7 +367,7 @@ struct open_symbols {
     VEC(struct open_symbol) stack;
 };
 
-/* Ends those that end at or before `limit`: behind them the one around them is the answer. */
+/* Closes the symbols that end at or before `limit`; after each, the one around it applies again. */
 static bool close_symbols(struct elf_symbols *s, struct open_symbols *open, uint64_t limit)
 {
     while (open->stack.len > 0 && open->stack.at[open->stack.len - 1].end <= limit) {
@@ -372,7 +382,7 @@ static bool close_symbols(struct elf_symbols *s, struct open_symbols *open, uint
     return true;
 }
 
-/* Lays the symbols out side by side, those that begin later over those around them. */
+/* Flattens nested symbols into points: a later start covers the symbols around it. */
 static int make_points(struct elf_symbols *s, struct err *e)
 {
     struct open_symbols open = {0};
@@ -430,7 +440,7 @@ size_t elf_symbols_count(const struct elf_symbols *s)
     return s->symbols.len;
 }
 
-/* ---- answers */
+/* ---- look-ups */
 
 static void give(const struct elf_symbols *s, size_t i, struct elf_symbol *out)
 {
@@ -446,7 +456,7 @@ static void give(const struct elf_symbols *s, size_t i, struct elf_symbol *out)
     };
 }
 
-/* Seen from where it was so far: `near` points before the address. */
+/* Searches from `near`, the position of the last result. */
 static uint32_t symbol_near(const struct elf_symbols *s, uint64_t address, size_t *near)
 {
     size_t low = 0, high = s->points.len;
@@ -471,7 +481,7 @@ static uint32_t symbol_near(const struct elf_symbols *s, uint64_t address, size_
     return low > 0 ? s->points.at[low - 1].symbol : NO_SYMBOL;
 }
 
-/* The symbol around an address; NO_SYMBOL when there is none. */
+/* The symbol around an address; NO_SYMBOL if there is none. */
 static uint32_t symbol_around(const struct elf_symbols *s, uint64_t address)
 {
     size_t near = 0;

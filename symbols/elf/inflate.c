@@ -7,7 +7,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-/* Memory that an .xz decoder may take: presets go up to 65 MiB. */
+/* Memory limit of an .xz decoder; presets need up to 65 MiB. */
 #define XZ_MEMORY ((uint64_t)128 << 20)
 
 void inflated_release(struct inflated *i)
@@ -86,7 +86,7 @@ int inflate_exactly(struct inflated *out, enum inflate_method method, struct vie
     return status;
 }
 
-/* Address space beyond the last page in use; limits on it exist. */
+/* Unmaps the unused pages at the end, since limits on address space exist. */
 static void give_back_rest(struct inflated *out)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

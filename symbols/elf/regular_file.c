@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where /proc is not mounted: opens it after all, and looks whether it is what was seen. */
+/*
+ * Fallback where /proc is not mounted: opens the path and checks that it is the file seen before.
+ */
 static int open_again(const char *path, const struct stat *seen)
 {
     struct stat st;

@@ -33,7 +33,10 @@ static void put_group(struct buf *out, const char *text, const struct pattern_sp
         buf_put(out, text + group->start, group->end - group->start);
 }
 
-/* The number of a group at p, after a dollar sign: as many of two digits as make a known one. */
+/*
+ * The group number at p, after a dollar sign. Takes two digits if they name an existing group, else
+ * one.
+ */
 static unsigned group_number(const char *p, unsigned groups, unsigned *digits)
 {
     unsigned number = 0;

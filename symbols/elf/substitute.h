@@ -2,10 +2,10 @@
 #define TIDEMARK_SYMBOLS_ELF_SUBSTITUTE_H
 
 /*
- * Substitutions in paths of images, "REGEX;REPLACEMENT": of several rules the first whose regular
- * expression is found in a path replaces every place where it is. Regular expressions are those of
- * base/pattern.h, which know all that the official tool's (ECMAScript) do. In the replacement $1 to
- * $99 stand for groups, $& for all that was found, $$ for a dollar sign.
+ * Substitutions in paths of images, "REGEX;REPLACEMENT". The first rule whose regular expression
+ * matches a path replaces all its matches. Regular expressions are those of base/pattern.h, which
+ * support all of the official tool's (ECMAScript). In the replacement, $1 to $99 are groups, $& the
+ * whole match, $$ a dollar sign.
  */
 
 #include <stdbool.h>
@@ -26,10 +26,10 @@ struct substitutions {
 
 void substitutions_release(struct substitutions *s);
 
-/* Adds a rule; `text` outlives the list. ERR_USAGE when it is none. */
+/* Adds a rule; `text` must outlive the list. Fails with ERR_USAGE if it is invalid. */
 int substitutions_add(struct substitutions *s, const char *text, struct err *e);
 
-/* True when a rule fits: then `out`, which must be empty, gets the new path. */
+/* True if a rule matches; `out`, which must be empty, then holds the new path. */
 bool substitutions_apply(const struct substitutions *s, const char *path, struct buf *out);
 
 #endif

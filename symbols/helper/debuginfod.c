@@ -78,7 +78,7 @@ int fetch_answer_receive(int socket, struct fetch_answer *a, int *fd)
     return 0;
 }
 
-/* ---- starting and ending it */
+/* ---- starting and stopping the fetcher */
 
 int debuginfod_start(struct debuginfod *d, const struct debuginfod_options *o, struct err *e)
 {
@@ -109,7 +109,7 @@ void debuginfod_stop(struct debuginfod *d)
     if (d->socket >= 0)
         close(d->socket);
     if (d->pid > 0) {
-        /* The one who asks may still have the socket: the fetcher would wait for it. */
+        /* The client may still hold the socket open, so the fetcher would wait for it. */
         kill(d->pid, SIGTERM);
         while (waitpid(d->pid, NULL, 0) < 0 && errno == EINTR)
             continue;
@@ -117,7 +117,7 @@ void debuginfod_stop(struct debuginfod *d)
     *d = (struct debuginfod){.socket = -1};
 }
 
-/* ---- asking */
+/* ---- requests */
 
 static bool send_request(int socket, const struct fetch_request *r)
 {
@@ -133,7 +133,7 @@ static int is_gone(struct err *e)
     return err_set(e, ERR_CONNECT, "the process that fetches debug files is gone");
 }
 
-/* Numbers of requests differ, also between processes that use one socket in turn. */
+/* Request numbers are unique, also between processes that use one socket in turn. */
 static uint64_t request_number(void)
 {
     return (uint64_t)monotonic_ns();
@@ -146,7 +146,7 @@ int debuginfod_ask(int socket, const struct build_id *id, bool executable,
     struct fetch_answer a;
     int given, got;
     bool given_up = false;
-    memset(&r, 0, sizeof r); /* with its padding: all of it is sent */
+    memset(&r, 0, sizeof r); /* the padding, too, since it is sent */
     r.number = request_number();
     r.kind = executable ? FETCH_EXECUTABLE : FETCH_DEBUGINFO;
     r.id = *id;
@@ -159,7 +159,7 @@ int debuginfod_ask(int socket, const struct build_id *id, bool executable,
             return 0;
         }
         if (given >= 0)
-            close(given); /* of a request that was given up */
+            close(given); /* of a cancelled request */
         if (a.number != r.number)
             continue;
         if (a.kind == FETCH_NONE)

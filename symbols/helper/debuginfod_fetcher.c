@@ -17,12 +17,12 @@
 
 #include "base/monotonic.h"
 
-#define PROGRESS_NS 200000000LL /* between two words about it */
-#define GRACE_SECONDS 5         /* for the library to notice that its time is over */
+#define PROGRESS_NS 200000000LL /* between progress reports */
+#define GRACE_SECONDS 5         /* for the library to notice its timeout */
 
 /*
- * The library is loaded where it is used, by the process that fetches one file: it brings a large
- * part of the network's software with it, which nothing else here should have to load.
+ * The library is loaded only by the process that fetches one file, because it pulls in a large part
+ * of the network stack.
  */
 struct library {
     debuginfod_client *(*begin)(void);
@@ -32,7 +32,7 @@ struct library {
     void (*set_user_data)(debuginfod_client *, void *);
 };
 
-/* One file on its way. */
+/* One download. */
 struct job {
     int socket;
     const struct fetch_request *request;
@@ -40,7 +40,7 @@ struct job {
     long long deadline; /* monotonic ns */
     long long next_word;
     struct library lib;
-    int given_up; /* errno of the limit that was met; 0: none */
+    int given_up; /* errno of the exceeded limit; 0: none */
 };
 
 static void failed(int socket, uint64_t number, const char *cause)
@@ -53,20 +53,21 @@ static void failed(int socket, uint64_t number, const char *cause)
     (void)fetch_answer_send(socket, &a, -1, true);
 }
 
-/* ---- what libdebuginfod does not limit */
+/* ---- limits that libdebuginfod lacks */
 
 /*
- * It follows redirects without end, and gives no way to its transfers. The program's own symbols
- * come before those of libraries that it loads, so libdebuginfod's calls of this function arrive
- * here (Makefile: CURL_HOOK); the sink for ClickHouse finds libcurl's by dlsym.
+ * libdebuginfod follows redirects without limit and does not expose its transfers. The program's
+ * symbols take precedence over those of libraries that it loads, so libdebuginfod's calls of this
+ * function arrive here (Makefile: CURL_HOOK). The ClickHouse sink finds libcurl's function by
+ * dlsym.
  */
 
-/* curl/curl.h */
+/* From curl/curl.h. */
 #define OPTION_FOLLOW 52
 #define OPTION_REDIRECTS_MOST 68
 #define FAILED_INIT 2
 
-/* All options take a long, a pointer or a 64-bit offset, which are passed alike. */
+/* Options take a long, a pointer or a 64-bit offset, all passed alike. */
 typedef int set_option(void *handle, int option, ...);
 _Static_assert(sizeof(long) == sizeof(void *) && sizeof(long) == 8, "one register for all");
 
@@ -89,7 +90,7 @@ int curl_easy_setopt(void *handle, int option, ...)
 
 /* ---- the process that fetches one file */
 
-/* dlsym gives a pointer to data; POSIX says that it can be one to a function. */
+/* dlsym returns a data pointer; POSIX allows its conversion to a function pointer. */
 #define FIND(lib, handle, member, name)                                                            \
     (*(void **)&(lib)->member = dlsym((handle), (name)), (lib)->member != NULL)
 
@@ -103,7 +104,7 @@ static bool load(struct library *lib)
            FIND(lib, h, set_user_data, "debuginfod_set_user_data");
 }
 
-/* The callback has no way to its job but through the library. */
+/* The callback reaches its job only through the library. */
 static struct job *job_of(debuginfod_client *client)
 {
     void *(*user_data)(debuginfod_client *);
@@ -116,7 +117,7 @@ static uint64_t not_negative(long n)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-/* Not 0 ends the transfer. */
+/* A result other than 0 ends the transfer. */
 static int on_progress(debuginfod_client *client, long done, long total)
 {
     struct job *j = job_of(client);
@@ -139,7 +140,7 @@ static int on_progress(debuginfod_client *client, long done, long total)
     return fetch_answer_send(j->socket, &a, -1, false) ? 0 : 1;
 }
 
-/* The user's limit stays when it is the lower one; 0 is none. */
+/* Keeps the user's limit if it is lower; 0 means no limit. */
 static void lower_limit(const char *variable, uint64_t limit)
 {
     char text[24];
@@ -177,8 +178,8 @@ static void say_cause(const struct job *j, int error)
 }
 
 /*
- * Whether more was written than RLIMIT_FSIZE allows: what the server compressed shows its size
- * there, and the library calls that a file that no server has.
+ * Whether a write exceeded RLIMIT_FSIZE. A compressed download shows its real size only there, and
+ * the library then reports the file as missing on the server.
  */
 static bool was_too_large(void)
 {
@@ -210,7 +211,7 @@ static void fetch(struct job *j)
         say_cause(j, j->given_up != 0 ? j->given_up : -fd);
 }
 
-/* A crash, or a library that does not come back, costs one file only. */
+/* Runs in a process of its own, so a crash or hang of the library costs only one file. */
 static void run_job(int socket, const struct fetch_request *r, uint64_t size_limit,
                     unsigned seconds)
 {
@@ -235,10 +236,10 @@ static void run_job(int socket, const struct fetch_request *r, uint64_t size_lim
 /* What the fetcher waits for while a job runs. */
 struct watch {
     int socket;
-    int job; /* end of a pipe that closes with the job */
+    int job; /* read end of a pipe that closes when the job ends */
     pid_t pid;
     uint64_t number;
-    struct fetch_request next; /* that came when the job had answered and not ended yet */
+    struct fetch_request next; /* a request received after the job's answer, before its end */
     bool has_next;
 };
 
@@ -278,7 +279,7 @@ static enum job_end wait_for(struct watch *w, long long deadline)
     }
 }
 
-/* False when there is nobody to answer any more. */
+/* False if the client is gone. */
 static bool end_job(const struct watch *w, enum job_end end)
 {
     int status = 0;
@@ -297,7 +298,7 @@ static bool end_job(const struct watch *w, enum job_end end)
     return true;
 }
 
-/* What is left of the time for all files, at most what one may take. */
+/* What is left of the time for all files, limited to the time for one. */
 static long long time_for_one(const struct debuginfod_options *o, long long spent_ns)
 {
     unsigned one = o->seconds ? o->seconds : DEBUGINFOD_SECONDS_DEFAULT;
@@ -306,7 +307,7 @@ static long long time_for_one(const struct debuginfod_options *o, long long spen
     return left < one ? left : one;
 }
 
-/* Answers a request. False when there is nobody to answer; *more tells whether `r` is the next. */
+/* Answers a request. False if the client is gone. *more is set if `r` holds the next request. */
 static bool serve(int socket, struct fetch_request *r, const struct debuginfod_options *o,
                   long long seconds, bool *more)
 {
@@ -342,8 +343,10 @@ static bool serve(int socket, struct fetch_request *r, const struct debuginfod_o
     return asked;
 }
 
-/* Nothing of the process that it comes from: no files, no handlers; the terminal's keys are for
- * those who still want an answer. */
+/*
+ * Drops what the parent process passed on: files and handlers. Ignores the terminal's signals: the
+ * clients that still wait for an answer handle those.
+ */
 static int settle(int socket)
 {
     sigset_t none;
@@ -375,7 +378,7 @@ void fetcher_run(int socket, const struct debuginfod_options *o)
     while (socket >= 0 && asked && (more || receive_request(socket, &r))) {
         long long begin = monotonic_ns();
         more = false;
-        if (r.kind != FETCH_GIVE_UP) /* else it came too late */
+        if (r.kind != FETCH_GIVE_UP) /* a late cancellation is ignored */
             asked = serve(socket, &r, o, time_for_one(o, spent), &more);
         spent += monotonic_ns() - begin;
     }

@@ -2,8 +2,8 @@
 #define TIDEMARK_SYMBOLS_HELPER_DEBUGINFOD_MESSAGE_H
 
 /*
- * What goes over the socket between the fetcher and the one who asks: one packet each, between
- * processes of one program. Part of debuginfod.h, for its two ends only.
+ * The packets between the fetcher and its client, one per message. Both are processes of the same
+ * program. Part of debuginfod.h, for its two ends only.
  */
 
 #include <stdbool.h>
@@ -15,15 +15,15 @@
 enum fetch_kind { FETCH_DEBUGINFO, FETCH_EXECUTABLE, FETCH_GIVE_UP };
 
 struct fetch_request {
-    uint64_t number; /* of the request; its answers have it too */
+    uint64_t number; /* of the request; answers repeat it */
     enum fetch_kind kind;
     struct build_id id;
 };
 
 enum fetch_answer_kind {
-    FETCH_PROGRESS, /* more will come; the others are the last */
+    FETCH_PROGRESS, /* more answers follow; the others are final */
     FETCH_FILE,     /* the packet carries a descriptor */
-    FETCH_NONE,     /* no server has it */
+    FETCH_NONE,     /* no server has the file */
     FETCH_FAILED,
 };
 
@@ -31,19 +31,19 @@ struct fetch_answer {
     uint64_t number;
     enum fetch_answer_kind kind;
     uint64_t done, total;
-    char cause[256]; /* of FETCH_FAILED, with a NUL */
+    char cause[256]; /* of FETCH_FAILED, NUL-terminated */
 };
 
-/* Sends an answer, with a descriptor unless `fd` is -1. False when nobody listens. */
+/* Sends an answer, with a descriptor unless `fd` is -1. False if the client is gone. */
 bool fetch_answer_send(int socket, const struct fetch_answer *a, int fd, bool wait);
 
 /*
- * Receives one; *fd is -1 or a descriptor that the caller closes. 1, or 0 when the other end is
- * gone, or -1 with errno.
+ * Receives an answer; *fd is -1 or a descriptor that the caller closes. Returns 1, 0 if the other
+ * end is closed, or -1 with errno.
  */
 int fetch_answer_receive(int socket, struct fetch_answer *a, int *fd);
 
-/* The fetcher itself: answers requests until nobody is left to ask. */
+/* The fetcher's main loop: answers requests until the last client is gone. */
 void fetcher_run(int socket, const struct debuginfod_options *o);
 
 #endif

@@ -8,10 +8,10 @@
 
 #include "base/monotonic.h"
 
-/* Further files that one image may have: .dwo files of a large program. */
+/* Limit of file requests for one image: a large program has that many .dwo files. */
 #define WISHES_MAX 200000u
 
-/* Until it runs, on a machine that has much else to do. */
+/* Time for the process to start, on a busy machine. */
 #define START_NS (INT64_C(60) * 1000000000)
 
 int helper_init(struct helper *h, const struct helper_options *options, struct err *e)
@@ -30,21 +30,21 @@ static void hang_up(struct helper *h)
     h->closing = false;
 }
 
-/* Monotonic ns by which an answer is due. */
+/* When an answer is due; monotonic ns. */
 static int64_t deadline(const struct helper *h)
 {
     double seconds = h->options.seconds < 1e9 ? h->options.seconds : 1e9;
     return monotonic_ns() + (int64_t)(seconds * 1e9) + 1;
 }
 
-/* The process is of no use any more: says why, as ERR_CHECK. */
+/* Gives the process up. Reports the reason as ERR_CHECK. */
 static int lost(struct helper *h, enum helper_silence why, struct err *e)
 {
     int status = 0;
     hang_up(h);
     if (e && e->code == ERR_MEMORY)
         return -1;
-    /* One that ended by itself keeps the status that it ended with; else this ends it. */
+    /* Reports the status of a process that exited by itself; otherwise kills it. */
     bool known = launcher_kill(&h->launcher, &status, NULL) == 0 && why == HELPER_ENDED;
     if (why == HELPER_LATE)
         return err_set(e, ERR_CHECK, "gave no answer for %.0f s", h->options.seconds);
@@ -57,7 +57,7 @@ static int lost(struct helper *h, enum helper_silence why, struct err *e)
     return err_prefix(e, "the symbol helper");
 }
 
-/* ---- one question */
+/* ---- one request */
 
 static int grant(struct helper *h, struct err *e)
 {
@@ -71,7 +71,7 @@ static int grant(struct helper *h, struct err *e)
     return status;
 }
 
-/* Waits for an answer of a type, granting wishes meanwhile. FAILED becomes ERR_CHECK. */
+/* Waits for a message of a type and serves file requests meanwhile. FAILED becomes ERR_CHECK. */
 static int await(struct helper *h, enum helper_type type, int64_t until, struct err *e)
 {
     enum helper_silence why = HELPER_STRANGE;
@@ -91,7 +91,7 @@ static int await(struct helper *h, enum helper_type type, int64_t until, struct 
             err_set(e, ERR_CHECK, "it sent an answer that was not asked for");
             return lost(h, HELPER_STRANGE, e);
         }
-        /* A file may come from far away: that is no time of the helper's. */
+        /* A slow download does not count against the helper's time. */
         int64_t before = monotonic_ns();
         if (grant(h, e) != 0)
             return lost(h, HELPER_STRANGE, e);
@@ -101,7 +101,7 @@ static int await(struct helper *h, enum helper_type type, int64_t until, struct 
     return lost(h, HELPER_STRANGE, e);
 }
 
-/* What a process says that was told to close an image, if nobody has heard it yet. */
+/* Receives the pending answer to CLOSE. */
 static void finish_closing(struct helper *h)
 {
     struct err e = {0};
@@ -148,7 +148,7 @@ static int start(struct helper *h, struct err *e)
     buf_clear(&h->out);
     buf_u64(&h->out, h->options.memory);
     buf_u64(&h->out, HELPER_FILE_BYTES);
-    /* All threads count: the real limit is the time that we wait. */
+    /* CPU time sums up over all threads. The real limit is the time that the program waits. */
     buf_u64(&h->out, (uint64_t)(h->options.seconds * 4) * 64 + 60);
     if (helper_send(h->socket, HELPER_LIMITS, &h->out, -1, e) != 0)
         return lost(h, HELPER_ENDED, e);
@@ -208,7 +208,7 @@ void helper_close_image(struct helper *h)
         finish_closing(h);
 }
 
-/* The answers of one message, from number `first` on; *taken of them. */
+/* Puts the answers of one message, starting at number `first`; *taken counts them. */
 static int take_answers(struct helper *h, size_t first, size_t most, helper_put *put, void *ctx,
                         size_t *taken, struct err *e)
 {
@@ -225,7 +225,7 @@ static int take_answers(struct helper *h, size_t first, size_t most, helper_put 
         if (answers_get(&h->answers, &answer, frames, e) != 0)
             return lost(h, HELPER_STRANGE, e);
         if (put(ctx, first + i, &answer, e) != 0) {
-            hang_up(h); /* in the middle of its answers */
+            hang_up(h); /* the rest of its answers is not read */
             return -1;
         }
     }

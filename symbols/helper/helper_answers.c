@@ -10,7 +10,7 @@
 /* ---- putting */
 
 #define SLOTS 65536u
-/* More than these get no place in the table: it is never full. */
+/* Limit of used slots; the hash table never fills up. */
 #define SLOTS_USED (SLOTS / 4 * 3)
 
 void answers_begin(struct answers_out *out)
@@ -23,8 +23,8 @@ void answers_begin(struct answers_out *out)
         out->texts = 0;
         out->text_bytes = 0;
         free(out->told);
-        out->told = calloc(SLOTS, sizeof *out->told); /* without it all texts are new */
-        out->seed = map_hash((uintptr_t)out->told);   /* nobody outside knows either */
+        out->told = calloc(SLOTS, sizeof *out->told); /* NULL: every text counts as new */
+        out->seed = map_hash((uintptr_t)out->told);   /* the address is unknown outside */
         answers_image_closed(out);
     }
     buf_u32(&out->body, 0);
@@ -45,7 +45,7 @@ void answers_release(struct answers_out *out)
     out->told = NULL;
 }
 
-/* The slot of a text: its own, or the one where it can be put. */
+/* The slot of a text, or the free slot for it. */
 static struct told_text *find_text(const struct answers_out *out, struct view text)
 {
     uint64_t hash = XXH3_64bits_withSeed(text.p, text.len, out->seed);
@@ -56,7 +56,7 @@ static struct told_text *find_text(const struct answers_out *out, struct view te
     return &out->told[i];
 }
 
-/* Puts a text that is not empty; its number. Who has numbers of its own tells each text once. */
+/* Puts a non-empty text and returns its number. With `once` the text is known to be new. */
 static uint32_t tell(struct answers_out *out, struct view text, bool once)
 {
     struct told_text *t = out->told && !once ? find_text(out, text) : NULL;
@@ -74,7 +74,7 @@ static uint32_t tell(struct answers_out *out, struct view text, bool once)
     return out->texts;
 }
 
-/* Puts a text; its number in the image, if it has one, spares looking at it. */
+/* Puts a text. Its number in the image, if any, avoids hashing it. */
 static void put_text(struct answers_out *out, struct view text, uint32_t of_image)
 {
     if (text.len == 0) {
@@ -93,7 +93,7 @@ static void put_text(struct answers_out *out, struct view text, uint32_t of_imag
         *known = number;
 }
 
-/* Makes room for the numbers of an answer. Without memory its texts are looked at. */
+/* Makes room for the numbers of an answer. If memory is short, texts are hashed. */
 static void expect_numbers(struct answers_out *out, const struct place_frame *frames, size_t n)
 {
     uint32_t most = 0;
@@ -142,7 +142,7 @@ static int bad(struct err *e, const char *what)
     return err_set(e, ERR_CHECK, "it sent a message with a wrong %s", what);
 }
 
-/* A sender that keeps to its rules never has so many bytes of texts. */
+/* No valid sender has more bytes of texts. */
 #define BYTES_MAX (ANSWERS_TEXT_BYTES + HELPER_BODY_MAX)
 
 int answers_open(struct answers_in *in, struct view body, uint32_t *n, struct err *e)
@@ -155,7 +155,7 @@ int answers_open(struct answers_in *in, struct view body, uint32_t *n, struct er
     }
     if (in->rest.short_read || *n > HELPER_PLACES_MAX || in->bytes.len + body.len > BYTES_MAX)
         return bad(e, "count of answers");
-    /* Texts are views of these bytes: they must not move while the message is read. */
+    /* Texts are views of these bytes, so they must not move while the message is read. */
     if (!buf_reserve(&in->bytes, body.len)) {
         in->bytes.failed = false;
         return err_no_memory(e, "answers of the symbol helper");

@@ -8,11 +8,11 @@
  *         u8 source, u64 address, u8 n, then n functions:
  *             text function, text linkage name, text file, u32 line, u32 column, u64 start,
  *             u8 inlined
- *     text: u32 number; where it is the next new one, u32 length and bytes follow
+ *     text: u32 number; if it is the next unused one, u32 length and bytes follow
  *
- * Functions of one image have most of their texts in common, so each is told once and known by its
- * number from then on, in later messages, too, until one is `fresh`: numbers begin anew with it.
- * Number 0 is the empty text.
+ * Functions of one image share most texts. So each text is sent once and then referred to by its
+ * number, also in later messages. A `fresh` message restarts the numbering. Number 0 is the empty
+ * text.
  */
 
 #include <stdbool.h>
@@ -25,49 +25,52 @@
 #include "base/view.h"
 #include "symbols/place/place.h"
 
-/* Texts and their bytes after which the next message is fresh. */
+/* After this many texts or bytes, the next message is fresh. */
 #define ANSWERS_TEXTS 16384u
 #define ANSWERS_TEXT_BYTES ((size_t)8 << 20)
 
 struct told_text {
-    uint64_t hash;   /* seeded, so that no file can have two texts of one hash */
+    uint64_t hash;   /* seeded, so that no file can force collisions */
     uint32_t number; /* 0: none */
 };
 
 struct answers_out {
     struct buf body;
-    bool linkage; /* linkage names are wanted; else they are left out */
+    bool linkage; /* include linkage names */
     uint32_t count;
-    uint32_t texts; /* told, and their bytes */
+    uint32_t texts; /* sent, and their bytes */
     size_t text_bytes;
     uint64_t seed;
-    struct told_text *told;      /* hash table; NULL when memory is short */
-    VEC(uint32_t) told_of_image; /* by the number that who reads the image has for a text */
+    struct told_text *told;      /* hash table; NULL if memory is short */
+    VEC(uint32_t) told_of_image; /* number sent, by the image's number of a text */
 };
 
-/* Begins a message; who begins the first has zeroes here, but for `linkage`. */
+/* Begins a message. Before the first one, the caller zeroes the struct except `linkage`. */
 void answers_begin(struct answers_out *out);
-/* What is wrong with memory is told by out->body.failed. */
+/* If memory is short, out->body.failed is set. */
 void answers_put(struct answers_out *out, const struct place_answer *answer);
-/* To be called when an image is closed, before answers of the next one are put. */
+/* Call when an image is closed, before putting answers of the next one. */
 void answers_image_closed(struct answers_out *out);
 void answers_release(struct answers_out *out);
 
 struct answer_text {
-    size_t at; /* in the bytes */
+    size_t at; /* in `bytes` */
     uint32_t len;
 };
 
 struct answers_in {
     struct cursor rest;
-    struct buf bytes; /* of all texts that have numbers */
+    struct buf bytes; /* all numbered texts */
     VEC(struct answer_text) texts;
-    uint64_t numbering; /* goes up with every fresh message; 0: none came yet */
+    uint64_t numbering; /* incremented by every fresh message; 0: none yet */
 };
 
-/* Begins to read a message; *n answers follow. ERR_CHECK, here and below, or ERR_MEMORY. */
+/*
+ * Begins to read a message with *n answers. Fails, as does answers_get, with ERR_CHECK or
+ * ERR_MEMORY.
+ */
 int answers_open(struct answers_in *in, struct view body, uint32_t *n, struct err *e);
-/* `frames` has room for PLACE_FRAMES_MAX; texts are valid until the next message is opened. */
+/* `frames` has room for PLACE_FRAMES_MAX. Texts are valid until the next message is opened. */
 int answers_get(struct answers_in *in, struct place_answer *answer, struct place_frame *frames,
                 struct err *e);
 void answers_close(struct answers_in *in);

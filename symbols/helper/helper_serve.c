@@ -8,19 +8,18 @@
 #include "symbols/helper/sandbox.h"
 
 /*
- * A message with answers is sent when it is that long: so that both ends have something to do, and
- * most texts are told once.
+ * Message size at which answers are sent. It keeps both ends busy and lets most texts be sent once.
  */
 #define ANSWERS_FLUSH ((size_t)256 << 10)
 
 struct server {
     int socket;
     const struct helper_backend *backend;
-    struct symbolizer *image; /* NULL: none is open */
+    struct symbolizer *image; /* NULL: no open image */
     struct helper_message in;
     struct buf out;
     struct answers_out answers;
-    bool lost; /* the other end does not answer as it should */
+    bool lost; /* the client violated the protocol */
 };
 
 /* ---- files */
@@ -78,7 +77,7 @@ static int open_image(struct server *s, struct err *e)
     return helper_send(s->socket, HELPER_OPENED, &s->out, -1, e);
 }
 
-/* Tells which places come next, as far as that has not been told. */
+/* Announces the next places, from number `told` on. Returns the number announced. */
 static size_t tell_ahead(struct server *s, const struct place *places, size_t n, size_t told,
                          size_t i)
 {
@@ -213,7 +212,7 @@ int helper_serve(int socket, const struct helper_backend *backend, struct err *e
     helper_message_release(&first);
     if (!ok)
         return err_set(e, ERR_CHECK, "the limits are not told");
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file too long is an error like others */
+    (void)signal(SIGXFSZ, SIG_IGN); /* exceeding the file size is an ordinary error */
     buf_u32(&ready, sandbox_enter(&limits));
     int status = helper_send(socket, HELPER_READY, &ready, -1, e);
     buf_release(&ready);

@@ -7,8 +7,8 @@
 #include "symbols/symbolizer.h"
 
 /*
- * What answers. The program's is symbolizer_backend (symbols/symbolizer.h); tests have others, that
- * crash or hang.
+ * The implementation of the requests. The program uses symbolizer_backend (symbols/symbolizer.h);
+ * tests use others that crash or hang.
  */
 struct helper_backend {
     int (*open)(struct symbolizer **out, const struct helper_open *open, symbolizer_wish *wish,
@@ -18,26 +18,26 @@ struct helper_backend {
     int (*prepare)(struct symbolizer *s, const struct place *places, size_t n, struct err *e);
     void (*lookup)(struct symbolizer *s, const struct place *place, struct place_answer *answer);
     /*
-     * A place that will be looked up, in this order and at most HELPER_AHEAD places later: the time
-     * to have what is known of it come from memory. Or NULL.
+     * Announces a place that will be looked up, in this order and at most HELPER_AHEAD places
+     * later, so that its data can be prefetched. May be NULL.
      */
     void (*ahead)(struct symbolizer *s, const struct place *place);
     int (*infer)(struct symbolizer *s, const struct helper_hint *hints, size_t n,
                  struct helper_bias *bias, struct err *e);
-    /* NULL: it has none. False when no function is known there, or its code is not in the file. */
+    /* NULL: unsupported. False if no function is known there or its code is not in the file. */
     bool (*code)(struct symbolizer *s, const struct place *place, struct place_code *code);
-    void (*keep)(struct symbolizer *s); /* before it is closed: the time to fill a cache; or NULL */
+    void (*keep)(struct symbolizer *s); /* before close: may fill a cache; or NULL */
 };
 
 extern const struct helper_backend symbolizer_backend;
 
 /*
- * Gives up its rights, then answers on `socket` until the other end closes it. 0, or -1 with the
- * cause. For a process of its own that has no other threads.
+ * Gives up its rights, then answers on `socket` until the other end closes it. Returns 0, or -1
+ * with the cause. Only for a single-threaded process of its own.
  */
 int helper_serve(int socket, const struct helper_backend *backend, struct err *e);
 
-/* The same without giving up anything: for fuzzing. */
+/* As helper_serve, without giving up rights: for fuzzing. */
 int helper_answer_all(int socket, const struct helper_backend *backend, struct err *e);
 
 #endif

@@ -12,14 +12,16 @@
 
 #include "symbols/place/helper_wire.h"
 
-#define CLOSE_RANGE 436 /* Linux 5.9 on, the same number on all processors */
+#define CLOSE_RANGE 436 /* since Linux 5.9, the same number on all processors */
 
-/* What the launcher is told; the answer to each is a LAUNCHED with a status. */
+/* Commands to the launcher, which answers each with LAUNCHED and a status. */
 enum { LAUNCHER_SPAWN = 201, LAUNCHER_KILL, LAUNCHER_DONE };
 
-/* ---- the launcher's side: single-threaded, allocates nothing */
+/* ---- the launcher's side: single-threaded, does not allocate */
 
-/* The child: `socket` becomes standard input, everything else but standard error goes. */
+/*
+ * The child: `socket` becomes standard input; all other descriptors but standard error are closed.
+ */
 static _Noreturn void become_helper(int socket)
 {
     static char *const arguments[] = {(char *)"tidemark", (char *)"symbolize", (char *)"--serve",
@@ -27,7 +29,7 @@ static _Noreturn void become_helper(int socket)
     static char *const environment[] = {(char *)"LC_ALL=C", NULL};
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (dup2(socket, STDIN_FILENO) == 0 && null >= 0 && dup2(null, STDOUT_FILENO) == 1) {
-        /* Nothing is inherited but the three, whatever was open at our own beginning. */
+        /* The child inherits only the three standard descriptors, whatever the program had open. */
         if (syscall(CLOSE_RANGE, 3u, ~0u, 0u) != 0) {
             for (int fd = 3; fd < 1024; fd++)
                 (void)close(fd);
@@ -51,11 +53,11 @@ static int reap(pid_t *child, bool kill_it)
     return status;
 }
 
-/* A process that ended by itself keeps its status; one that runs is killed. */
+/* Reports the status of a child that exited by itself; kills a running one. */
 static int end_child(pid_t *child)
 {
     int status = 0;
-    /* It may be about to end: its last words were read, its status is not there yet. */
+    /* The child may be about to exit: its socket is closed, its status is not available yet. */
     for (int i = 0; *child > 0 && i < 20; i++) {
         if (waitpid(*child, &status, WNOHANG) == *child) {
             *child = 0;
@@ -68,7 +70,7 @@ static int end_child(pid_t *child)
 
 static bool answer(int socket, int status)
 {
-    /* Without an allocation: here none can fail. */
+    /* Uses no allocation, which could fail. */
     uint8_t bytes[4];
     const struct buf body = {.data = bytes, .len = sizeof bytes, .cap = sizeof bytes};
     store_u32(bytes, (uint32_t)status);
@@ -94,7 +96,7 @@ static void launch_all(int socket)
     helper_message_release(&m);
 }
 
-/* Signals of the terminal are for the program, which tells when to end. */
+/* The program handles the terminal's signals and decides when to exit. */
 static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
 
 static _Noreturn void be_launcher(int socket, pid_t parent, const sigset_t *before)
@@ -122,7 +124,7 @@ int launcher_start(struct launcher *l, struct err *e)
     sigemptyset(&held);
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         sigaddset(&held, ignored[i]);
-    /* One may come before the launcher has had its turn to ignore it. */
+    /* A signal may arrive before the launcher ignores it. */
     (void)sigprocmask(SIG_BLOCK, &held, &before);
     l->pid = fork();
     if (l->pid == 0) {

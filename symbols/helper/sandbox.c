@@ -28,7 +28,7 @@ static void set_limits(const struct sandbox_limits *l)
         process_limit(RLIMIT_CPU, l->cpu_seconds);
 }
 
-/* ---- Landlock; its numbers are the same on all processors (linux/landlock.h, Linux 5.13 on) */
+/* ---- Landlock; the same numbers on all processors (linux/landlock.h, since Linux 5.13) */
 
 #define LANDLOCK_CREATE 444
 #define LANDLOCK_RESTRICT 446
@@ -36,7 +36,7 @@ static void set_limits(const struct sandbox_limits *l)
 
 static bool guard_files(void)
 {
-    /* What each version of the interface can forbid; asking for more fails. */
+    /* The rights that each version of the interface handles; asking for more fails. */
     static const uint64_t known[] = {
         0, (1u << 13) - 1, (1u << 14) - 1, (1u << 15) - 1, (1u << 15) - 1, (1u << 16) - 1};
     long version = syscall(LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION);
@@ -63,7 +63,7 @@ static bool guard_files(void)
 
 #ifdef ARCHITECTURE
 
-/* What reading, computing in threads and answering take. */
+/* The calls needed to read, compute in threads and answer. */
 static const uint32_t allowed[] = {
     __NR_read,
     __NR_write,
@@ -120,10 +120,13 @@ static const uint32_t allowed[] = {
 #define LOAD(AT) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(AT))
 #define DENY(ERROR) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (ERROR))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-/* The next `n` instructions are for this call only. */
+/* Skips the next `n` instructions unless it is this call. */
 #define UNLESS_CALL(NR, N) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(NR), 0, (N))
 
-/* mmap and mprotect without PROT_EXEC; clone for threads; clone3 so that libc takes clone. */
+/*
+ * mmap and mprotect without PROT_EXEC; clone for threads only; clone3 fails, so that libc uses
+ * clone.
+ */
 static const struct sock_filter head[] = {
     LOAD(offsetof(struct seccomp_data, arch)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
@@ -147,7 +150,7 @@ static const struct sock_filter head[] = {
     UNLESS_CALL(435 /* clone3 */, 1),
     DENY(ENOSYS),
 #ifdef __NR_newfstatat
-    /* fstat of libc; by name it would open nothing, but tell. */
+    /* libc's fstat. With a path it would open no file, but reveal whether one exists. */
     UNLESS_CALL(__NR_newfstatat, 4),
     LOAD(ARGUMENT(3)),
     BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1000 /* AT_EMPTY_PATH */, 0, 1),
@@ -156,7 +159,7 @@ static const struct sock_filter head[] = {
 #endif
 };
 
-/* One comparison for each allowed call, then the two ends. */
+/* One comparison for each allowed call, then the two results. */
 static bool guard_syscalls(void)
 {
     struct sock_filter program[LENGTH(head) + LENGTH(allowed) + 2];

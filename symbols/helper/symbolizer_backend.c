@@ -1,4 +1,4 @@
-/* The symbolizer as what answers in a helper process. */
+/* The symbolizer as the backend of a helper process. */
 
 #include "symbols/helper/helper_serve.h"
 

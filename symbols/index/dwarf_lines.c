@@ -1,4 +1,4 @@
-/* Line programs, read as far as it takes to find where their sequences begin. */
+/* Reads line programs only as far as needed to find where their sequences begin. */
 
 #include <dwarf.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 struct setting {
     struct view lines;
     const struct code_map *code;
-    uint8_t *copy; /* made when the first change is due */
+    uint8_t *copy; /* made before the first change */
     bool failed;
 };
 
@@ -37,7 +37,7 @@ static uint64_t uleb(struct cursor *c)
     return value;
 }
 
-/* The operand of DW_LNE_set_address, `size` bytes at `at`. */
+/* Checks the operand of DW_LNE_set_address, `size` bytes at `at`. */
 static void look_at_address(struct setting *s, const uint8_t *at, uint64_t size)
 {
     bool wide = size == 8;
@@ -72,7 +72,7 @@ static void extended(struct setting *s, struct cursor *c)
     c->pos = next;
 }
 
-/* The program of one table; `lengths` of the opcodes below `base`. */
+/* The program of one table; `lengths` are those of the opcodes below `base`. */
 static void look_at_program(struct setting *s, struct cursor *c, const uint8_t *lengths,
                             uint8_t base)
 {
@@ -90,7 +90,7 @@ static void look_at_program(struct setting *s, struct cursor *c, const uint8_t *
     }
 }
 
-/* One table, whose bytes after the length are `c`. */
+/* One table; `c` spans the bytes after its length. */
 static void look_at_table(struct setting *s, struct cursor c, bool wide)
 {
     uint16_t version = cursor_u16(&c);

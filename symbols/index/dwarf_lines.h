@@ -2,10 +2,10 @@
 #define TIDEMARK_SYMBOLS_INDEX_DWARF_LINES_H
 
 /*
- * Sequences of line rows for code that the linker left out begin at address 0, or at one that
- * stands for none, and may reach from there into addresses of code. Where a back end gives the rows
- * of all sequences sorted together (libdw) they could not be told apart any more. So it is given a
- * copy of .debug_line in which they begin far from all code.
+ * Line rows of code that the linker discarded begin at address 0 or at a tombstone address, and may
+ * reach into real code. libdw returns the rows of all sequences sorted together, so they could not
+ * be told apart. So libdw gets a copy of .debug_line in which these sequences begin far from all
+ * code.
  */
 
 #include <stdint.h>
@@ -15,8 +15,8 @@
 #include "symbols/index/index_maker.h"
 
 /*
- * *copy: memory for the caller to free, of lines.len bytes; NULL when nothing needs to be changed.
- * What cannot be read is left as it is.
+ * *copy has lines.len bytes and is freed by the caller; NULL if nothing must change. Unreadable
+ * parts stay unchanged.
  */
 int dwarf_lines_set_apart(struct view lines, const struct code_map *code, uint8_t **copy,
                           struct err *e);

@@ -1,4 +1,4 @@
-/* Looking up, in what was built or loaded. */
+/* Look-ups in a built or loaded index. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static bool in_range(const struct index_range *r, uint64_t address)
     return r->low <= address && address < r->high;
 }
 
-/* Seen from `near`, where the last one was found: most addresses lie there or in the next one. */
+/* Searches from `near`, the last result: most addresses are there or in the next range. */
 static const struct index_range *range_at(const struct symbol_index *x, uint64_t address,
                                           size_t near)
 {
@@ -85,7 +85,9 @@ static int compare_ends(const void *a, const void *b)
     return (x->address > y->address) - (x->address < y->address);
 }
 
-/* How often each unit claims the address at hand, and which do, as a heap with the lowest on top.
+/*
+ * How often each unit claims the current address, and a heap of the claiming units with the lowest
+ * on top.
  */
 struct claimants {
     uint32_t *count;
@@ -174,7 +176,7 @@ bool index_settle(struct symbol_index *x, unit_claims *claims)
 
 /* ---- frames */
 
-/* What is known of the place in a frame: of the address itself, or of a call. */
+/* The source position of a frame: of the address itself, or of a call. */
 struct place {
     uint32_t file, line, column;
 };
@@ -206,7 +208,10 @@ static void set_function(struct symbol_index *x, struct symbol_frame *f, const s
     f->function_address = scope->low == UINT32_MAX ? 0 : b->header.base + scope->low;
 }
 
-/* From the innermost scope outwards; each says where it was called, in the frame after it. */
+/*
+ * Walks from the innermost scope outwards; each inlined scope has the call position of the next
+ * frame.
+ */
 static size_t give_frames(struct symbol_index *x, const struct block *b, uint32_t scope,
                           struct place at, struct symbol_frame *frames, size_t max)
 {
@@ -220,13 +225,13 @@ static size_t give_frames(struct symbol_index *x, const struct block *b, uint32_
         }
         n++;
         at = (struct place){s->call_file, s->call_line, s->call_column};
-        /* Lower numbers only, so that it comes to an end whatever a cache file says. */
+        /* Parents must have lower numbers, so the walk ends even if a cache file is damaged. */
         scope = (s->flags & SCOPE_INLINED) && s->parent < scope ? s->parent : 0;
     }
     return n;
 }
 
-/* The unit's block; the next look-up is often in the same. NULL when it is none. */
+/* Opens the unit's block, which is often the one of the last look-up. NULL if it is invalid. */
 static const struct block *open_block(struct symbol_index *x, const struct index_unit *u)
 {
     if (!u || u->state == UNIT_WAITING)
@@ -263,7 +268,10 @@ static void fetch_text(const struct symbol_index *x, const struct block *b, uint
         __builtin_prefetch(&x->cached[number - 1]);
 }
 
-/* As give_frames goes, but not far: few frames are deeper, and more would drive each other out. */
+/*
+ * Follows give_frames for a few frames. Few places have more, and prefetching more would evict
+ * data.
+ */
 void symbol_index_fetch(const struct symbol_index *x, const struct symbol_index_place *at)
 {
     uint32_t scope = at->scope;

@@ -2,9 +2,9 @@
 #define TIDEMARK_SYMBOLS_INDEX_INDEX_AHEAD_H
 
 /*
- * symbol_index_lookup in three steps, for who has many addresses to ask for: most of what an answer
- * costs is waiting for memory, all over the index. Each step asks for what the next one needs; when
- * that comes some addresses later it is there.
+ * symbol_index_lookup in three steps, for look-ups of many addresses. Most of a look-up's time is
+ * waiting for memory. Each step prefetches what the next one needs, which arrives while other
+ * addresses are processed.
  */
 
 #include "symbols/index/index.h"
@@ -14,7 +14,7 @@ struct symbol_index_place {
     struct block block;          /* of the address's unit */
     const struct block_row *row; /* NULL: none */
     uint32_t scope;              /* number + 1; 0: none */
-    bool known;                  /* there is such a unit, and it was read */
+    bool known;                  /* a unit that was read covers the address */
 };
 
 /* Valid until the index is extended. */

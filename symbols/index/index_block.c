@@ -1,10 +1,10 @@
-/* What the index knows of one unit: finding one's way in the bytes. */
+/* Reads the parts of a unit's block. */
 
 #include "symbols/index/index_block.h"
 
 size_t block_size(const struct block_header *h)
 {
-    /* 32-bit counts of small records: the sum stays far below 2^64. */
+    /* The counts are 32-bit and the records small, so the sum stays far below 2^64. */
     return sizeof *h + (size_t)h->n_scopes * sizeof(struct block_scope) +
            (size_t)h->n_segments * sizeof(struct block_segment) +
            (size_t)h->n_rows * sizeof(struct block_row) +
@@ -39,17 +39,17 @@ const char *block_text(const struct block *b, uint32_t text)
     return b->strings + at;
 }
 
-/* The address as an offset of this block; false when it lies outside of what offsets can say. */
+/* Converts an address to an offset of this block; false if it is out of range. */
 static bool offset_of(const struct block *b, uint64_t address, uint32_t *offset)
 {
     *offset = (uint32_t)(address - b->header.base);
     return address >= b->header.base && address - b->header.base < UINT32_MAX;
 }
 
-/* Rows and segments begin with where they start. */
+/* Rows and segments both begin with their start offset. */
 struct starts {
     const char *first;
-    size_t n, size; /* bytes of each */
+    size_t n, size; /* size: bytes of one record */
 };
 
 static uint32_t start_at(const struct starts *s, size_t i)
@@ -59,7 +59,7 @@ static uint32_t start_at(const struct starts *s, size_t i)
     return start;
 }
 
-/* How many start at or before `offset`, seen from where it was so far: `near` of them. */
+/* The number of records that start at or before `offset`. `near`, the last result, speeds it up. */
 static size_t count_until(const struct starts *s, uint32_t offset, size_t near)
 {
     size_t low = 0, high = s->n;

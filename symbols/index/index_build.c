@@ -1,4 +1,4 @@
-/* Building: the ranges of all units first, then units in parallel. */
+/* Builds an index: first the ranges of all units, then the units in parallel. */
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -12,7 +12,10 @@
 #include "symbols/index/index_build.h"
 
 #define MAX_THREADS 64u
-/* A back end keeps what it read of a unit; after so many entries and rows it is opened anew. */
+/*
+ * Back ends cache what they read. After this many entries and rows, or units, a back end is
+ * reopened.
+ */
 #define REOPEN_AFTER 400000u
 #define REOPEN_UNITS 1000u
 #define MEMORY_MIN ((uint64_t)64 << 20)
@@ -39,7 +42,7 @@ static const struct dwarf_back_end *back_end(const struct index_build *b)
     }
 }
 
-/* What .dwo files hold is not known before they are opened: room for much. */
+/* The contents of .dwo files are unknown until opened, so the limits are generous. */
 static void build_limits(struct index_build *b)
 {
     const struct index_limits *l = &b->options.limits;
@@ -104,7 +107,7 @@ static void note_fault(struct symbol_index *x, const char *fault)
         snprintf(x->fault, sizeof x->fault, "%.*s", (int)sizeof x->fault - 1, fault);
 }
 
-/* ---- which units there are, and where their code is */
+/* ---- units and their code ranges */
 
 struct claim_sink {
     struct index_build *build;
@@ -125,8 +128,8 @@ static bool take_claim(void *user, uint64_t low, uint64_t high)
 }
 
 /*
- * Whether what the unit's first entry says is not all: DWARF 2 has no word for code in several
- * places, so the range of the main part stands for all where compilers keep to the letter.
+ * Whether the range in a unit's first entry may be incomplete. DWARF 2 cannot express several
+ * ranges, and compilers that follow it strictly state only the main one.
  */
 static bool says_too_little(const struct dwarf_unit *unit, const struct dwarf_entry *entry,
                             bool says_anything)
@@ -134,7 +137,7 @@ static bool says_too_little(const struct dwarf_unit *unit, const struct dwarf_en
     return !says_anything || (unit->version == 2 && !entry->has_ranges);
 }
 
-/* Adds the unit if it has code or does not say. False when memory is short. */
+/* Adds the unit if it has code or may have. False if memory is short. */
 static bool scan_unit(struct index_build *b, void *reader, const struct dwarf_unit *unit)
 {
     struct dwarf_node root;
@@ -157,7 +160,7 @@ static bool scan_unit(struct index_build *b, void *reader, const struct dwarf_un
     struct index_unit added = {.root = unit->root, .split_id = unit->id};
     if (wanted && !vec_push(&b->x->units, added))
         return false;
-    /* Its code is where its functions are. */
+    /* The code ranges come from the unit's functions. */
     return !walked || vec_push(&b->todo, (struct todo){sink.unit, 0});
 }
 
@@ -188,8 +191,8 @@ struct worker {
     struct unit_maker maker;
     struct unit_walk walk;
     uint64_t work;  /* since the reader was opened */
-    uint32_t units; /* likewise */
-    uint64_t lines; /* where the unit's line table is */
+    uint32_t units; /* since the reader was opened */
+    uint64_t lines; /* offset of the unit's line table */
 };
 
 static void publish(struct index_build *b, uint32_t unit, struct unit_maker *m, void *block,
@@ -217,7 +220,10 @@ static bool room_left(struct index_build *b)
     return room;
 }
 
-/* Line table and functions of a unit; *split_missing tells that its functions are elsewhere. */
+/*
+ * Walks the line table and functions of a unit; sets *split_missing if its functions are in a
+ * missing file.
+ */
 static void walk_unit(struct worker *w, const struct dwarf_node *root, uint64_t split_id,
                       bool *split_missing)
 {
@@ -250,7 +256,7 @@ static bool open_reader(struct worker *w)
     return b->ops->open(&w->walk.reader, &b->sections, b->alternate, &e) == 0;
 }
 
-/* The entries of a unit that was read, and its line table, which another unit may share. */
+/* Releases the pages of a unit's entries, and of its line table, which other units may share. */
 static void let_go(const struct index_build *b, const struct todo *t, uint64_t lines)
 {
     struct view info = b->sections.at[DWARF_INFO], line = b->sections.at[DWARF_LINE];
@@ -309,7 +315,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* ---- all of them */
+/* ---- all units */
 
 static int largest_first(const void *a, const void *b)
 {
@@ -319,7 +325,10 @@ static int largest_first(const void *a, const void *b)
     return (x->unit > y->unit) - (x->unit < y->unit);
 }
 
-/* Sizes are distances to the next unit with code: good enough to begin with the long ones. */
+/*
+ * A unit's size is the distance to the next unit with code: accurate enough to start with the large
+ * ones.
+ */
 static void order_todo(struct index_build *b)
 {
     for (size_t i = 0; i < b->todo.len; i++) {
@@ -354,7 +363,7 @@ static int build_todo(struct index_build *b, struct err *e)
     return atomic_load(&b->failed) ? err_no_memory(e, "the index of an image") : 0;
 }
 
-/* What built units without stated ranges have code for. */
+/* Claims the ranges of the code found in units without stated ranges. */
 static bool claim_segments(struct index_build *b, uint32_t unit)
 {
     struct block block;
@@ -371,7 +380,7 @@ static bool claim_segments(struct index_build *b, uint32_t unit)
     return true;
 }
 
-/* Units that do not say where their code is are built at once. */
+/* Builds units without stated ranges at once. */
 static int build_unstated(struct index_build *b, struct err *e)
 {
     VEC(uint32_t) unstated = {0};

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_BUILD_H
 #define TIDEMARK_SYMBOLS_INDEX_INDEX_BUILD_H
 
-/* What the threads that build an index share. */
+/* Shared by the threads that build an index. */
 
 #include "symbols/index/index_parts.h"
 #include "symbols/index/index_split.h"
@@ -17,22 +17,22 @@ struct index_build {
     struct index_options options;
     const struct dwarf_back_end *ops;
     struct dwarf_sections sections, alternate_sections;
-    const struct dwarf_sections *alternate; /* NULL: there is none */
+    const struct dwarf_sections *alternate; /* NULL: none */
     struct split_package package;
     struct code_map code;
-    uint8_t *lines; /* a copy of .debug_line in place of the file's; NULL */
+    uint8_t *lines; /* a modified copy of .debug_line, or NULL */
     struct walk_budget budget;
-    uint64_t memory;      /* that all blocks may take */
-    pthread_mutex_t lock; /* over x while threads run, and over open_split */
+    uint64_t memory;      /* limit for all blocks */
+    pthread_mutex_t lock; /* guards x while threads run, and open_split */
     VEC(struct todo) todo;
-    _Atomic size_t next; /* of todo */
+    _Atomic size_t next; /* index in todo */
     _Atomic bool failed; /* memory is short */
     unit_claims claims;
 };
 
 /*
- * Walks the functions of the split unit that belongs to `skeleton`, with a reader of its own. False
- * when it is not to be found, or what is found has another id.
+ * Walks the functions of the split unit that belongs to `skeleton`, with a separate reader. False
+ * if it is not found or has another id.
  */
 bool split_walk(struct index_build *b, struct unit_walk *w, const struct dwarf_entry *skeleton,
                 uint64_t id);

@@ -8,10 +8,10 @@
  *     names          struct cached_name, n_names
  *     symbols        u32 number + 1 of a name, n_symbols times
  *     texts          of the names
- *     blocks         as the units say (symbols/index/index_block.h)
+ *     blocks         as the units state (symbols/index/index_block.h)
  *
- * `hash` covers what stands between the header and the texts. The version goes up when anything in
- * it, or in blocks, changes.
+ * `hash` covers the bytes between the header and the texts. Any change of this format or of blocks
+ * increments the version.
  */
 
 #include <errno.h>
@@ -35,7 +35,7 @@ struct cache_header {
     uint32_t key_size;
     uint32_t n_units, n_ranges;
     uint32_t n_names, n_symbols;
-    uint64_t texts, blocks; /* where they begin, in the file */
+    uint64_t texts, blocks; /* their offsets in the file */
     uint64_t size;          /* of the file */
     uint64_t hash;
 };
@@ -43,10 +43,10 @@ struct cache_header {
 struct cache_unit {
     uint64_t root, split_id;
     uint32_t state, flags;
-    uint64_t block, size; /* where in the file; both 0 unless built */
+    uint64_t block, size; /* offset and size in the file; both 0 unless built */
 };
 
-/* Where parts lie in the file. */
+/* Offsets of the parts in the file. */
 struct parts {
     size_t units, ranges, names, symbols;
 };
@@ -79,7 +79,7 @@ static void put_units(struct buf *b, const struct symbol_index *x, uint64_t bloc
     }
 }
 
-/* One that is no name, since the file that it came from contradicts itself, stays none. */
+/* Writes the names. An invalid name from a damaged cache file stays invalid. */
 static void put_names(struct buf *b, const struct symbol_index *x)
 {
     uint64_t at = 0;
@@ -113,7 +113,7 @@ static void put_texts(struct buf *b, const struct symbol_index *x)
     }
 }
 
-/* All but the blocks. Where these begin is known when all of it has been put. */
+/* Writes everything but the blocks, whose offset is known afterwards. */
 static void put_head(struct buf *b, const struct symbol_index *x, struct view key)
 {
     struct cache_header h = {.magic = CACHE_MAGIC,
@@ -214,7 +214,7 @@ static int map_file(struct symbol_index *x, int fd, struct err *e)
         return bad_file(e, "it is no file");
     if (st.st_size < (off_t)sizeof(struct cache_header))
         return bad_file(e, "it is too short");
-    /* Numbers of names are filled in, in our own copies of the pages. */
+    /* Name numbers are filled in, in private copies of the pages. */
     void *p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
         return err_errno(e, ERR_INPUT, "the cache of symbols cannot be read");
@@ -225,7 +225,7 @@ static int map_file(struct symbol_index *x, int fd, struct err *e)
     return 0;
 }
 
-/* Where the parts lie; false when the file has no room for them. */
+/* Computes the offsets of the parts; false if they exceed the file. */
 static bool find_parts(const struct cache_header *h, struct parts *p)
 {
     p->units = sizeof *h + padded(h->key_size);
@@ -297,7 +297,7 @@ static int load_ranges(struct symbol_index *x, const struct cache_header *h, siz
     return 0;
 }
 
-/* They stay where they are. */
+/* The names are used in place. */
 static void load_names(struct symbol_index *x, const struct cache_header *h, const struct parts *p)
 {
     char *bytes = x->mapped;

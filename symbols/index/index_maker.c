@@ -1,4 +1,4 @@
-/* From what a walk found in one unit to a block. */
+/* Turns the data that a walk found in one unit into a block. */
 
 #include <elf.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "symbols/elf/elf_file.h"
 #include "symbols/index/index_maker.h"
 
-/* ---- where code is */
+/* ---- code ranges */
 
 static int compare_ranges(const void *a, const void *b)
 {
@@ -76,7 +76,7 @@ bool code_map_has(const struct code_map *m, uint64_t low, uint64_t high)
     return first > 0 && high <= m->ranges.at[first - 1].high && low < m->ranges.at[first - 1].high;
 }
 
-/* ---- gathering */
+/* ---- collecting */
 
 void maker_init(struct unit_maker *m, const struct code_map *code)
 {
@@ -120,7 +120,7 @@ uint64_t maker_bytes(const struct unit_maker *m)
            (m->string_places.slots ? (m->string_places.mask + 1) * 17 : 0);
 }
 
-/* Appends a string to one of the two buffers of text. Returns its place; 0 when it does not fit. */
+/* Appends a string to one of the two text buffers. Returns its offset; 0 if it does not fit. */
 static uint32_t add_text(struct unit_maker *m, struct buf *to, const char *text, size_t len)
 {
     size_t at = to->len;
@@ -173,7 +173,7 @@ void maker_scope_range(struct unit_maker *m, uint32_t scope, uint64_t low, uint6
 
 void maker_file(struct unit_maker *m, uint32_t number, struct view path)
 {
-    /* A file's number grows by one with each file, so this is not more than there are files. */
+    /* File numbers grow by one per file, so this loop is bounded by the number of files. */
     while (m->paths.len <= number && !m->failed) {
         if (!vec_push(&m->paths, 0) || !vec_push(&m->slots, 0))
             m->failed = true;
@@ -201,9 +201,9 @@ uint32_t maker_file_number(struct unit_maker *m, uint32_t number)
 }
 
 /*
- * Functions that the linker left out have rows all the same, mostly from address 0 on. Where rows
- * come in sequences a whole one is judged by its first row, since a long one may reach into
- * addresses of code.
+ * Code that the linker discarded still has rows, mostly from address 0 on. Unsorted rows come in
+ * sequences, and the first row decides for the whole sequence, since a long one may reach into real
+ * code.
  */
 void maker_row(struct unit_maker *m, const struct dwarf_row *row, bool sorted)
 {
@@ -223,7 +223,7 @@ void maker_row(struct unit_maker *m, const struct dwarf_row *row, bool sorted)
         m->failed = true;
 }
 
-/* ---- rows in order of address, one for each change */
+/* ---- rows sorted by address, one for each change */
 
 static int compare_rows(const void *a, const void *b)
 {
@@ -242,7 +242,7 @@ static bool same_row(const struct maker_row *a, const struct maker_row *b)
     return a->line == b->line && a->file == b->file && a->column == b->column;
 }
 
-/* Of rows with one address the last is taken; one that says what the row before it says, goes. */
+/* Of rows with the same address, keeps the last. Drops a row that repeats the one before it. */
 static void thin_rows(struct unit_maker *m)
 {
     size_t n = 0;
@@ -271,7 +271,7 @@ static int compare_maker_ranges(const void *a, const void *b)
     return (x->scope > y->scope) - (x->scope < y->scope);
 }
 
-/* A heap of numbers of ranges, the latest scope on top. */
+/* A heap of range numbers, the latest scope on top. */
 struct heap {
     uint32_t *at;
     size_t len;
@@ -328,7 +328,7 @@ static bool add_cut(cuts *out, uint64_t start, uint32_t scope)
     return vec_push(out, (struct cut){start, scope});
 }
 
-/* Cuts the ranges where a later scope begins or ends. */
+/* Splits the ranges where a later scope begins or ends. */
 static bool cut_ranges(const struct unit_maker *m, cuts *out)
 {
     size_t n = m->ranges.len, next = 0;
@@ -361,9 +361,9 @@ static bool cut_ranges(const struct unit_maker *m, cuts *out)
     return fits;
 }
 
-/* ---- only what can be found: scopes with addresses or around such, and their strings */
+/* ---- keeps only reachable data: scopes with addresses, their parents, and their strings */
 
-/* Turns the place of a string into the number + 1 of a text. */
+/* Converts the offset of a string to the number + 1 of a text. */
 static bool keep_string(struct unit_maker *m, struct buf *kept, uint32_t *place)
 {
     bool fresh;
@@ -387,7 +387,7 @@ static bool keep_strings(struct unit_maker *m)
 {
     struct buf kept = {0};
     bool fits = true;
-    map_release(&m->string_places); /* from here on by the old place */
+    map_release(&m->string_places); /* from here on keyed by the old offset */
     buf_u8(&kept, 0);
     for (size_t i = 0; fits && i < m->scopes.len; i++)
         fits = keep_string(m, &kept, &m->scopes.at[i].scope.name);
@@ -399,7 +399,7 @@ static bool keep_strings(struct unit_maker *m)
     return fits;
 }
 
-/* Scopes keep their order, so that parents still come first. */
+/* Keeps the order of scopes, so that parents still precede children. */
 static bool keep_scopes(struct unit_maker *m, cuts *cut)
 {
     size_t n = m->scopes.len, kept = 0;
@@ -440,7 +440,7 @@ static uint64_t lowest(const struct unit_maker *m, const cuts *cut)
     return low == UINT64_MAX ? 0 : low;
 }
 
-/* How many of the sorted records have an offset that 32 bits can say. */
+/* Counts the sorted records whose offset fits into 32 bits. */
 #define COUNT_NEAR(RECORDS, MEMBER, BASE, OUT)                                                     \
     for (*(OUT) = (uint32_t)(RECORDS)->len;                                                        \
          *(OUT) > 0 && (RECORDS)->at[*(OUT)-1].MEMBER - (BASE) >= UINT32_MAX; --*(OUT))
@@ -498,7 +498,7 @@ void *maker_finish(struct unit_maker *m, size_t *size)
     bytes = malloc(*size);
     if (bytes) {
         memcpy(bytes, &b.header, sizeof b.header);
-        /* The last byte of the strings is looked at when the parts are found. */
+        /* block_open checks the first and last byte of the strings. */
         ((char *)bytes)[*size - 1] = 0;
         ((char *)bytes)[*size - b.header.n_strings] = 0;
         if (block_open(&b, (struct view){bytes, *size}))

@@ -1,7 +1,7 @@
 /*
- * The names of an index: each text once, whatever unit or symbol table it is in, so that who takes
- * answers knows texts by their numbers. In the cache file they are found by these, too: what was
- * asked for before is neither demangled nor even read again.
+ * The names of an index. Each text has one number across all units and symbol tables, so clients
+ * recognise texts by number. The cache file keeps the names by number: a name used before is
+ * neither demangled nor read again.
  */
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static uint64_t hash_of(struct view linkage, bool plain)
     return XXH3_64bits_withSeed(linkage.p, linkage.len, plain);
 }
 
-/* Where several have one hash the first is found; the others are told anew each time. */
+/* Of several names with one hash only the first is found; the others are added again each time. */
 static bool note_hash(struct symbol_index *x, uint64_t hash, uint32_t number)
 {
     bool fresh;
@@ -90,13 +90,13 @@ static uint32_t find_name(const struct symbol_index *x, uint64_t hash, struct vi
     return name.plain == plain && view_equal(name.linkage, linkage) ? (uint32_t)*slot : 0;
 }
 
-/* What people write, in memory of its own where it is something else. False: memory is short. */
+/* Makes the demangled name, in separate memory if it differs. False if memory is short. */
 static bool make_function(struct symbol_index *x, struct index_name *name)
 {
     struct buf mangled = {0};
     if (name->linkage.len == 0 || name->linkage.len > MANGLED_MAX || name->linkage.p[0] != '_')
         return true;
-    /* Names of symbols are not always followed by a NUL. */
+    /* Symbol names are not always NUL-terminated. */
     buf_put(&mangled, name->linkage.p, name->linkage.len);
     buf_clear(&x->room);
     x->room.failed = false;

@@ -1,4 +1,4 @@
-/* Split units. */
+/* Reads split units. */
 
 #include "base/cursor.h"
 #include "symbols/elf/elf_file.h"
@@ -8,16 +8,16 @@
 
 #define MAX_COLUMNS 16u
 
-/* Numbers of sections in the index. */
+/* Section numbers in the package index. */
 enum { PACKAGE_INFO = 1, PACKAGE_ABBREV = 3, PACKAGE_STR_OFFSETS = 6, PACKAGE_RNGLISTS_5 = 8 };
 
 struct package_index {
     uint16_t version;
     uint32_t columns, units, slots;
-    const uint8_t *ids;     /* u64 of each slot */
-    const uint8_t *rows;    /* u32 of each slot: number of the row + 1 */
-    const uint8_t *kinds;   /* u32 of each column */
-    const uint8_t *offsets; /* u32 of each row and column */
+    const uint8_t *ids;     /* one u64 per slot */
+    const uint8_t *rows;    /* one u32 per slot: row number + 1 */
+    const uint8_t *kinds;   /* one u32 per column */
+    const uint8_t *offsets; /* one u32 per row and column */
     const uint8_t *sizes;
 };
 
@@ -42,7 +42,7 @@ static bool package_index(struct view v, struct package_index *x)
     return !c.short_read;
 }
 
-/* The row of a unit, from 0; false when there is none. */
+/* Finds the row of a unit, from 0; false if there is none. */
 static bool package_row(const struct package_index *x, uint64_t id, uint32_t *row)
 {
     uint32_t mask = x->slots - 1, at = (uint32_t)id & mask,
@@ -67,7 +67,7 @@ static bool slice(struct view *v, uint64_t offset, uint64_t size)
     return true;
 }
 
-/* The section that a column is about; -1 when it is none that is read. */
+/* The section of a column; -1 if it is not one that is read. */
 static int column_section(const struct package_index *x, uint32_t kind)
 {
     switch (kind) {
@@ -112,13 +112,13 @@ int split_package_read(struct split_package *p, struct elf_file *f, struct err *
 
 /* ---- walking */
 
-/* The part of a section of the skeleton's file that begins at an offset. */
+/* The rest of a section of the skeleton's file, from an offset on. */
 static struct view rest_of(struct view v, uint64_t offset)
 {
     return offset < v.len ? (struct view){v.p + offset, v.len - (size_t)offset} : (struct view){0};
 }
 
-/* Opens the .dwo file; NULL when it is not there. */
+/* Opens the .dwo file; NULL if it is missing. */
 static struct elf_file *open_file(struct index_build *b, const struct dwarf_entry *skeleton,
                                   uint64_t id)
 {
@@ -133,7 +133,7 @@ static struct elf_file *open_file(struct index_build *b, const struct dwarf_entr
     return f;
 }
 
-/* Whether a unit is the one looked for. Before DWARF 5 its first entry tells the id. */
+/* Whether this unit is the wanted one. Before DWARF 5 its first entry has the id. */
 static bool is_unit(const struct unit_walk *w, const struct dwarf_unit *unit,
                     const struct dwarf_node *root, uint64_t id)
 {
@@ -144,7 +144,7 @@ static bool is_unit(const struct unit_walk *w, const struct dwarf_unit *unit,
     return own == id;
 }
 
-/* Walks the unit among those of the reader; false when it is not there. */
+/* Finds the unit in the reader and walks it; false if it is missing. */
 static bool walk_with_id(struct unit_walk *w, uint64_t id)
 {
     struct dwarf_unit unit;
@@ -170,7 +170,7 @@ static bool walk_sections(const struct index_build *b, struct unit_walk *w,
     struct err e;
     s->at[DWARF_ADDR] = rest_of(b->sections.at[DWARF_ADDR], skeleton->address_base);
     s->at[DWARF_RANGES] = rest_of(b->sections.at[DWARF_RANGES], skeleton->ranges_base);
-    s->at[DWARF_LINE] = (struct view){0}; /* files are those of the skeleton's line table */
+    s->at[DWARF_LINE] = (struct view){0}; /* the skeleton's line table has the files */
     inner.base = (struct dwarf_base){.address = w->base.address, .of_skeleton = true};
     if (w->ops->open(&inner.reader, s, NULL, &e) != 0)
         return false;

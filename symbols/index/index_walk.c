@@ -1,4 +1,4 @@
-/* One unit, from its entries and its line table to a maker. */
+/* Feeds one unit, its entries and its line table, to a maker. */
 
 #include <dwarf.h>
 
@@ -17,7 +17,7 @@ void walk_reset(struct unit_walk *w)
     map_release(&w->names);
 }
 
-/* Whether the walk may go on after one more entry or row. */
+/* Counts one entry or row. False if the walk must stop. */
 static bool spend(struct unit_walk *w)
 {
     struct walk_budget *b = w->budget;
@@ -52,7 +52,7 @@ static uint64_t entry_key(bool alternate, uint64_t offset)
     return offset << 1 | alternate;
 }
 
-/* What an entry says itself; true when that is the linkage name, which ends the search. */
+/* The name that the entry itself has. True if it is the linkage name, which ends the search. */
 static bool own_name(const struct dwarf_entry *entry, const char **name)
 {
     if (entry->linkage_name && entry->linkage_name[0]) {
@@ -65,8 +65,8 @@ static bool own_name(const struct dwarf_entry *entry, const char **name)
 }
 
 /*
- * The name of a function: linkage name if there is one on the way over abstract origins and
- * specifications, which may lie in other units, else the plain one.
+ * The name of a function. Follows abstract origins and specifications, which may be in other units,
+ * to a linkage name; without one, uses the plain name.
  */
 static uint32_t far_name(struct unit_walk *w, const struct dwarf_entry *first)
 {
@@ -92,7 +92,7 @@ static uint32_t far_name(struct unit_walk *w, const struct dwarf_entry *first)
     return maker_string(w->maker, name);
 }
 
-/* The same, remembered for the entry that this one refers to. */
+/* As far_name, cached by the entry that this one refers to. */
 static uint32_t name_of(struct unit_walk *w, const struct dwarf_entry *entry)
 {
     struct dwarf_reference from = entry->origin.present ? entry->origin : entry->specification;
@@ -129,7 +129,10 @@ static bool has_code(const struct dwarf_entry *entry)
     return entry->has_ranges || (entry->has_low && entry->has_high);
 }
 
-/* Adds the scope of a function with code, or of an inlined one; its number + 1, else `outer`. */
+/*
+ * Adds the scope of a function with code, or of an inlined one. Returns its number + 1, else
+ * `outer`.
+ */
 static uint32_t add_function(struct unit_walk *w, const struct dwarf_node *node,
                              const struct dwarf_entry *entry, bool inlined, uint32_t outer)
 {
@@ -140,7 +143,7 @@ static uint32_t add_function(struct unit_walk *w, const struct dwarf_node *node,
                                 .flags = inlined ? SCOPE_INLINED : 0,
                                 .call_line = entry->call_line,
                                 .call_column = entry->call_column};
-    if (inlined) /* without the attribute it is 0, a file of DWARF 5 only */
+    if (inlined) /* a missing call file reads as 0, valid only in DWARF 5 */
         scope.call_file = maker_file_number(w->maker, entry->call_file);
     struct range_sink sink = {w, maker_scope(w->maker, &scope)};
     if (!entry->has_ranges)
@@ -150,7 +153,7 @@ static uint32_t add_function(struct unit_walk *w, const struct dwarf_node *node,
     return sink.scope;
 }
 
-/* Whether functions may lie within an entry with this tag. */
+/* Whether entries with this tag may contain functions. */
 static bool may_hold_functions(unsigned tag)
 {
     switch (tag) {
@@ -171,17 +174,16 @@ static bool may_hold_functions(unsigned tag)
     }
 }
 
-/* An entry on the way from the unit's first one to the one at hand. */
+/* An entry on the path from the unit's first entry to the current one. */
 struct level {
     struct dwarf_node node;
-    uint32_t scope; /* that its parent is in */
+    uint32_t scope; /* the scope of its parent */
 };
 
 /*
- * Whether the entry that the walk has come to stands behind the one before, whose offset is
- * *before. Attributes that point to siblings may say anything. Where one leads back the walk of the
- * unit ends: it would not come to an end by itself, nor would libdwarf (20210528), which looks for
- * the siblings of entries further out with them.
+ * Whether the walk moved forward from the last offset, *before. Sibling attributes are untrusted.
+ * If one leads back, the walk of the unit stops, since it would never end; libdwarf (20210528)
+ * would not end either, as it uses them to find siblings of outer entries.
  */
 static bool is_behind(struct unit_walk *w, const struct dwarf_node *node, uint64_t *before)
 {
@@ -193,7 +195,7 @@ static bool is_behind(struct unit_walk *w, const struct dwarf_node *node, uint64
     return behind;
 }
 
-/* Looks at one entry; *inner: the scope of its children. Returns whether to look at them. */
+/* Visits one entry; *inner becomes the scope of its children. Returns whether to visit them. */
 static bool visit(struct unit_walk *w, const struct level *at, uint32_t *inner)
 {
     struct dwarf_entry entry;
@@ -214,7 +216,7 @@ static bool visit(struct unit_walk *w, const struct level *at, uint32_t *inner)
     return true;
 }
 
-/* To the entry after this one or after the nearest outer one. Returns the depth left. */
+/* Moves to the next entry after this one or its nearest ancestor. Returns the remaining depth. */
 static size_t advance(struct unit_walk *w, struct level *levels, size_t depth)
 {
     while (depth > 0) {

@@ -11,10 +11,10 @@
 
 #define PAGE 4096u
 
-/* Symbols of one name (local ones of many files) that are tried. */
+/* Limit of symbols tried for one name (local symbols of many files). */
 #define SAME_NAME_MAX 64u
 
-/* A hint and a symbol of its name tell this bias. */
+/* The bias that one hint and one symbol of that name imply. */
 struct vote {
     uint64_t bias;
     uint32_t hint;
@@ -23,8 +23,8 @@ struct vote {
 struct election {
     const struct helper_hint *hints;
     size_t n;
-    struct map by_name;    /* hash of a name → 1 + the first hint of that hash */
-    VEC(uint32_t) next;    /* by hint: the next one of the same hash, + 1 */
+    struct map by_name;    /* hash of a name → 1 + its first hint */
+    VEC(uint32_t) next;    /* by hint: the next one with the same hash, + 1 */
     VEC(uint32_t) symbols; /* by hint: symbols of that name so far */
     VEC(struct vote) votes;
     struct buf demangled;
@@ -82,7 +82,7 @@ static int count_symbol(struct election *v, struct view name, uint64_t value, st
     return vote_by_name(v, text, value, e);
 }
 
-/* The NUL-terminated text at an offset of a string table; empty when it is not in there. */
+/* The NUL-terminated text at an offset of a string table; empty if out of range. */
 static struct view text_at(struct view strings, uint32_t offset)
 {
     const char *end =
@@ -177,7 +177,7 @@ int bias_infer(struct elf_file *image, struct elf_file *debug, const struct help
     int status = add_hints(&v, e);
     if (status == 0)
         status = count_file(&v, image, e);
-    /* Without its debug file an image has .dynsym alone; with both, a name may count twice. */
+    /* Without a debug file an image may have only .dynsym; with both, a name may count twice. */
     if (status == 0 && debug != image)
         status = count_file(&v, debug, e);
     if (status == 0)

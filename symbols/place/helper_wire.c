@@ -78,7 +78,7 @@ int helper_send(int socket, enum helper_type type, const struct buf *body, int f
     return 0;
 }
 
-/* Takes the descriptors that came along; keeps one. */
+/* Keeps one of the received descriptors and closes the others. */
 static void take_descriptors(struct msghdr *m, struct helper_message *out)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -164,7 +164,7 @@ int helper_receive(int socket, struct helper_message *m, int64_t deadline, enum 
     m->type = load_u32(header + 4);
     if (load_u32(header) != MAGIC || len > HELPER_BODY_MAX)
         return err_set(e, ERR_CHECK, "it sent what is no message");
-    /* Memory grows as bytes come. */
+    /* Allocates as bytes arrive. */
     while (m->bytes.len < len) {
         size_t part = len - m->bytes.len < 65536 ? len - m->bytes.len : 65536;
         uint8_t *room = buf_reserve(&m->bytes, part);
@@ -190,7 +190,7 @@ static struct cursor over(struct view body)
     return cursor_over(body.p ? body.p : "", body.len);
 }
 
-/* A body must be read to its end. */
+/* Checks that a body was read to its end. */
 static int finished(const struct cursor *c, struct err *e)
 {
     return c->short_read || cursor_left(c) > 0 ? bad(e, "length") : 0;
@@ -220,7 +220,7 @@ static void put_texts(struct buf *out, const struct view *texts, size_t n)
         helper_put_text(out, texts[i]);
 }
 
-/* A text that will be a path or a rule: without a NUL in it. */
+/* A text for a path or a rule; it must not contain a NUL. */
 static int get_path(struct cursor *c, struct view *text, struct err *e)
 {
     if (helper_get_text(c, text, e) != 0)
@@ -350,7 +350,7 @@ int helper_get_code(struct view body, struct place_code *code, bool *found, stru
     if (!bytes || flag > 1 || by_unwind > 1)
         return bad(e, "piece of code");
     code->bytes = (struct view){(const char *)bytes, n};
-    /* The place lies in it, it ends within the address space, and all of it is there. */
+    /* The function contains the place, ends within the address space, and its code is complete. */
     if (code->address - code->start >= code->size || code->size > 0 - code->start - 1 ||
         n != (code->size < PLACE_CODE_MAX ? code->size : PLACE_CODE_MAX))
         return bad(e, "piece of code");

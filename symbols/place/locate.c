@@ -7,21 +7,21 @@
 
 #define PAGE UINT64_C(4096)
 
-/* Addresses from here up are the kernel's, on x86-64 and AArch64. */
+/* Lowest kernel address on x86-64 and AArch64. */
 #define KERNEL_BASE (UINT64_C(1) << 63)
 
-/* Programs that are not position-independent lie below this. */
+/* Programs that are not position-independent are below this. */
 #define LOW_END (UINT64_C(1) << 32)
 
-/* Names of one image that are worth asking for. */
+/* Limit of names of one image used as hints. */
 #define HINTS_MAX 4096u
 
-/* What an image's frames tell of the meaning of their symbol addresses. */
+/* Statistics of an image's frames that show what their symbol addresses mean. */
 struct image_signs {
     struct view name;
     uint64_t unresolved, unresolved_aligned; /* frames marked as unresolved */
-    uint64_t others, others_aligned;         /* with a symbol address far before the frame's */
-    uint32_t image;                          /* that its last frame was located in, + 1 */
+    uint64_t others, others_aligned;         /* whose symbol address is far before the frame's */
+    uint32_t image;                          /* where its last frame was located, + 1 */
 };
 
 struct locating {
@@ -29,7 +29,7 @@ struct locating {
     const struct locate_frame *frames;
     size_t n;
     VEC(struct image_signs) signs;
-    struct map by_image; /* hash of an image's path → position in signs + 1 */
+    struct map by_image; /* hash of an image's path → index in signs + 1 */
 };
 
 void locate_init(struct locate *l, const struct locate_options *options)
@@ -80,7 +80,7 @@ int locate_base_parse(const char *text, struct locate_base *out, char **room, st
     return *room ? 0 : err_no_memory(e, "options");
 }
 
-/* ---- what symbol addresses mean */
+/* ---- the meaning of symbol addresses */
 
 static uint64_t hash_text(uint64_t hash, struct view text)
 {
@@ -103,7 +103,7 @@ static int add_signs(struct locating *w, const struct locate_frame *f, struct er
     bool aligned = distance % PAGE == 0;
     if (f->unresolved) {
         s->unresolved++;
-        /* Without a distance only a program at a fixed place can have been meant. */
+        /* With distance 0, only a program at a fixed address can be meant. */
         s->unresolved_aligned += aligned && (distance != 0 || f->address < LOW_END);
     } else {
         s->others++;
@@ -113,9 +113,9 @@ static int add_signs(struct locating *w, const struct locate_frame *f, struct er
 }
 
 /*
- * Whether the symbol addresses of an image are offsets in it. Then all lie whole pages off their
- * frames. A trace that was resolved already still has them; one that was reset (update -R) has
- * frames that are unresolved, but symbol addresses in the client.
+ * Whether the symbol addresses of an image are offsets in it: then all differ from their frames by
+ * whole pages. A resolved trace still has offsets. In a trace reset by update -R, frames are
+ * unresolved but their symbol addresses are client addresses.
  */
 static struct image_signs *signs_of_offsets(const struct locating *w, const struct locate_frame *f)
 {
@@ -159,8 +159,8 @@ static struct view base_name(struct view path)
 }
 
 /*
- * The base that the user gave for a frame's image. Of an image that the client could not name
- * (programs at a fixed place, of some clients) it is the one right below the frame, given by a
+ * The base that the user gave for a frame's image. If the client could not name the image (some
+ * clients, programs at fixed addresses), the highest base below the frame whose image is given as a
  * path.
  */
 static const struct locate_base *find_base(const struct locate *l, const struct locate_frame *f)
@@ -179,7 +179,7 @@ static const struct locate_base *find_base(const struct locate *l, const struct 
     return below;
 }
 
-/* The name of a library up to ".so", of anything else the whole. */
+/* A library's name up to ".so"; any other name unchanged. */
 static struct view stem(struct view path)
 {
     struct view name = base_name(path);
@@ -188,9 +188,8 @@ static struct view stem(struct view path)
 }
 
 /*
- * Whether a mapping can be that of a frame. The table of a capture through a tunnel is the
- * tunnel's: without address space randomisation its libraries may lie where others were in the
- * client.
+ * Whether a mapping can be the frame's. In a capture through a tunnel the table is the tunnel's.
+ * Without ASLR its libraries may be where the client had others.
  */
 static bool can_be(const struct module *m, struct view image)
 {
@@ -251,14 +250,14 @@ static int locate_by_offset(const struct locating *w, const struct locate_frame 
                             struct located *at, struct err *e)
 {
     struct locate *l = w->l;
-    /* A symbol of the list has no address that a module table knows: its image is the frames'. */
+    /* No module table has the address of a listed symbol, so it gets the image of the frames. */
     if (f->listed && signs->image)
         at->image = signs->image - 1;
     else if (image_of(l, f->image, m ? &m->build_id : NULL, &at->image, e) != 0)
         return -1;
     signs->image = at->image + 1;
     l->images.at[at->image].named_by_user |= named_by_user;
-    /* Where the loader moved nothing, offsets are addresses. */
+    /* If the loader moved nothing, offsets are addresses. */
     bool moved = f->listed || f->symbol != f->address;
     return put(l, at, LOCATED_OFFSET, moved ? PLACE_OFFSET : PLACE_ADDRESS, f->symbol - !f->exact);
 }
@@ -294,7 +293,7 @@ static int locate_one(const struct locating *w, const struct locate_frame *f, st
     return add_hint(&l->images.at[at->image], f, e);
 }
 
-/* Counts, then puts each frame into the place of its image. */
+/* Groups the frames by image with a counting sort. */
 static int group(struct locate *l, struct err *e)
 {
     size_t images = l->images.len;

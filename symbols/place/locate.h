@@ -2,17 +2,17 @@
 #define TIDEMARK_SYMBOLS_PLACE_LOCATE_H
 
 /*
- * From an address of a trace to an image and a place in it. A trace has neither load addresses nor
- * build ids, so what there is is tried in this order:
+ * Maps addresses of a trace to an image and a place in it. A trace has neither load addresses nor
+ * build ids, so these sources are tried in order:
  *
- *     OFFSET     the client was built to resolve offline: image and offset stand in the frame
- *     MODULE     the module table that the capture took while the client lived
+ *     OFFSET     the client was built to resolve offline: the frame has image and offset
+ *     MODULE     the module table that the capture read while the client ran
  *     BASE       --base IMAGE=ADDRESS
  *     FILE       --modules FILE
- *     INFERRED   page-aligned difference between where frames of the image say that their symbols
- *                were, and where the image's symbol table has symbols of these names
+ *     INFERRED   the page-aligned difference between the symbol addresses in the image's frames
+ *                and those of the same names in the image's symbol table
  *
- * Nothing here opens a file: what an image's symbols are is asked by the caller.
+ * This code opens no file: the caller looks up the image's symbols.
  */
 
 #include <stdbool.h>
@@ -37,49 +37,48 @@ enum locate_step {
     LOCATE_STEPS,
 };
 
-/* A frame as the trace has it. */
+/* A frame as recorded in the trace. */
 struct locate_frame {
     uint64_t address;  /* in the client's process, as recorded */
-    uint64_t symbol;   /* the frame's symbol address, or offset in the image; 0 unknown */
+    uint64_t symbol;   /* symbol address, or offset in the image; 0: unknown */
     struct view image; /* path in the client's file system; empty: unknown */
-    bool unresolved;   /* marked as to be resolved later */
-    bool exact;        /* the code at `address` was running; else a call returns there */
-    bool listed;      /* no frame, but a symbol at `address`: an offset where those of frames are */
-    struct view name; /* of a symbol that stood at `start`, or empty */
+    bool unresolved;   /* marked for later resolution */
+    bool exact;        /* the address was executing; else it is a return address */
+    bool listed;       /* a listed symbol, no frame: an offset where those of frames are */
+    struct view name;  /* of a symbol at `start`, or empty */
     uint64_t start;
 };
 
 struct located {
-    uint32_t image; /* position in locate.images, or LOCATE_NONE */
+    uint32_t image; /* index in locate.images, or LOCATE_NONE */
     uint8_t step;   /* enum locate_step */
     uint8_t kind;   /* enum place_kind */
     bool listed;
-    uint64_t value; /* to look up: for a return address that of the byte before */
+    uint64_t value; /* to look up: of a return address the byte before */
 };
 
 #define LOCATE_NONE UINT32_MAX
 
-/* A symbol that frames of an image name, at its address in the client. */
+/* A symbol that frames of an image name, with its address in the client. */
 struct locate_hint {
     uint64_t address;
     struct view name;
 };
 
 struct locate_image {
-    struct view path;              /* NUL-terminated; the caller's or a module table's */
-    struct build_id build_id;      /* of the module tables; len 0: unknown */
+    struct view path;              /* NUL-terminated; owned by the caller or a module table */
+    struct build_id build_id;      /* from the module tables; len 0: unknown */
     bool named_by_user;            /* by --base or --modules: may be opened without a build id */
-    uint64_t frames[LOCATE_STEPS]; /* without listed ones */
-    VEC(struct locate_hint) hints; /* of images with frames that no step but the last can place */
+    uint64_t frames[LOCATE_STEPS]; /* without listed symbols */
+    VEC(struct locate_hint) hints; /* of images with frames that only INFERRED can place */
     struct map hint_addresses;
     bool has_bias; /* inferred */
     uint64_t bias;
 };
 
-/* --base */
+/* An argument of --base. A path also covers frames of unknown image right above its image. */
 struct locate_base {
-    const char *image; /* path, or what is behind its last slash; a path also names the image of
-                          frames right above whose image the client could not tell */
+    const char *image; /* path or base name */
     uint64_t address;  /* where the image's first byte was mapped */
 };
 
@@ -92,33 +91,33 @@ struct locate_options {
 
 struct locate {
     struct locate_options options;
-    VEC(struct located) frames; /* as the frames that were added */
+    VEC(struct located) frames; /* in the order of the added frames */
     VEC(struct locate_image) images;
-    VEC(uint64_t) pending; /* addresses of frames that wait for a bias; beside `frames` */
-    struct map by_key;     /* hash of path and build id → position in images + 1 */
-    uint32_t *by_image;    /* frames in the order of their images */
-    size_t *firsts;        /* by image: where its frames begin there; one more for the end */
+    VEC(uint64_t) pending; /* beside `frames`: addresses of frames that wait for a bias */
+    struct map by_key;     /* hash of path and build id → index in images + 1 */
+    uint32_t *by_image;    /* frame numbers grouped by image */
+    size_t *firsts;        /* by image: its first index in by_image; one more for the end */
 };
 
 void locate_init(struct locate *l, const struct locate_options *options);
 void locate_release(struct locate *l);
 
 /*
- * Places all frames; texts must stay where they are. Frames of the kernel and those of address 0
- * are located nowhere.
+ * Places all frames; their texts must stay valid. Kernel frames and frames at address 0 stay
+ * unlocated.
  */
 int locate_frames(struct locate *l, const struct locate_frame *frames, size_t n, struct err *e);
 
-/* The numbers of the frames of an image, in order. */
+/* The numbers of an image's frames, in order. */
 const uint32_t *locate_frames_of(const struct locate *l, size_t image, size_t *n);
 
-/* Places the frames of an image that wait for it by an inferred bias. */
+/* Places the waiting frames of an image by an inferred bias. */
 void locate_set_bias(struct locate *l, size_t image, uint64_t bias);
 
 /* "offsets from the client", … for messages. */
 const char *locate_step_text(enum locate_step step);
 
-/* Reads "IMAGE=ADDRESS" (hexadecimal, with or without 0x); `room` gets the image's name. */
+/* Parses "IMAGE=ADDRESS" (hexadecimal, with or without 0x); `room` receives the image's name. */
 int locate_base_parse(const char *text, struct locate_base *out, char **room, struct err *e);
 
 #endif

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Without build ids: few. */
+/* Only files without a build id, so few. */
 #define FILES_MAX 4096u
 
-/* Of mappings that overlap, so many are looked at. */
+/* Limit of overlapping mappings checked per look-up. */
 #define OVERLAPS_MAX 64u
 
 void module_table_release(struct module_table *t)
@@ -45,7 +45,7 @@ static void skip_blanks(struct view *text)
     }
 }
 
-/* The next word, with blanks behind it taken off. */
+/* Takes the next word and the blanks after it. */
 static struct view take_word(struct view *text)
 {
     struct view word = {text->p, 0};
@@ -118,7 +118,7 @@ static bool is_permissions(struct view word)
     return word.p[3] == 'p' || word.p[3] == 's';
 }
 
-/* What is left of a line of /proc/PID/maps: "offset dev inode path". False: no such line. */
+/* Parses the rest of a line of /proc/PID/maps: "offset dev inode path". False if invalid. */
 static bool parse_maps(struct view rest, struct module *m, struct view *path)
 {
     uint64_t inode;
@@ -130,7 +130,7 @@ static bool parse_maps(struct view rest, struct module *m, struct view *path)
     return ok;
 }
 
-/* A file that was removed or replaced while it was mapped has this behind its path. */
+/* The kernel appends this to the path of a mapped file that was removed or replaced. */
 static void cut_deleted(struct view *path)
 {
     static const char deleted[] = " (deleted)";
@@ -159,7 +159,7 @@ static struct module_file *find_file(const struct module_table *t, struct view p
     return NULL;
 }
 
-/* What stands behind "#file". What makes no sense is a comment. */
+/* Parses the text after "#file". Invalid text counts as a comment. */
 static int add_file(struct module_table *t, struct view line, struct err *e)
 {
     struct module_file f = {.device = 0};
@@ -277,7 +277,7 @@ int module_table_sort(struct module_table *t, struct err *e)
     return 0;
 }
 
-/* How many start at or below an address. */
+/* The number of mappings that start at or below an address. */
 static size_t count_up_to(const struct module_table *t, uint64_t address)
 {
     size_t low = 0, high = t->sorted.len;

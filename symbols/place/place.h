@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_SYMBOLS_PLACE_PLACE_H
 #define TIDEMARK_SYMBOLS_PLACE_PLACE_H
 
-/* A place in an image, and what stands there. */
+/* A place in an image, and the functions there. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,9 +10,9 @@
 #include "base/view.h"
 
 enum place_kind {
-    PLACE_ADDRESS, /* an address as in the ELF file's own headers */
+    PLACE_ADDRESS, /* as in the ELF file's headers */
     PLACE_FILE,    /* an offset in the file */
-    PLACE_OFFSET,  /* distance from where the file's first byte was mapped */
+    PLACE_OFFSET,  /* offset from where the file's first byte was mapped */
     PLACE_KINDS,
 };
 
@@ -21,78 +21,78 @@ struct place {
     uint64_t value;
 };
 
-/* Who knew it. */
+/* The source of an answer. */
 enum place_source {
-    SOURCE_NONE,   /* the place is in no segment of the image */
-    SOURCE_IMAGE,  /* only that the place is in the image */
+    SOURCE_NONE,   /* no segment of the image contains the place */
+    SOURCE_IMAGE,  /* the place is in the image; nothing more is known */
     SOURCE_SYMBOL, /* a symbol table */
     SOURCE_DEBUG,  /* debug information */
     PLACE_SOURCES,
 };
 
 struct place_frame {
-    struct view function; /* for people; empty: unknown */
-    struct view linkage;  /* as the linker has it; empty: none */
+    struct view function; /* demangled; empty: unknown */
+    struct view linkage;  /* mangled; empty: none */
     struct view file;     /* empty: unknown */
     uint32_t line, column;
-    uint64_t start; /* address of the function's first byte, in the image's terms; 0 unknown */
+    uint64_t start; /* start of the function in the image; 0: unknown */
     bool inlined;   /* into the next one */
     /*
-     * Texts of one numbering with equal numbers are equal. In an answer from the helper it is the
-     * answer's, and all but the empty text have one; who reads the image has one for as long as it
-     * is open, and 0 for texts that have no number in it.
+     * Within one numbering, equal numbers mean equal texts. In the helper's answers the numbering
+     * is the answer's, and all but the empty text have a number. A symbolizer's numbering lasts as
+     * long as its image is open; texts without a number have 0.
      */
     uint32_t function_number, file_number;
 };
 
 struct place_answer {
     enum place_source source;
-    uint64_t address; /* of the place in the image's terms; 0 with SOURCE_NONE */
-    size_t n;         /* functions there, innermost first */
+    uint64_t address; /* of the place in the image; 0 with SOURCE_NONE */
+    size_t n;         /* number of functions, innermost first */
     const struct place_frame *frames;
-    uint64_t numbering; /* of texts; 0: they have no numbers */
+    uint64_t numbering; /* numbering of the texts; 0: none */
 };
 
 /* The machine code of the function around a place. */
 struct place_code {
-    uint64_t address;  /* of the place, in the image's terms */
+    uint64_t address;  /* of the place in the image */
     uint64_t start;    /* of the function */
     uint64_t size;     /* bytes */
-    bool by_unwind;    /* its bounds are those of an unwind entry: it has no name */
-    struct view name;  /* for people; may be empty */
-    struct view bytes; /* the first PLACE_CODE_MAX of a longer function */
+    bool by_unwind;    /* bounds come from an unwind entry: no name */
+    struct view name;  /* demangled; may be empty */
+    struct view bytes; /* of a longer function the first PLACE_CODE_MAX */
 };
 
 #define PLACE_CODE_MAX ((uint32_t)1 << 20)
 
-/* As many functions as a frame of a trace can hold. */
+/* The most functions that a trace's frame can hold. */
 #define PLACE_FRAMES_MAX 255u
 
-/* What is known about an image as a whole. */
+/* Properties of an image. */
 struct image_facts {
     uint16_t machine;       /* EM_… */
-    bool has_symbols;       /* a symbol table of some kind */
+    bool has_symbols;       /* any symbol table */
     bool has_debug;         /* debug information was found */
-    bool from_cache;        /* and what it says, in the cache */
-    uint64_t base;          /* lowest address of a segment, rounded down to a page */
-    struct view path;       /* that was opened; empty: it was fetched */
+    bool from_cache;        /* debug information comes from the cache */
+    uint64_t base;          /* lowest segment address, rounded down to a page */
+    struct view path;       /* the opened path; empty: fetched */
     struct view debug_path; /* of separate debug information; empty: fetched, or in the image */
     bool debug_separate;
 };
 
-/* What who reads an image cannot do itself, but who asks can. */
+/* What a symbolizer cannot do itself and requests from its client. */
 enum file_need {
-    NEED_PATH,  /* a file at a path: name */
-    NEED_FETCH, /* an image (`flag`) or debug file from a server: id is its build id */
-    NEED_CACHE, /* what was kept of the image, to be read: id is the key */
-    NEED_STORE, /* a file to keep it in: key; with `flag` it is whole now */
+    NEED_PATH,  /* a file at the path `name` */
+    NEED_FETCH, /* an image (`flag`) or debug file by build id `id` from a server */
+    NEED_CACHE, /* the image's cache entry, to read; `id` is the key */
+    NEED_STORE, /* a cache entry to write; `id` is the key; `flag`: complete */
     FILE_NEEDS,
 };
 
 struct file_wish {
     uint8_t need; /* enum file_need */
     bool flag;
-    struct view name; /* a stranger's text */
+    struct view name; /* untrusted text */
     struct view id;   /* bytes */
 };
 

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What cannot be looked at is not ours to see, except when it was for want of memory. */
+/* Processes that cannot be inspected are no error, except if memory is short. */
 static int unseen(struct err *e)
 {
     return errno == ENOMEM ? err_no_memory(e, "the module table") : 0;
 }
 
-/* map_files reaches the very file that is mapped, also when it was replaced since. */
+/* map_files opens the mapped file itself, even if the path has another file now. */
 static int open_mapped(const struct process_view *v, const struct module *m)
 {
     char place[4200];
@@ -30,7 +30,7 @@ static int open_mapped(const struct process_view *v, const struct module *m)
     fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0 || !root)
         return fd;
-    /* Who may not look into other processes any more. */
+    /* For a process that gave up the right to inspect others. */
     return root->folder >= 0 ? process_root_file(root, m->path)
                              : open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
@@ -59,14 +59,14 @@ struct reader {
     void *ctx;
 };
 
-/* One line as a table of its own, which is empty when it is no executable mapping of a file. */
+/* Parses one line into a table, which stays empty unless the line is an executable file mapping. */
 static int put_line(const struct reader *r, struct view line, struct err *e)
 {
     struct module_table one = {0};
     struct err bad = {0};
     int status = module_table_add_line(&one, line, &bad);
     if (status != 0 && bad.code != ERR_MEMORY)
-        status = 0; /* not as the kernel writes them */
+        status = 0; /* the kernel writes no such line */
     else if (status != 0)
         err_no_memory(e, "the module table");
     for (size_t i = 0; i < one.list.len && status == 0; i++) {
@@ -106,7 +106,7 @@ int process_modules_open(pid_t pid)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Reads the table open at `fd`, which is closed. */
+/* Reads the table open at `fd` and closes it. */
 static int read_table(const struct reader *r, int fd, struct err *e)
 {
     FILE *f = fd < 0 ? NULL : fdopen(fd, "r");

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_SYMBOLS_PLACE_PROCESS_MODULES_H
 #define TIDEMARK_SYMBOLS_PLACE_PROCESS_MODULES_H
 
-/* The module table of a process that lives, with the build ids of what it has mapped. */
+/* The module table of a running process, with the build ids of its mapped files. */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -10,11 +10,12 @@
 #include "symbols/place/module_table.h"
 #include "symbols/place/process_root.h"
 
-/* How the files that a process has mapped are reached. */
+/* How to reach the files that a process has mapped. */
 struct process_view {
     pid_t pid;
-    const struct process_root *root; /* NULL: the process may be looked into */
-    /* Opens the mapped file itself, in place of us; -1: not this one. NULL: there is no such way.
+    const struct process_root *root; /* NULL: the process may be inspected */
+    /*
+     * Opens the mapped file itself on behalf of this process; -1: not this one. NULL: unavailable.
      */
     int (*open)(void *ctx, const struct module *m);
     void *open_ctx;
@@ -22,16 +23,16 @@ struct process_view {
 
 typedef int process_modules_put(void *ctx, const struct module *m, struct err *e);
 
-/* Reads the build id of a mapping, from the very file that is mapped where that can be reached. */
+/* Reads the build id of a mapping, from the mapped file itself if it can be reached. */
 int process_module_build_id(pid_t pid, struct module *m, struct err *e);
 
-/* Puts each executable mapping of a file, in order. ERR_INPUT when the process is not there. */
+/* Puts each executable file mapping, in order. Fails with ERR_INPUT if there is no such process. */
 int process_modules(pid_t pid, process_modules_put *put, void *ctx, struct err *e);
 
 /*
- * The same in two steps, for whoever gives up the right to look into other processes in between:
- * the descriptor of the table can be read time and again, and gives it as it is then. Build ids are
- * then those of the files at the mappings' paths, in `root` unless that is none. -1 with errno.
+ * process_modules in two steps, for a process that gives up the right to inspect others in between.
+ * The descriptor can be read repeatedly and returns the current table. Build ids are then those of
+ * the files at the mappings' paths, within `root` if there is one. -1 with errno.
  */
 int process_modules_open(pid_t pid);
 int process_modules_read(int maps, const struct process_view *view, process_modules_put *put,

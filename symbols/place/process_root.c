@@ -11,7 +11,7 @@
 
 #include "symbols/elf/regular_file.h"
 
-#define OPENAT2 437 /* Linux 5.6 on, the same number on all processors */
+#define OPENAT2 437 /* since Linux 5.6, the same number on all processors */
 
 static bool same_file(int a, int b)
 {
