@@ -2,8 +2,8 @@
 #define TIDEMARK_H
 
 /*
- * What a program can tell `tidemark run` about itself, in C or C++: blocks of its own allocators,
- * zones, frames, plots and messages.
+ * Lets a program report to `tidemark run`, in C or C++: blocks of its own allocators, zones,
+ * frames, plots and messages.
  *
  *     #include <tidemark.h>
  *
@@ -11,11 +11,11 @@
  *     tidemark_alloc(pool, block, bytes);
  *     tidemark_free(pool, block);
  *
- * There is nothing to link. The functions look for the library that `tidemark run` loads and do
- * nothing where it is not. All of them may be called from any thread, none fails, all keep errno.
- * Texts are copied; bytes beyond TIDEMARK_TEXT_MAX are cut off. Sizes are in bytes.
+ * There is nothing to link. The functions find the library that `tidemark run` loads; without it
+ * they do nothing. All of them may be called from any thread, none fails, all preserve errno. Texts
+ * are copied and cut at TIDEMARK_TEXT_MAX bytes. Sizes are in bytes.
  *
- * A program built with it needs the C library's dlsym: -ldl before glibc 2.34.
+ * Before glibc 2.34 the program must be linked with -ldl, for dlsym.
  */
 
 #include <dlfcn.h>
@@ -28,7 +28,10 @@ extern "C" {
 
 #define TIDEMARK_TEXT_MAX 2000
 
-/* The library's side. It only ever grows at its end; `size` is what the library knows. */
+/*
+ * Functions of the library. The struct only grows at its end; `size` is the size that the library
+ * knows.
+ */
 struct tidemark_api {
     size_t size;
     uint32_t (*pool)(const char *name);
@@ -43,12 +46,14 @@ struct tidemark_api {
     void (*message)(const char *text, uint32_t color);
     int (*recording)(void);
     void (*pause)(int paused);
-    /* As alloc, for the caller of the function whose frame address (which needs a frame pointer) it
-     * is. */
+    /*
+     * As alloc, with the call stack of the caller of a function; `frame` is that function's frame
+     * address, which needs a frame pointer.
+     */
     void (*alloc_for)(uint32_t pool, const void *address, size_t size, const void *frame);
 };
 
-/* The library's functions; NULL: this program is not being recorded. */
+/* The library's functions; NULL if this program is not recorded. */
 static inline const struct tidemark_api *tidemark_api(void)
 {
     static const struct tidemark_api *api;
@@ -62,8 +67,9 @@ static inline const struct tidemark_api *tidemark_api(void)
 }
 
 /*
- * The number of the pool with this name, made when it is new. 0 is the heap, which needs no calls.
- * There may be 1,000 pools; what is beyond goes to the last one. 0 when nothing is recorded.
+ * The number of the pool with this name, which is created if new. 0 is the heap, which needs no
+ * calls. The limit is 1,000 pools; further names get the last pool. Returns 0 if the program is not
+ * recorded.
  */
 static inline uint32_t tidemark_pool(const char *name)
 {
@@ -72,8 +78,8 @@ static inline uint32_t tidemark_pool(const char *name)
 }
 
 /*
- * A block that a pool handed out: to be called behind that, with its number, address and size. It
- * has the caller's call stack, and is a macro so that the caller is the function that it stands in.
+ * Records a block allocated from a pool: its address and size. Call it after the allocation. A
+ * macro, so that the call stack begins at the calling function.
  */
 #define tidemark_alloc(pool, address, size)                                                        \
     do {                                                                                           \
@@ -83,7 +89,10 @@ static inline uint32_t tidemark_pool(const char *name)
             tidemark_api_->alloc(tidemark_pool_, (address), (size));                               \
     } while (0)
 
-/* A block that a pool takes back: to be called before that, so that no other thread has it yet. */
+/*
+ * Records a freed block. Call it before the pool takes the block back, so that no other thread has
+ * it yet.
+ */
 static inline void tidemark_free(uint32_t pool, const void *address)
 {
     const struct tidemark_api *api = tidemark_api();
@@ -91,7 +100,7 @@ static inline void tidemark_free(uint32_t pool, const void *address)
         api->free(pool, address);
 }
 
-/* All blocks of a pool are gone. */
+/* Records that all blocks of a pool are freed. */
 static inline void tidemark_discard(uint32_t pool)
 {
     const struct tidemark_api *api = tidemark_api();
@@ -99,8 +108,7 @@ static inline void tidemark_discard(uint32_t pool)
         api->discard(pool);
 }
 
-/* A stretch of time of the calling thread. Zones lie within one another. `color`: 0xRRGGBB, 0: any.
- */
+/* Begins a zone, a time range of the calling thread. Zones nest. `color`: 0xRRGGBB, 0: any. */
 static inline void tidemark_zone_begin(const char *name, const char *function, const char *file,
                                        uint32_t line, uint32_t color)
 {
@@ -119,7 +127,7 @@ static inline void tidemark_zone_end(void)
         api->zone_end();
 }
 
-/* A frame of the program ends here (name NULL), or one of the set with this name. */
+/* Marks the end of a frame: of the program (name NULL), or of the set with this name. */
 static inline void tidemark_frame(const char *name)
 {
     const struct tidemark_api *api = tidemark_api();
@@ -127,7 +135,7 @@ static inline void tidemark_frame(const char *name)
         api->frame(name, 0);
 }
 
-/* Frames of a set that have pauses between them. */
+/* Mark begin and end of a frame, for sets whose frames have pauses between them. */
 static inline void tidemark_frame_begin(const char *name)
 {
     const struct tidemark_api *api = tidemark_api();
@@ -163,8 +171,7 @@ static inline int tidemark_recording(void)
     return api ? api->recording() : 0;
 }
 
-/* Stops (1) recording allocations of all threads, or goes on (0). Frees are recorded all the time.
- */
+/* Stops (1) or resumes (0) recording the allocations of all threads. Frees are always recorded. */
 static inline void tidemark_pause(int paused)
 {
     const struct tidemark_api *api = tidemark_api();
