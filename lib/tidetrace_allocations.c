@@ -1,4 +1,4 @@
-/* Allocations one by one. */
+/* Iterates over allocations. */
 
 #include <stdlib.h>
 
@@ -9,16 +9,16 @@ struct tidetrace_allocations {
     struct tidetrace *owner;
     struct question question;
     struct selection selection;
-    bool selected; /* the selection was made */
-    size_t pool;   /* the one that is read */
+    bool selected; /* `selection` is valid */
+    size_t pool;   /* the current pool */
     bool reading;  /* its readers are open */
     struct column_reader allocs, frees;
-    const struct memory_alloc *a; /* what is left of a run of both columns */
+    const struct memory_alloc *a; /* the rest of the current run of both columns */
     const struct memory_free *f;
     size_t left;
-    struct moments moments; /* of this pool, with zones only */
+    struct moments moments; /* of this pool; only with zones */
     bool watching;
-    int64_t *latest; /* by thread: times go on, else the zone is not known */
+    int64_t *latest; /* by thread: latest time. If time goes back, the zone is unknown */
     size_t threads;
     bool failed;
 };
@@ -95,7 +95,7 @@ static int begin_pool(struct tidetrace_allocations *it, struct err *e)
     return moments_init(&it->moments, &it->owner->trace, e);
 }
 
-/* The next run of allocations of any wanted pool. left is 0 at the end. */
+/* Reads the next run of allocations of a wanted pool. Sets left to 0 at the end. */
 static int read_on(struct tidetrace_allocations *it, struct err *e)
 {
     const struct memory *m = &it->owner->trace.memory;
@@ -134,7 +134,7 @@ static int find_zone(struct tidetrace_allocations *it, struct tidetrace_allocati
     return 0;
 }
 
-/* Takes the next allocation; *wanted tells whether it is selected. */
+/* Takes the next allocation; *wanted is whether it is selected. */
 static int take(struct tidetrace_allocations *it, struct tidetrace_allocation *out, bool *wanted,
                 struct err *e)
 {

@@ -1,4 +1,4 @@
-/* What all functions of the library do: errors, sizes of structs. */
+/* Shared by all functions of the library: errors and struct sizes. */
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct call call_begin(struct tidetrace_error *out)
         out->text[0] = 0;
     }
     struct call c = {.out = out};
-    /* glibc has the "C" locale ready: nothing is made here that would have to be freed. */
+    /* glibc has the "C" locale preallocated, so this call allocates nothing to free. */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     c.before = plain ? uselocale(plain) : (locale_t)0;
     return c;

@@ -1,4 +1,4 @@
-/* What changed from one trace to another. */
+/* Differences between two traces. */
 
 #include "analysis/questions/diff.h"
 
@@ -16,7 +16,7 @@ struct diff_result {
     struct budget_checks checks;
 };
 
-/* Rows stand by kind, and the writer goes by how many there are of each. */
+/* Rows are sorted by kind, and the writer uses their number per kind. */
 static int diff_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
                      struct err *e)
 {

@@ -1,4 +1,4 @@
-/* Memory faults with both their sides. */
+/* Memory faults with both blocks involved. */
 
 #include "analysis/figures/faults.h"
 

@@ -1,4 +1,4 @@
-/* Who had an address. */
+/* Allocations at an address. */
 
 #include "analysis/questions/find.h"
 
@@ -54,7 +54,7 @@ static int build(struct found_result *r, struct tidetrace *t,
     int status = history_build(&r->history, &r->selection, e);
     if (status == 0) {
         status = find_run(&r->found, &r->history, &options, e);
-        /* What was found is told of the selection alone; the rest can be large. */
+        /* The result needs only the selection; the rest can be large. */
         history_release(&r->history);
         r->history.selection = &r->selection;
     }

@@ -1,4 +1,4 @@
-/* Who grew between two times. */
+/* Sites that grew between two times. */
 
 #include "analysis/questions/growth.h"
 

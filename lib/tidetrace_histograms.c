@@ -1,4 +1,4 @@
-/* Sizes and lifetimes of blocks. */
+/* Histograms of block sizes and lifetimes. */
 
 #include "analysis/questions/histograms.h"
 

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_LIB_TIDETRACE_INTERNAL_H
 #define TIDEMARK_LIB_TIDETRACE_INTERNAL_H
 
-/* What the files of libtidetrace share. The rules that users see are in include/tidetrace.h. */
+/* Shared by the files of libtidetrace. include/tidetrace.h states the rules for users. */
 
 #include <locale.h>
 #include <stdbool.h>
@@ -22,19 +22,19 @@ struct tidetrace {
     struct trace_counts counts;
     struct trace_info info;
     struct related_input beside; /* plots and messages */
-    bool zones, plots;           /* they were loaded */
-    size_t users;                /* the caller, and each result and iterator */
+    bool zones, plots;           /* they are loaded */
+    size_t users;                /* references: the caller, and each result and iterator */
     uint64_t texts;              /* bytes of all strings */
-    uint64_t budget;             /* of events in memory */
+    uint64_t budget;             /* limit for events in memory */
     char version[FILE_VERSION_TEXT_SIZE];
-    char (*pool_rooms)[32]; /* names of pools that have none */
+    char (*pool_rooms)[32]; /* names for unnamed pools */
 };
 
 /* ---- calls */
 
 /*
- * Every call that may fail works in the "C" locale, since numbers in JSON and expressions have a
- * point wherever the program runs. The locale of a thread is its own, and is put back.
+ * Every call that may fail runs in the "C" locale, so that numbers in JSON and expressions have a
+ * decimal point. The calling thread's locale is restored afterwards.
  */
 struct call {
     struct err err;
@@ -44,21 +44,27 @@ struct call {
 
 struct call call_begin(struct tidetrace_error *out);
 
-/* What the function returns: OK when `status` is 0, else the code of call->err. */
+/* The function's return value: OK if `status` is 0, else the code of call->err. */
 int call_end(struct call *c, int status);
 
 void lib_keep(struct tidetrace *t);
 void lib_drop(struct tidetrace *t);
 
-/* ---- structs whose size the caller says */
+/* ---- structs whose size the caller states */
 
-/* Copies the caller's options into ours of `known` bytes. ERR_USAGE when they are beyond us. */
+/*
+ * Copies the caller's options to `ours` of `known` bytes. Fails with ERR_USAGE if the caller set
+ * members that this library does not know.
+ */
 int lib_take(void *ours, size_t known, const void *theirs, struct err *e);
 
-/* Copies ours, which begins with its struct_size, to the caller, whose struct_size stands. */
+/*
+ * Copies `ours`, which begins with its struct_size, to the caller's struct and keeps its
+ * struct_size.
+ */
 int lib_give(void *theirs, const void *ours, size_t known, struct err *e);
 
-/* The same for an element of an array, whose size was told apart. */
+/* As lib_give, for an element of an array, whose size is a parameter. */
 void lib_give_element(void *array, size_t index, size_t size, const void *ours, size_t known);
 int lib_check_element(size_t size, struct err *e);
 
@@ -67,9 +73,9 @@ static inline struct tidetrace_text lib_text(struct view v)
     return (struct tidetrace_text){v.len ? v.p : "", v.len};
 }
 
-/* ---- questions */
+/* ---- analysis requests */
 
-/* A selection with texts of its own, and what to pass over for sites. */
+/* A selection with copies of its texts, and the skip rules for sites. */
 struct question {
     struct selection_options only;
     struct skiplist skip;
@@ -81,12 +87,12 @@ int question_init(struct question *q, const struct tidetrace *t,
                   struct err *e);
 void question_release(struct question *q);
 
-/* Expressions on figures. */
+/* Parsed expressions on totals. */
 struct expressions {
     VEC(struct budget) list;
 };
 
-/* Adds them; `alone`: there is no base, so changes are refused. */
+/* Parses and adds expressions. With `alone` there is no base, so changes are refused. */
 int expressions_take(struct expressions *x, const char *const *texts, size_t n, bool alone,
                      struct err *e);
 void expressions_release(struct expressions *x);
@@ -99,54 +105,60 @@ int lib_give_check(struct tidetrace_check *theirs, const struct summary_check *c
 
 struct tidetrace_result;
 
-/* What an analysis has to offer. `result` is its own struct, which begins with the result. */
+/* The functions of an analysis. `result` points to its own struct, which begins with the result. */
 struct result_type {
-    /* Writes the rows [first, first + count); count is never beyond the last row. */
+    /* Writes the rows [first, first + count), which all exist. */
     int (*write)(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
                  struct err *e);
-    void (*release)(struct tidetrace_result *r); /* only of what was built */
+    void (*release)(struct tidetrace_result *r); /* releases what the analysis built */
 };
 
 struct tidetrace_result {
     const struct result_type *type;
-    struct tidetrace *traces[2]; /* the second one of a diff */
+    struct tidetrace *traces[2]; /* the second one only for a diff */
     struct question question;
     uint64_t rows;
-    struct tidetrace_text *names; /* of rows, made when they are asked for */
+    struct tidetrace_text *names; /* of rows, made on demand */
     bool built;
-    bool whole; /* what is being written is the whole, not a page */
+    bool whole; /* the whole result is being written, not a page */
 };
 
-/* A zeroed struct of `size` bytes that begins with a result. NULL with `e` filled. */
+/*
+ * Allocates a zeroed struct of `size` bytes that begins with a result. NULL with `e` set on
+ * failure.
+ */
 void *result_new(const struct result_type *type, size_t size, struct tidetrace *t, struct err *e);
 
-/* Hands it over when status is 0, else frees it. `r` may be NULL then. Returns status. */
+/*
+ * Passes the result to the caller if status is 0, else frees it. `r` may be NULL then. Returns
+ * status.
+ */
 int result_finish(struct tidetrace_result *r, int status, struct tidetrace_result **out);
 
 /* ERR_USAGE unless the result is of this type and has such a row. */
 int result_row(const struct tidetrace_result *r, const struct result_type *type, uint64_t row,
                struct err *e);
 
-/* Keeps the name of a row; makes it with `put` at the first time. */
+/* Returns the name of a row; makes it with `put` on first use and keeps it. */
 int result_name(struct tidetrace_result *r, uint64_t row,
                 void (*put)(struct buf *out, const void *of), const void *of,
                 struct tidetrace_text *name, struct err *e);
 
-/* A result of a selection that lasts as long as it does. */
+/* A result with a selection of the same lifetime. */
 struct selected_result {
     struct tidetrace_result base;
     struct selection selection;
 };
 
 /*
- * Takes the question, and makes its selection. When the analysis fails, release the selection: only
- * results that were built are released as a whole.
+ * Copies the request and makes its selection. If the analysis fails, the caller must release the
+ * selection, since only complete results are released as a whole.
  */
 int result_select(struct selected_result *r, struct tidetrace *t,
                   const struct tidetrace_selection *selection, const char *const *skip, size_t n,
                   struct err *e);
 
-/* It is built, and has so many rows. */
+/* Marks the result as complete, with this number of rows. */
 static inline void result_built(struct tidetrace_result *r, uint64_t rows)
 {
     r->built = true;

@@ -1,4 +1,4 @@
-/* What is never freed. */
+/* Allocations that are not freed. */
 
 #include "analysis/questions/leaks.h"
 

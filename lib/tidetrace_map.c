@@ -1,4 +1,4 @@
-/* Where live blocks lie. */
+/* The map of live blocks. */
 
 #include "analysis/questions/memory_map.h"
 
@@ -50,7 +50,7 @@ static int take_options(struct map_options *to, const struct tidetrace_map_optio
     return 0;
 }
 
-/* A time is when the map is drawn, but what was there before is looked at, too. */
+/* `at` is the time of the map; events before it are analysed, too. */
 static int select_until(struct map_result *r, struct tidetrace *t,
                         const struct tidetrace_selection *selection, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* What sites do with their blocks that costs time or room. */
+/* Allocation patterns of sites that cost time or memory. */
 
 #include "analysis/questions/patterns.h"
 
@@ -42,7 +42,7 @@ static int build(struct patterns_result *r, struct tidetrace *t,
         selection_release(&r->of.selection);
         return -1;
     }
-    /* The order of its JSON. */
+    /* The order of the JSON form. */
     patterns_sort(&r->patterns, PATTERN_BY_BYTES);
     result_built(&r->of.base, r->patterns.rows.len);
     return 0;

@@ -1,4 +1,4 @@
-/* What a question is about: the caller's texts are copied, since results look at them later. */
+/* Copies the texts of a request, since results use them later. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +76,7 @@ void question_release(struct question *q)
     skiplist_release(&q->skip);
 }
 
-/* ---- expressions, and what came of them */
+/* ---- expressions and their outcomes */
 
 int expressions_take(struct expressions *x, const char *const *texts, size_t n, bool alone,
                      struct err *e)

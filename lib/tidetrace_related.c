@@ -1,4 +1,4 @@
-/* Which plots and messages moved with memory. */
+/* Plots and messages that correlate with memory use. */
 
 #include "analysis/questions/related.h"
 
@@ -10,8 +10,7 @@ struct related_result {
     struct related related;
 };
 
-/* Rows are those of plots, then those of messages: a page may hold the end of these and the
- * beginning of those. */
+/* Rows are those of plots, then those of messages. A page may cross the border. */
 static int related_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
                         struct err *e)
 {

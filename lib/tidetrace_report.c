@@ -36,7 +36,7 @@ static struct row_list *rows_of(struct summary *s)
     return s->by == GROUP_SITE ? &s->sites : &s->groups;
 }
 
-/* The writer gets a summary of the same things with fewer rows. */
+/* Passes the writer a copy of the summary with fewer rows. */
 static int report_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
                        struct err *e)
 {

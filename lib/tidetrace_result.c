@@ -1,4 +1,4 @@
-/* What the results of all analyses have in common. */
+/* Shared by the results of all analyses. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -99,10 +99,7 @@ int result_select(struct selected_result *r, struct tidetrace *t,
 
 /* ---- JSON */
 
-/*
- * What open_memstream would be, but for failures: that one loses bytes when memory is short, and
- * ferror does not tell.
- */
+/* Replaces open_memstream, which loses bytes if memory is short, without reporting it by ferror. */
 static ssize_t append(void *ctx, const char *bytes, size_t n)
 {
     struct buf *text = ctx;
@@ -121,7 +118,7 @@ static int write_text(struct tidetrace_result *r, uint64_t first, uint64_t count
     bool closed = fclose(out) == 0;
     buf_put(text, "", 1);
     if (text->failed || (status == 0 && !closed))
-        status = err_no_memory(e, "JSON"); /* there is no file: nothing else can be wrong */
+        status = err_no_memory(e, "JSON"); /* the only error possible without a file */
     return status;
 }
 
@@ -139,7 +136,7 @@ static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count
         buf_release(&text);
         return status;
     }
-    *json = (char *)text.data; /* the buffer is malloc's: the caller's to free from here on */
+    *json = (char *)text.data; /* from malloc; the caller frees it */
     *size = text.len - 1;
     return 0;
 }

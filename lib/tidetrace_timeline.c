@@ -1,4 +1,4 @@
-/* Use over time. */
+/* Memory use over time. */
 
 #include "analysis/questions/timeline.h"
 

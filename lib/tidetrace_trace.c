@@ -1,4 +1,4 @@
-/* Opening and closing traces, and what they are. */
+/* Opens and closes traces, and returns their contents. */
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -141,7 +141,7 @@ uint64_t tidetrace_memory(const struct tidetrace *trace)
            related_input_memory(&trace->beside, beside_budget(trace)) + events;
 }
 
-/* ---- what it is */
+/* ---- properties */
 
 static bool is_complete(const struct trace *t)
 {
@@ -308,7 +308,7 @@ int tidetrace_get_frame(struct tidetrace *trace, uint32_t frame, uint32_t inline
     return call_end(&c, get_frame(trace, frame, inlined, out, &c.err));
 }
 
-/* The walk stands behind the function that it gave: its frame is noted before. */
+/* frame_walk_next moves past the function that it returns, so the frame number is read first. */
 static int get_callstack(struct tidetrace *trace, uint32_t callstack,
                          struct tidetrace_frame *frames, size_t frame_size, size_t room,
                          size_t *count, struct err *e)

@@ -1,4 +1,4 @@
-/* The call-stack tree, as a list of nodes. */
+/* The call tree, as a list of nodes. */
 
 #include "report/tree_report.h"
 
@@ -10,7 +10,7 @@ struct tree_result {
     struct tidetrace_result base;
     struct selection selection;
     struct tree tree;
-    struct tree_nodes nodes; /* in the order of rows */
+    struct tree_nodes nodes; /* in row order */
 };
 
 static int tree_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,

@@ -1,4 +1,4 @@
-/* Is the data really there? */
+/* Checks that the trace contains the expected data. */
 
 #include "analysis/questions/verify.h"
 
@@ -52,7 +52,7 @@ static int take_options(struct verify_options *v, const struct tidetrace_verify_
                : err_set(e, ERR_USAGE, "unknown flags, or figures out of range, to verify");
 }
 
-/* ---- */
+/* ---- verification */
 
 static int run(struct verify_own *r, struct tidetrace *t, struct verify_options *v, struct err *e)
 {
