@@ -12,7 +12,7 @@
 
 struct reader {
     const char *at, *end;
-    struct buf text; /* of the string that is read */
+    struct buf text; /* of the current string */
     unsigned depth;
     bool nul_allowed;
     bool no_memory;
@@ -26,7 +26,7 @@ static void skip_blanks(struct reader *r)
         r->at++;
 }
 
-/* Takes the character, with blanks before it, if it is the next one. */
+/* Skips blanks and takes the next character if it is `c`. */
 static bool take(struct reader *r, char c)
 {
     skip_blanks(r);
@@ -81,7 +81,7 @@ static void put_utf8(struct buf *b, uint32_t c)
     }
 }
 
-/* What follows "\u": a character, or the two halves of one. */
+/* Reads the hexadecimal digits after "\u": one character, or both surrogates of one. */
 static bool read_unicode(struct reader *r)
 {
     uint32_t code;
@@ -113,7 +113,7 @@ static bool read_escape(struct reader *r)
     return which != NULL;
 }
 
-/* The rest of a string, behind its first quote, into r->text. */
+/* Reads the rest of a string, after its opening quote, into r->text. */
 static bool read_text(struct reader *r)
 {
     buf_clear(&r->text);
@@ -172,7 +172,7 @@ static const char *skip_digits(const char *at, const char *end)
     return at;
 }
 
-/* Where the number at `at` ends; NULL when it is none. */
+/* The end of the number at `at`; NULL if there is no valid number. */
 static const char *end_of_number(const char *at, const char *end, bool *whole)
 {
     at += at < end && *at == '-';
@@ -253,7 +253,7 @@ static bool read_elements(struct reader *r, json_t *list)
     return take(r, ']');
 }
 
-/* Keys with a NUL would be cut by those who look them up. */
+/* Refuses keys with a NUL, which C string functions would cut. */
 static char *read_key(struct reader *r, const json_t *object)
 {
     if (!take(r, '"') || !read_text(r) || !is_utf8(&r->text) ||
@@ -264,7 +264,7 @@ static char *read_key(struct reader *r, const json_t *object)
         r->no_memory |= r->text.failed;
         return NULL;
     }
-    char *copy = strdup(key); /* the value may have strings, too */
+    char *copy = strdup(key); /* reading the value may overwrite r->text */
     r->no_memory |= copy == NULL;
     return copy;
 }

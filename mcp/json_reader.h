@@ -2,8 +2,8 @@
 #define TIDEMARK_MCP_JSON_READER_H
 
 /*
- * JSON texts (RFC 8259) as jansson's values. jansson's own reader cannot be used where an
- * allocation that fails must be an error: it leaves out bytes of strings then, or crashes.
+ * Parses JSON texts (RFC 8259) to jansson values. jansson's own parser cannot be used if a failed
+ * allocation must be an error: it then drops bytes of strings, or crashes.
  */
 
 #include <stdbool.h>
@@ -12,16 +12,16 @@
 
 #include "base/view.h"
 
-#define JSON_DEPTH_MAX 100u /* values within one another */
+#define JSON_DEPTH_MAX 100u /* nesting depth of values */
 
 enum json_outcome {
     JSON_READ,
-    JSON_BROKEN, /* it is no JSON, or has numbers beyond 64 bits, keys that come twice, … */
+    JSON_BROKEN, /* invalid JSON, numbers beyond 64 bits, duplicate keys, … */
     JSON_NO_MEMORY,
 };
 
 /*
- * Reads a text that is one value. `nul_allowed`: strings may hold \u0000. *value is a new
+ * Parses a text that is one value. `nul_allowed`: strings may contain \u0000. *value is a new
  * reference, NULL unless JSON_READ is returned.
  */
 enum json_outcome json_read(struct view text, bool nul_allowed, json_t **value);

@@ -31,7 +31,7 @@ void session_release(struct session *s)
     tools_release(&s->tools);
 }
 
-/* ---- methods: each gives an answer, a new reference or NULL when memory is short */
+/* ---- methods: each returns the answer, a new reference, or NULL if memory is short */
 
 static json_t *initialize(struct session *s, const struct rpc_message *m)
 {
@@ -52,7 +52,7 @@ static json_t *initialize(struct session *s, const struct rpc_message *m)
 
 static json_t *list_tools(struct session *s, const struct rpc_message *m)
 {
-    /* There is one page: no cursor was ever given out. */
+    /* The list has one page, so no valid cursor exists. */
     const json_t *cursor = json_object_get(m->params, "cursor");
     if (cursor && !json_is_null(cursor))
         return rpc_error(m->id, RPC_INVALID_PARAMS, "this cursor was not given out here");
@@ -60,14 +60,14 @@ static json_t *list_tools(struct session *s, const struct rpc_message *m)
                       json_pack("{s:o}", "tools", tools_list(s->revision >= MCP_2025_06_18)));
 }
 
-/* What went wrong is for the model to read, so it is a result. */
+/* The model should read the error, so it is a result, not a protocol error. */
 static json_t *failed_call(const struct err *e)
 {
     return json_pack("{s:[{s:s, s:o}], s:b}", "content", "type", "text", "text",
                      rpc_text(view_of(e->text)), "isError", 1);
 }
 
-/* The document as text, for all clients, and as it is for those that take it so. */
+/* The document as text for all clients, and as structured content for those that support it. */
 static json_t *answered_call(const struct session *s, json_t *document)
 {
     struct buf text = {0};
@@ -129,8 +129,9 @@ static json_t *answer_request(struct session *s, const struct rpc_message *m)
 /* ---- messages */
 
 /*
- * The answer to a message; NULL with *wanted false when it gets none. Notifications are all alike:
- * that the client is ready, or gave up waiting for an answer, which is there when we read that.
+ * The answer to a message. Returns NULL with *wanted false if there is none. Notifications are
+ * ignored: they say that the client is ready, or that it cancelled a request, which is answered
+ * before the cancellation is read.
  */
 static json_t *answer(struct session *s, const json_t *message, bool *wanted)
 {

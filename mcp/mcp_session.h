@@ -3,10 +3,11 @@
 
 /*
  * A session of the Model Context Protocol, as a function of its input: lines in, lines out. It
- * offers tools, and nothing else of the protocol's features.
+ * offers tools and no other feature of the protocol.
  *
- * Revisions 2025-06-18, 2025-03-26 (which has batches) and 2024-11-05 are spoken; a client that
- * offers another one is answered with the newest. Source: modelcontextprotocol.io/specification.
+ * It supports the revisions 2025-06-18, 2025-03-26 (which has batches) and 2024-11-05, and answers
+ * a client that requests another one with the newest. Source:
+ * modelcontextprotocol.io/specification.
  */
 
 #include <stdbool.h>
@@ -28,10 +29,10 @@ struct session {
 int session_init(struct session *s, const char *root, uint64_t memory, struct err *e);
 void session_release(struct session *s);
 
-/* Takes a line, without its end, and appends what is to be answered: one line, or nothing. */
+/* Takes a line, without its end, and appends the answer: one line, or nothing. */
 void session_take(struct session *s, struct view line, struct buf *out);
 
-/* The same for a line that was longer than RPC_LINE_MAX and is not there. */
+/* Answers a line that exceeded RPC_LINE_MAX and was not stored. */
 void session_take_too_long(struct buf *out);
 
 #endif

@@ -40,9 +40,9 @@ int page_take(struct page *p, const json_t *arguments, uint64_t question, struct
     return errno || *end ? wrong_cursor(e) : 0;
 }
 
-/* ---- what a row may hold */
+/* ---- limits of a row */
 
-/* A text of a trace can be long; it is cut between two characters. */
+/* Cuts a long text of a trace, between two characters. */
 static json_t *cut_text(const json_t *value)
 {
     size_t n = PAGE_TEXT_MAX;
@@ -74,7 +74,7 @@ static bool cut_stack(json_t *object, const char *key, size_t frames)
 
 static bool bound_list(json_t *list, size_t frames);
 
-/* All texts and call stacks of an object, and of those in it. False when memory is short. */
+/* Cuts all texts and call stacks in an object, recursively. False if memory is short. */
 static bool bound_object(json_t *object, size_t frames)
 {
     static const char *const stacks[] = {"callstack", "free_callstack", "held_by"};
@@ -133,7 +133,7 @@ static json_t *no_memory(struct err *e)
     return NULL;
 }
 
-/* Rows [first, first + count) with the result's head, as a value. */
+/* Reads rows [first, first + count) with the result's head, as a value. */
 static json_t *read_rows(struct tidetrace_result *r, uint64_t first, uint64_t count, struct err *e)
 {
     struct tidetrace_error error;
@@ -144,12 +144,13 @@ static json_t *read_rows(struct tidetrace_result *r, uint64_t first, uint64_t co
         return NULL;
     }
     json_t *value;
-    (void)json_read((struct view){text, size}, true, &value); /* our own text is JSON */
+    /* Text written by this program is valid JSON. */
+    (void)json_read((struct view){text, size}, true, &value);
     tidetrace_free(text);
     return value ? value : no_memory(e);
 }
 
-/* Moves rows into the page until it is full. False when memory is short. */
+/* Moves rows into the page until it is full. False if memory is short. */
 static bool fill(const struct page *p, json_t *page, json_t *rows, size_t *bytes, bool *full)
 {
     size_t i;

@@ -2,8 +2,8 @@
 #define TIDEMARK_MCP_RPC_H
 
 /*
- * JSON-RPC 2.0, as the Model Context Protocol uses it: a message is one line. Parameters are
- * objects; ids are strings or whole numbers.
+ * JSON-RPC 2.0 as the Model Context Protocol uses it: one message per line. Parameters are objects;
+ * ids are strings or whole numbers.
  */
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/view.h"
 
-/* The longest line that is looked at, bytes. */
+/* Length limit of a line, in bytes. */
 #define RPC_LINE_MAX (1u << 20)
 
 enum rpc_code {
@@ -26,16 +26,16 @@ enum rpc_code {
 };
 
 enum rpc_kind {
-    RPC_REQUEST,      /* wants an answer */
-    RPC_NOTIFICATION, /* wants none */
-    RPC_RESPONSE,     /* to a question that we never asked */
-    RPC_INVALID,      /* is answered with the error in `code` and `why` */
+    RPC_REQUEST,      /* expects an answer */
+    RPC_NOTIFICATION, /* expects no answer */
+    RPC_RESPONSE,     /* unexpected, since this side sends no requests */
+    RPC_INVALID,      /* answered with the error in `code` and `why` */
 };
 
-/* What a message says. Everything in it belongs to the message. */
+/* A parsed message. It owns everything in it. */
 struct rpc_message {
     enum rpc_kind kind;
-    const json_t *id; /* NULL where there is none that could be used */
+    const json_t *id; /* NULL if there is no valid id */
     const char *method;
     const json_t *params; /* an object, or NULL */
     enum rpc_code code;
@@ -45,22 +45,25 @@ struct rpc_message {
 struct rpc_message rpc_read(const json_t *message);
 
 /*
- * Answers, new references, NULL when memory is short. `id` may be NULL. rpc_result takes over the
- * reference of `result`, which may be NULL, too.
+ * Make answers: new references, NULL if memory is short. `id` may be NULL. rpc_result takes over
+ * the reference `result`, which may be NULL.
  */
 json_t *rpc_result(const json_t *id, json_t *result);
 json_t *rpc_error(const json_t *id, enum rpc_code code, const char *text);
 
-/* Any bytes as a JSON string: what is no UTF-8 becomes U+FFFD. */
+/* Any bytes as a JSON string; invalid UTF-8 becomes U+FFFD. */
 json_t *rpc_text(struct view text);
 
 /*
- * Appends a value in one line, without its end; `flags` are jansson's. False when memory is short:
- * json_dumps does not always tell.
+ * Appends a value as one line, without its end; `flags` are jansson's. Returns false if memory is
+ * short, which json_dumps does not always report.
  */
 bool rpc_dump(struct buf *out, const json_t *value, size_t flags);
 
-/* Appends `value` as a line and gives up the reference; the error for no memory if it is NULL. */
+/*
+ * Appends `value` as a line and drops the reference; if it is NULL, appends the out-of-memory
+ * error.
+ */
 void rpc_put(struct buf *out, json_t *value);
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_MCP_TOOL_H
 #define TIDEMARK_MCP_TOOL_H
 
-/* A tool, and the calls of one. For mcp/tools*.c only. */
+/* A tool, and a call of it. For mcp/tools*.c only. */
 
 #include "mcp/result_cursor.h"
 #include "mcp/tools.h"
@@ -11,28 +11,28 @@ struct tool_call {
     const struct tool *tool;
     const json_t *arguments;
     struct tidetrace *trace; /* "trace" */
-    struct tidetrace *base;  /* "base", where the tool compares */
+    struct tidetrace *base;  /* "base", if the tool compares */
     struct tidetrace_selection selection;
 };
 
 struct tool {
     const char *name, *title, *what;
     struct param_lists params;
-    const char *rows; /* the list of rows in its answer; NULL: it has none */
-    bool compares;    /* two traces */
-    bool plots;       /* it needs plots and messages */
+    const char *rows; /* the list of rows in its answer; NULL: none */
+    bool compares;    /* takes two traces */
+    bool plots;       /* needs plots and messages */
     int (*ask)(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error);
-    /* Makes the document where rows are in more than one list; NULL: they are all in `rows`. */
+    /* Makes the document if rows are in more than one list; NULL: they are all in `rows`. */
     json_t *(*make)(struct tool_call *c, struct tidetrace_result *r, const struct page *p,
                     struct err *e);
-    /* Adds what the result does not tell; NULL: nothing. */
+    /* Adds what the result lacks; may be NULL. */
     int (*add)(struct tool_call *c, const struct page *p, json_t *document, struct err *e);
 };
 
-/* Ends with one without a name. */
+/* The table ends with a tool without a name. */
 extern const struct tool tool_table[];
 
-/* Which list of a report is wanted: 0 is that of rows. */
+/* The lists of a report to choose from; 0 is the list of rows. */
 extern const char *const report_lists[];
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_MCP_TOOL_PARAMS_H
 #define TIDEMARK_MCP_TOOL_PARAMS_H
 
-/* The parameters that several tools have in common. For mcp/tools*.c and mcp/tool_*.c only. */
+/* Parameters shared by several tools. For mcp/tools*.c and mcp/tool_*.c only. */
 
 #include "mcp/params.h"
 
@@ -9,7 +9,7 @@ extern const struct param trace_params[];     /* trace */
 extern const struct param selection_params[]; /* which allocations */
 extern const struct param page_params[];      /* limit, cursor, call_stack_frames */
 
-/* Beyond it not every JSON reader has all whole numbers. */
+/* Some JSON readers cannot represent larger whole numbers exactly. */
 #define WHOLE_MAX ((int64_t)1 << 53)
 #define TIMES_MAX ((int64_t)1 << 48)
 

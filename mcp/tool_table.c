@@ -1,4 +1,4 @@
-/* What each tool takes, and how it asks its question. */
+/* The parameters of each tool and the request it makes. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define KEEP_RELATED 20u
 #define PEAKS_SHOWN 20u
 #define PEAKS_MOST 4096
-#define FOUND_MOST 100000 /* blocks are kept from page to page */
+#define FOUND_MOST 100000 /* blocks kept between pages */
 
 const char *const report_lists[] = {"rows", "pools", "faults", NULL};
 
@@ -99,7 +99,7 @@ static int ask_report(struct tool_call *c, struct tidetrace_result **r,
     return tidetrace_report(c->trace, &o, r, error);
 }
 
-/* Only the list that was asked for is there in full: by pages. */
+/* Only the requested list is complete, in pages. */
 static int add_report(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
 {
     const char *list = params_text(c->arguments, "list");
@@ -156,7 +156,7 @@ static int ask_peak(struct tool_call *c, struct tidetrace_result **r, struct tid
     return code == TIDETRACE_OK ? ask_report(c, r, error) : code;
 }
 
-/* The highest ones, with the answer for one of them. */
+/* The highest peaks, and a report of one of them. */
 static int add_peak(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
 {
     struct tidetrace_peak peaks[PEAKS_SHOWN];
@@ -253,7 +253,7 @@ static const struct param find_params[] = {
     END_OF_PARAMS,
 };
 
-/* The time is what is asked for: what came before and after is looked at, too. */
+/* `at` is the time of the request; events before and after it are searched, too. */
 static int ask_find(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
 {
     struct tidetrace_find_options o = {.struct_size = sizeof o,
@@ -355,7 +355,7 @@ static int ask_histograms(struct tool_call *c, struct tidetrace_result **r,
     return tidetrace_histograms(c->trace, &c->selection, r, error);
 }
 
-/* ---- related: rows are plots, then messages; one of both comes in pages */
+/* ---- related: rows are plots, then messages; the tool pages through one of them */
 
 static const char *const related_lists[] = {"plots", "messages", NULL};
 
@@ -386,7 +386,7 @@ static json_t *make_related(struct tool_call *c, struct tidetrace_result *r, con
                             struct err *e)
 {
     struct tidetrace_related_head head = {.struct_size = sizeof head};
-    (void)tidetrace_related_head(r, &head, NULL); /* of this tool's own result: it has one */
+    (void)tidetrace_related_head(r, &head, NULL); /* cannot fail on this tool's result */
     uint32_t list = params_has(c->arguments, "list")
                         ? params_choice(&c->tool->params, c->arguments, "list")
                         : 0;
@@ -400,7 +400,7 @@ static json_t *make_related(struct tool_call *c, struct tidetrace_result *r, con
     return NULL;
 }
 
-/* ---- timeline, map: pictures in numbers, small enough to be read as a whole */
+/* ---- timeline, map: charts as numbers, small enough for one answer */
 
 static const struct param timeline_params[] = {
     {.name = "buckets",
@@ -412,7 +412,7 @@ static const struct param timeline_params[] = {
     END_OF_PARAMS,
 };
 
-/* The range is what is shown: what is in use then may have been allocated before. */
+/* The range is the window; blocks in use there may have been allocated before it. */
 static int ask_timeline(struct tool_call *c, struct tidetrace_result **r,
                         struct tidetrace_error *error)
 {
@@ -562,7 +562,7 @@ static int ask_verify(struct tool_call *c, struct tidetrace_result **r,
     return tidetrace_verify(c->trace, &o, r, error);
 }
 
-/* ---- */
+/* ---- the table */
 
 const struct tool tool_table[] = {
     {.name = "info",

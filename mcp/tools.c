@@ -42,7 +42,7 @@ bool tools_have(const char *name)
 
 /* ---- what clients see */
 
-/* An answer has the members of the JSON form of the command, which may grow. */
+/* An answer has the members of the command's JSON form, which may gain members. */
 static json_t *output_schema(const struct tool *t)
 {
     json_t *list = json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "object");
@@ -88,7 +88,7 @@ json_t *tools_list(bool newer)
 
 /* ---- calls */
 
-/* What two calls have in common that ask for pages of the same result. */
+/* Hashes what calls for pages of the same result have in common. */
 static int hash_question(const struct tool_call *c, const struct file_identity files[2],
                          bool with_list, uint64_t *hash, struct err *e)
 {
@@ -109,7 +109,7 @@ static int hash_question(const struct tool_call *c, const struct file_identity f
     return ok ? 0 : err_no_memory(e, "a question");
 }
 
-/* What must be loaded beside memory events. */
+/* What must be loaded besides memory events. */
 static uint32_t wanted_of(const struct tool_call *c)
 {
     const char *by = params_text(c->arguments, "by");
@@ -131,7 +131,7 @@ static int open_traces(struct tool_call *c, struct file_identity files[2], struc
     if (status == 0 && c->tool->compares)
         status = traces_get(t, params_text(c->arguments, "base"), wanted, &c->base, &files[1],
                             &fresh, e);
-    /* Results keep their traces alive, so they go first when there must be room. */
+    /* Results keep their traces open, so they are released first to make room. */
     if (fresh)
         forget_results(c->tools);
     traces_trim(t);
@@ -164,7 +164,7 @@ static void take_selection(struct tool_call *c)
         s->flags |= TIDETRACE_SELECT_FRAME;
 }
 
-/* The kept result of the question, or a new one. */
+/* The cached result of the request, or a new one. */
 static struct tidetrace_result *get_result(struct tool_call *c, uint64_t question, struct err *e)
 {
     struct kept_result *to = c->tools->results;

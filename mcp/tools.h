@@ -2,8 +2,8 @@
 #define TIDEMARK_MCP_TOOLS_H
 
 /*
- * The tools: each asks one kind of question of one trace, or of two, and gives its answer in pages.
- * They only read traces.
+ * The tools. Each answers one kind of request about one or two traces, in pages. Tools only read
+ * traces.
  */
 
 #include <jansson.h>
@@ -14,9 +14,9 @@
 
 #define RESULTS_MAX 4
 
-/* A result that may be asked for its next page. */
+/* A result kept for its next page. */
 struct kept_result {
-    uint64_t question; /* a hash of what was asked */
+    uint64_t question; /* hash of the request */
     uint64_t used;
     struct tidetrace_result *result;
 };
@@ -29,14 +29,14 @@ struct tools {
 int tools_init(struct tools *t, const char *root, uint64_t memory, struct err *e);
 void tools_release(struct tools *t);
 
-/* The tools as clients see them; `newer`: with titles and schemas of outputs (2025-06-18). */
+/* The tools as clients see them. `newer`: with titles and output schemas (2025-06-18). */
 json_t *tools_list(bool newer);
 
 bool tools_have(const char *name);
 
 /*
- * Calls a tool. `arguments` is an object or NULL. The document that answers, or NULL with `e`
- * filled: what a model should read to do better.
+ * Calls a tool. `arguments` is an object or NULL. Returns the answer, or NULL with `e` set to a
+ * text that helps a model correct the call.
  */
 json_t *tools_call(struct tools *t, const char *name, const json_t *arguments, struct err *e);
 

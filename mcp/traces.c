@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of a trace that is loaded: its part of what all may take, but enough to answer at once. */
+/* Memory limits of a loaded trace: a share of the total, but enough to answer without reloading. */
 #define EVENTS_IN_MEMORY (UINT64_C(64) << 20)
 #define SHARE 4u
 #define PATH_BYTES_MAX 4096u
@@ -53,13 +53,13 @@ void traces_begin(struct traces *t)
 
 /* ---- opening files */
 
-/* Where the folder lies is nothing that a client must know. */
+/* The message hides the folder's path from clients. */
 static int outside(const char *path, struct err *e)
 {
     return err_set(e, ERR_USAGE, "%.300s is not within the folder that may be read", path);
 }
 
-/* One step of a path; a link is ELOOP. Takes over `at`. */
+/* Opens one step of a path; a symlink is ELOOP. Takes over `at`. */
 static int open_step(int at, const char *step, bool last)
 {
     struct stat st;
@@ -75,7 +75,7 @@ static int open_step(int at, const char *step, bool last)
     return fd;
 }
 
-/* Step by step, for kernels without openat2. */
+/* Opens a path step by step, for kernels without openat2. */
 static int open_steps(const struct traces *t, const char *path, struct err *e)
 {
     char copy[PATH_BYTES_MAX];
