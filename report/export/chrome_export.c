@@ -6,11 +6,14 @@
 #include "base/vec.h"
 #include "report/write/emit.h"
 
-/* Viewers take thread ids of 32 bits; greater ones, which fibers have, get numbers from here on. */
+/*
+ * Viewers support thread ids of 32 bits. Larger ones, which fibers have, are replaced by numbers
+ * from here on.
+ */
 #define THREAD_ID_MAX 2000000000u
 #define PROCESS "\"pid\":1"
 
-/* A name of something that events refer to: a part of `texts`. */
+/* The name of an object that events refer to: a part of `texts`. */
 struct name {
     size_t at, len;
 };
@@ -18,13 +21,13 @@ struct name {
 struct chrome {
     struct emit emit;
     struct table_sink sink;
-    bool any; /* events so far */
+    bool any; /* an event was written */
     struct buf texts;
     VEC(struct name) names;
     struct map locations; /* source location, plot, pool → index in names */
     struct map plots;
     struct map pools;
-    struct map threads; /* great ids → the number that stands for them */
+    struct map threads; /* large ids → replacement numbers */
 };
 
 /* ---- parts of events */
@@ -164,7 +167,7 @@ static int put_usage(struct chrome *c, const struct cell *u, struct err *e)
     return put_counter(c, u, "live allocations: ", USAGE_ALLOCATIONS, e);
 }
 
-/* Each set of frames is a row of its own, as if it were a thread. */
+/* Each frame set is shown as a separate thread. */
 static uint64_t thread_of_set(uint64_t set)
 {
     return UINT64_MAX - set;
@@ -205,7 +208,7 @@ static int put_fact(struct chrome *c, const struct cell *f, struct err *e)
     return end_event(c, "}}", e);
 }
 
-/* A zone with neither name nor location bears its function's name. */
+/* A zone with neither name nor location gets its function's name. */
 static int keep_location(struct chrome *c, const struct cell *l, struct err *e)
 {
     const struct cell *name = l[LOCATION_NAME].null ? &l[LOCATION_FUNCTION] : &l[LOCATION_NAME];
@@ -244,7 +247,7 @@ static int put_row(void *ctx, enum table_id table, const struct cell *cells, str
     }
 }
 
-/* ---- all of it */
+/* ---- entry points */
 
 struct chrome *chrome_open(FILE *out, uint64_t points, struct err *e)
 {

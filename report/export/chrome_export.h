@@ -2,10 +2,8 @@
 #define TIDEMARK_REPORT_EXPORT_CHROME_EXPORT_H
 
 /*
- * A trace in the JSON form of Chrome's trace events, which Perfetto opens, too: zones, messages,
+ * Exports a trace in Chrome's trace event format, which Perfetto also opens: zones, messages,
  * plots, frames, and the use of each pool as counters.
- *
- * Source: "Trace Event Format" of the Chromium project.
  */
 
 #include <stdio.h>
@@ -15,7 +13,7 @@
 
 struct chrome;
 
-/* `points`: of each pool's use, see usage.h. */
+/* `points`: limit for each pool's use, see usage.h. */
 struct chrome *chrome_open(FILE *out, uint64_t points, struct err *e);
 void chrome_free(struct chrome *c);
 

@@ -12,7 +12,7 @@ struct folded {
     struct buf text;
     VEC(uint32_t) locations;
     struct emit emit;
-    struct buf stack; /* the one at hand, and its sum */
+    struct buf stack; /* the current one, and its sum */
     uint64_t sum;
     bool any;
 };
@@ -74,7 +74,7 @@ static int put_line(struct folded *f, struct err *e)
     return emit_check(&f->emit, e);
 }
 
-/* Lines of equal stack follow each other. */
+/* Equal stacks arrive in consecutive lines. */
 static int take_line(void *ctx, struct view line, struct err *e)
 {
     struct folded *f = ctx;

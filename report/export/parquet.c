@@ -17,12 +17,12 @@ struct parquet {
     const char *creator;
     ZSTD_CCtx *zstd;
     struct parquet_column columns[TABLE_WIDTH_MAX];
-    uint32_t rows; /* of the row group at hand */
+    uint32_t rows; /* of the current row group */
     uint64_t all_rows;
     uint32_t group_count;
     struct buf groups; /* their metadata */
     struct buf dictionary;
-    struct buf chunks; /* metadata of the columns of the group at hand */
+    struct buf chunks; /* column metadata of the current group */
 };
 
 static int no_room(struct err *e)
@@ -82,7 +82,10 @@ static void put_bounds(struct thrift *t, const struct parquet_column *c)
     thrift_end(t);
 }
 
-/* A ColumnChunk. `at`: of its first byte in the file; `dictionary`: bytes of that page, 0 none. */
+/*
+ * Writes a ColumnChunk. `at`: offset of its first byte in the file; `dictionary`: size of that
+ * page, 0: none.
+ */
 static void put_chunk(struct thrift *t, const struct parquet_column *c, const char *name,
                       uint64_t at, size_t dictionary)
 {
@@ -130,7 +133,7 @@ static int put_group_columns(struct parquet *p, struct thrift *t, uint64_t *raw,
     return 0;
 }
 
-/* A RowGroup, and its columns before. */
+/* Writes a row group: its columns, then its metadata. */
 static int end_group(struct parquet *p, struct err *e)
 {
     uint64_t begin = offset_of(p);
@@ -199,7 +202,7 @@ static void put_schema(struct thrift *t, const struct table *table)
         put_schema_column(t, &table->columns[i]);
 }
 
-/* Bounds compare as the column's type says. */
+/* Column orders: bounds compare as the column's type does. */
 static void put_orders(struct thrift *t, unsigned width)
 {
     thrift_list(t, 7, THRIFT_STRUCT, width);

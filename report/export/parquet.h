@@ -2,9 +2,9 @@
 #define TIDEMARK_REPORT_EXPORT_PARQUET_H
 
 /*
- * Parquet files, row by row. A row group has 2^17 rows, a page 2^15 at most; pages are compressed
- * as they fill and wait for the end of their group, so memory does not grow with the file, but for
- * its footer, which has some 100 bytes for each column of a group.
+ * Writes Parquet files row by row. A row group has 2^17 rows, a page at most 2^15. Pages are
+ * compressed when full and wait for the end of their group, so memory use is bounded except for the
+ * footer: about 100 bytes for each column of a group.
  *
  * Source: README.md, Encodings.md, LogicalTypes.md and src/main/thrift/parquet.thrift of
  * github.com/apache/parquet-format @ 2.10.0. For report/ only.
@@ -16,14 +16,14 @@
 
 struct parquet;
 
-/* `to`, the table and the texts must outlive the file. */
+/* `to`, the table and the texts must outlive the writer. */
 struct parquet *parquet_open(struct emit *to, const struct table *table, const char *creator,
                              struct err *e);
 void parquet_free(struct parquet *p);
 
 int parquet_row(struct parquet *p, const struct cell *cells, struct err *e);
 
-/* The last row group and the footer. */
+/* Writes the last row group and the footer. */
 int parquet_finish(struct parquet *p, struct err *e);
 
 #endif

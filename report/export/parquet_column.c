@@ -8,10 +8,10 @@
 #include "report/export/parquet_rle.h"
 #include "report/export/thrift.h"
 
-/* Beyond so many entries, or bytes of them, a dictionary costs more than it saves. */
+/* A dictionary beyond this many entries or bytes costs more than it saves. */
 #define ENTRIES_MAX 65536u
 #define DICTIONARY_MAX (4u << 20)
-#define LEVEL 1 /* of zstd */
+#define LEVEL 1 /* compression level of zstd */
 
 static int no_room(struct err *e)
 {
@@ -65,7 +65,7 @@ void parquet_column_clear(struct parquet_column *c)
 
 /* ---- pages */
 
-/* Appends header and compressed bytes of `c->raw` to `to`. */
+/* Appends the header and compressed bytes of `c->raw` to `to`. */
 static int put_page(struct parquet_column *c, ZSTD_CCtx *zstd, struct buf *to, bool dictionary,
                     uint32_t values, enum parquet_encoding encoding, struct err *e)
 {
@@ -157,7 +157,7 @@ static bool entry_is(const struct parquet_column *c, uint64_t entry, struct view
            (x->len == 0 || memcmp(c->dictionary.data + x->offset, bytes.p, x->len) == 0);
 }
 
-/* The entry of the dictionary for `bytes`, made when new. */
+/* The dictionary entry of `bytes`, added if new. */
 static int find_entry(struct parquet_column *c, uint64_t key, struct view bytes, uint32_t *entry,
                       struct err *e)
 {
@@ -175,7 +175,7 @@ static int find_entry(struct parquet_column *c, uint64_t key, struct view bytes,
             if (c->dictionary.failed || !vec_push(&c->entries, x))
                 return no_room(e);
         } else if (!entry_is(c, *number, bytes)) {
-            continue; /* another text of the same hash, or in its place */
+            continue; /* another text in this slot */
         }
         *entry = (uint32_t)*number;
         return 0;
@@ -204,7 +204,9 @@ static int add_text(struct parquet_column *c, struct view raw, struct err *e)
     return 0;
 }
 
-/* Bounds of signed numbers are kept with the sign bit flipped, so that they compare as unsigned. */
+/*
+ * Bounds of signed numbers are stored with the sign bit flipped, so that they compare as unsigned.
+ */
 static int add_whole(struct parquet_column *c, uint64_t n, struct err *e)
 {
     uint64_t order = c->type == CELL_INTEGER ? n ^ UINT64_C(1) << 63 : n;

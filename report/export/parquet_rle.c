@@ -2,7 +2,7 @@
 
 #include "base/bytes.h"
 
-#define GROUP ((size_t)8) /* values; packed bits come in whole groups */
+#define GROUP ((size_t)8) /* values; bit-packing works on whole groups */
 
 static void put_varint(struct buf *out, uint64_t n)
 {
@@ -18,7 +18,7 @@ static void put_run(struct buf *out, uint32_t value, size_t n, unsigned width)
         buf_u8(out, (uint8_t)(value >> i));
 }
 
-/* The lowest bit first; missing values of the last group are 0. */
+/* Packs the lowest bit first; the last group is padded with 0. */
 static void put_packed(struct buf *out, const uint32_t *values, size_t n, unsigned width)
 {
     size_t groups = (n + GROUP - 1) / GROUP;
@@ -34,13 +34,16 @@ static void put_packed(struct buf *out, const uint32_t *values, size_t n, unsign
 
 void parquet_rle(struct buf *out, const uint32_t *values, size_t n, unsigned width)
 {
-    size_t begin = 0; /* of what is not written yet */
+    size_t begin = 0; /* start of the unwritten values */
     size_t at = 0;
     while (at < n) {
         size_t end = at + 1;
         while (end < n && values[end] == values[at])
             end++;
-        /* What is packed before a run must be whole groups: the run gives what they lack. */
+        /*
+         * Packed values before a run must form whole groups, so they take missing values from the
+         * run.
+         */
         size_t lack = (GROUP - (at - begin) % GROUP) % GROUP;
         if (end - at >= lack + 2 * GROUP) {
             if (begin < at + lack)

@@ -2,7 +2,7 @@
 #define TIDEMARK_REPORT_EXPORT_PARQUET_RLE_H
 
 /*
- * Parquet's hybrid of runs and packed bits (Encodings.md, "RLE"). For report/ only.
+ * Parquet's hybrid of run-length encoding and bit-packing (Encodings.md, "RLE"). For report/ only.
  */
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
- * Source of the format: proto/profile.proto of github.com/google/pprof; the wire encoding is that
- * of protocol buffers. Fields of the outermost message may come in any order, so everything is
- * written as it comes, and the strings at the end.
+ * Source of the format: proto/profile.proto of github.com/google/pprof, in protocol buffer wire
+ * encoding. Fields of the outermost message may come in any order, so data is written as it
+ * arrives, and the strings at the end.
  */
 
 #include <zlib.h>
@@ -49,10 +49,10 @@ struct pprof {
     z_stream zip;
     uint8_t packed[16384];
     struct buf buf;           /* not compressed yet */
-    struct buf message;       /* the one at hand */
+    struct buf message;       /* the current message */
     struct buf inner;         /* a message or list in it */
-    VEC(struct view) strings; /* beyond those of the profile */
-    struct buf texts;         /* UTF-8 of one of them */
+    VEC(struct view) strings; /* further strings, after those of the profile */
+    struct buf texts;         /* UTF-8 of one string */
 };
 
 static int no_room(struct err *e)
@@ -72,7 +72,7 @@ static void put_varint(struct buf *b, uint64_t n)
     buf_put(b, bytes, len);
 }
 
-/* A number; 0 is what a missing field means. */
+/* Puts a number; 0 equals a missing field. */
 static void put_number(struct buf *b, unsigned field, uint64_t n)
 {
     if (n == 0)
@@ -88,7 +88,7 @@ static void put_bytes(struct buf *b, unsigned field, const void *bytes, size_t n
     buf_put(b, bytes, n);
 }
 
-/* The format's counts are signed. */
+/* The format's counts are signed, so large ones are clamped. */
 static uint64_t clamp(uint64_t n)
 {
     return n > INT64_MAX ? INT64_MAX : n;
@@ -124,7 +124,7 @@ static int flush(struct pprof *w, int mode, struct err *e)
     return compress_waiting(w, mode, e);
 }
 
-/* Puts the message at hand into the profile. */
+/* Appends the current message to the profile. */
 static int end_message(struct pprof *w, unsigned field, struct err *e)
 {
     put_bytes(&w->buf, field, w->message.data, w->message.len);
@@ -140,7 +140,10 @@ static void end_inner(struct pprof *w, unsigned field)
 
 /* ---- the profile */
 
-/* The number of a text that the profile has not. Position 0 of the table is the empty text. */
+/*
+ * Adds a text that the profile lacks and returns its number. Entry 0 of the table is the empty
+ * text.
+ */
 static uint64_t add_string(struct pprof *w, struct view text)
 {
     if (!vec_push(&w->strings, text))

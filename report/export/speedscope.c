@@ -3,8 +3,8 @@
 #include "report/write/emit.h"
 
 /*
- * A frame of the format is a line of a function: its number there is that of the first line with
- * this function and number.
+ * A frame of the format is a line of a function. Its number is that of the first line with this
+ * function and line number.
  */
 struct speedscope {
     const struct profile *profile;
@@ -81,7 +81,7 @@ static int put_stack(struct speedscope *s, const struct profile_sample *sample, 
     return emit_check(&s->emit, e);
 }
 
-/* What a profile is called in the list of the viewer. */
+/* The title of a profile in the viewer's list. */
 static void put_title(struct speedscope *s, uint32_t pool, enum profile_of of)
 {
     static const char *const titles[PROFILE_OF_COUNT] = {": all allocations", ": live at the end",
@@ -99,7 +99,7 @@ static int put_profile(struct speedscope *s, uint32_t pool, enum profile_of of, 
 {
     const struct profile *p = s->profile;
     struct emit *w = &s->emit;
-    double sum = 0; /* the format's numbers are those of JavaScript */
+    double sum = 0; /* the format uses JavaScript numbers */
     bool first = true;
     emit_text(w, "{\"type\":\"sampled\",\"name\":");
     put_title(s, pool, of);

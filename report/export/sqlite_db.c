@@ -10,7 +10,7 @@ struct sqlite_db {
     struct sqlite_file file;
     sqlite3 *db; /* NULL when closed */
     sqlite3_stmt *insert[TABLE_COUNT];
-    struct buf texts[TABLE_WIDTH_MAX]; /* of the row at hand */
+    struct buf texts[TABLE_WIDTH_MAX]; /* of the current row */
 };
 
 static const char before[] = "PRAGMA page_size = 8192;"
@@ -41,9 +41,9 @@ static const char indices[] =
     "CREATE INDEX plot_points_by_time ON plot_points(plot, time_ns);";
 
 static const char views[] =
-    /* one row for each allocation not freed at the end */
+    /* One row for each allocation not freed at the end. */
     "CREATE VIEW live_allocations AS SELECT * FROM allocations WHERE free_ns IS NULL;"
-    /* allocations in words */
+    /* Allocations with names. */
     "CREATE VIEW named_allocations AS SELECT a.id, p.name AS pool,"
     " printf('0x%x', a.address) AS address, a.size, a.alloc_ns, a.free_ns,"
     " a.free_ns - a.alloc_ns AS lifetime_ns, coalesce(t.name, a.alloc_thread) AS alloc_thread,"
@@ -52,7 +52,7 @@ static const char views[] =
     " FROM allocations a JOIN pools p ON p.id = a.pool"
     " LEFT JOIN threads t ON t.id = a.alloc_thread LEFT JOIN threads u ON u.id = a.free_thread"
     " LEFT JOIN callstacks c ON c.id = a.alloc_callstack LEFT JOIN sites s ON s.id = c.site;"
-    /* the rows of `tidemark report` */
+    /* The rows of `tidemark report`. */
     "CREATE VIEW site_totals AS SELECT p.name AS pool,"
     " coalesce(s.name, '[no call stack]') AS site, s.file, s.line, s.image,"
     " sum(t.allocations) AS allocations, sum(t.total_bytes) AS total_bytes,"
@@ -64,13 +64,13 @@ static const char views[] =
     " FROM callstack_totals t JOIN pools p ON p.id = t.pool"
     " LEFT JOIN callstacks c ON c.id = t.callstack LEFT JOIN sites s ON s.id = c.site"
     " GROUP BY t.pool, c.site;"
-    /* call stacks, a row for each function */
+    /* Call stacks, one row per function. */
     "CREATE VIEW callstack_functions AS SELECT c.callstack, c.position,"
     " f.position AS inline_position, f.name, f.function, f.file, f.line, f.inlined,"
     " a.image, printf('0x%x', a.address) AS address"
     " FROM callstack_frames c JOIN frames a ON a.id = c.frame"
     " JOIN frame_functions f ON f.frame = c.frame;"
-    /* zones in words */
+    /* Zones with names. */
     "CREATE VIEW named_zones AS SELECT z.id, coalesce(z.name, l.name, l.function) AS name,"
     " z.text, coalesce(t.name, z.thread) AS thread, l.function, l.file, l.line, z.depth,"
     " z.parent, z.start_ns, z.end_ns, z.end_ns - z.start_ns AS duration_ns"
@@ -96,7 +96,7 @@ static const char *type_name(enum cell_type type)
     return type == CELL_TEXT ? "TEXT" : type == CELL_REAL ? "REAL" : "INTEGER";
 }
 
-/* A key of one whole number is the row's own number; one of two orders the table. */
+/* A key of one whole number becomes the rowid; a key of two columns orders the table. */
 static void put_definition(struct buf *b, const struct table *t)
 {
     buf_printf(b, "CREATE TABLE %s (", t->name);

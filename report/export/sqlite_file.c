@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What SQLite holds of an open file. The first member is what it looks at. */
+/* SQLite's handle of an open file. SQLite accesses the first member. */
 struct open_file {
     sqlite3_file base;
     int fd;
@@ -13,11 +13,11 @@ struct open_file {
 
 static int file_close(sqlite3_file *file)
 {
-    (void)file; /* the descriptor is not ours */
+    (void)file; /* the caller owns the descriptor */
     return SQLITE_OK;
 }
 
-/* What lies beyond the end reads as zeros. */
+/* Bytes beyond the end of the file read as zeros. */
 static int file_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 {
     const struct open_file *f = (const struct open_file *)file;
@@ -65,7 +65,7 @@ static int file_truncate(sqlite3_file *file, sqlite3_int64 size)
 
 static int file_sync(sqlite3_file *file, int flags)
 {
-    (void)file, (void)flags; /* outfile_commit does that */
+    (void)file, (void)flags; /* outfile_commit syncs the file */
     return SQLITE_OK;
 }
 
@@ -126,7 +126,7 @@ static const sqlite3_io_methods methods = {
     .xDeviceCharacteristics = file_device,
 };
 
-/* The database is the file at hand, whatever its name; SQLite's temporary files are real ones. */
+/* The database is the open file, whatever its name. SQLite's temporary files are real files. */
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                     int *out_flags)
 {

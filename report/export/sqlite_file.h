@@ -2,9 +2,9 @@
 #define TIDEMARK_REPORT_EXPORT_SQLITE_FILE_H
 
 /*
- * A database in a file that is open already and may have no name yet (base/outfile.h), where SQLite
- * would open one by its name and put others beside it. Nobody else may have it open, and a database
- * that is not finished is thrown away: so there are no locks and no journal. For report/ only.
+ * An SQLite VFS for a database in an open file that may be unnamed (base/outfile.h). By itself,
+ * SQLite opens a database by name and creates files beside it. No other process may open the file,
+ * and an unfinished database is discarded, so there are no locks and no journal. For report/ only.
  */
 
 #include <sqlite3.h>
@@ -13,7 +13,7 @@
 
 struct sqlite_file {
     sqlite3_vfs vfs;
-    char name[40]; /* of the vfs, a different one for each file */
+    char name[40]; /* of the vfs; unique per file */
     int fd;
     sqlite3_vfs *real; /* for SQLite's temporary files */
 };
@@ -24,7 +24,7 @@ struct sqlite_file {
  */
 int sqlite_file_open(struct sqlite_file *f, int fd, sqlite3 **db, struct err *e);
 
-/* Closes the database (may be NULL). */
+/* Closes the database; `db` may be NULL. */
 int sqlite_file_close(struct sqlite_file *f, sqlite3 *db, struct err *e);
 
 #endif

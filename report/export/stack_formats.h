@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_EXPORT_STACK_FORMATS_H
 
 /*
- * What each call stack allocated, for the viewers of others. In all of them pools stay apart, for
- * bytes of a graphics card and of main memory have no sum.
+ * Exports the allocations of each call stack to formats of other viewers. All of them keep pools
+ * apart, because bytes of graphics memory and main memory have no meaningful sum.
  */
 
 #include <stdio.h>
@@ -13,22 +13,22 @@
 
 struct stack_format_options {
     bool count;                    /* allocations instead of bytes */
-    enum profile_of of;            /* folded: what is counted */
-    bool wanted[PROFILE_OF_COUNT]; /* speedscope: a profile for each of these */
+    enum profile_of of;            /* folded: the counted value */
+    bool wanted[PROFILE_OF_COUNT]; /* speedscope: which profiles to write */
 };
 
 /*
- * Folded stacks, one line each in order of their text: functions from the outermost inwards with
- * ';' between, a space, the value. Control characters and bytes that are no UTF-8 become \xNN, a
- * ';' in a name ':'. When there are several pools, the first is the pool's name. Call stacks that
- * read the same are one line; those of value 0 are left out.
+ * Folded stacks, one per line, sorted by text: functions from the outermost inwards separated by
+ * ';', a space, the value. Control characters and invalid UTF-8 become \xNN, a ';' in a name
+ * becomes ':'. With several pools, the pool's name comes first. Call stacks with equal text share a
+ * line; those of value 0 are left out.
  */
 int folded_write(const struct profile *p, const struct stack_format_options *o, FILE *out,
                  struct err *e);
 
 /*
- * A profile for pprof, compressed with gzip: profile.proto of github.com/google/pprof. Samples have
- * all values: alloc_, inuse_, peak_ and temporary_ objects and space, and the label "pool".
+ * A gzip-compressed profile for pprof: profile.proto of github.com/google/pprof. Samples have all
+ * values: alloc_, inuse_, peak_ and temporary_ objects and space, and the label "pool".
  */
 int pprof_write(const struct profile *p, FILE *out, struct err *e);
 

@@ -81,7 +81,7 @@ static void put_json_row(struct emit *w, const struct table *t, const struct cel
     emit_text(w, "}\n");
 }
 
-/* ---- all of them */
+/* ---- all formats */
 
 static int put_row(void *ctx, enum table_id table, const struct cell *cells, struct err *e)
 {

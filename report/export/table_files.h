@@ -2,16 +2,15 @@
 #define TIDEMARK_REPORT_EXPORT_TABLE_FILES_H
 
 /*
- * The tables of a trace (analysis/tables/tables.h) as files of rows, one for each table.
+ * Exports the tables of a trace (analysis/tables/tables.h) to row files, one per table.
  *
- *     TSV      a line of column names, then a line for each row, tabs between: PostgreSQL's COPY in
- *              text form. \N is no value; \b \f \n \r \t \v \\ and \xNN stand for bytes that would
- *              break it, and for other control characters
- *     NDJSON   a line of JSON for each row: an object with a member for each column
+ *     TSV      a line of column names, then a line for each row, tab-separated: PostgreSQL's COPY
+ * in text form. \N is no value; \b \f \n \r \t \v \\ and \xNN replace bytes that would break it,
+ * and other control characters NDJSON   one JSON object per row, with a member for each column
  *     Parquet  version 1 pages, zstd, plain or dictionary encoding; unsigned numbers and UTF-8
  *              strings are marked as such
  *
- * Texts are well-formed UTF-8, with U+FFFD for stray bytes. Addresses are 0x… in TSV and NDJSON.
+ * Texts are well-formed UTF-8, with U+FFFD for invalid bytes. Addresses are 0x… in TSV and NDJSON.
  */
 
 #include <stdio.h>
@@ -24,8 +23,8 @@ enum table_file_format { TABLE_FILE_TSV, TABLE_FILE_NDJSON, TABLE_FILE_PARQUET }
 struct table_files;
 
 /*
- * A file for each table that has an `out`; these stay the caller's. `creator` is named in Parquet
- * files, "NAME version N"; the string must outlive the files.
+ * Writes a file for each table that has an `out`, which stays the caller's. `creator` is named in
+ * Parquet files, "NAME version N"; the string must outlive the files.
  */
 struct table_files *table_files_open(enum table_file_format format, FILE *const out[TABLE_COUNT],
                                      const char *creator, struct err *e);
@@ -33,7 +32,7 @@ void table_files_free(struct table_files *f);
 
 struct table_sink table_files_sink(struct table_files *f);
 
-/* Writes what waits, to the end of each file. */
+/* Writes the rest of each file. */
 int table_files_finish(struct table_files *f, struct err *e);
 
 #endif

@@ -2,9 +2,10 @@
 #define TIDEMARK_REPORT_EXPORT_THRIFT_H
 
 /*
- * Thrift's compact protocol, as far as Parquet's metadata needs it, into a buffer. A field that is
- * a struct is followed by the struct's own fields and thrift_end. Field numbers ascend in a struct.
- * Source: doc/specs/thrift-compact-protocol.md of github.com/apache/thrift. For report/ only.
+ * Thrift's compact protocol, as far as Parquet's metadata needs it, written to a buffer. After a
+ * field that is a struct come the struct's own fields and thrift_end. Field numbers ascend within a
+ * struct. Source: doc/specs/thrift-compact-protocol.md of github.com/apache/thrift. For report/
+ * only.
  */
 
 #include <stdbool.h>
@@ -18,12 +19,12 @@
 struct thrift {
     struct buf *buf;
     unsigned depth;
-    int last[THRIFT_DEPTH]; /* number of the newest field of each open struct */
+    int last[THRIFT_DEPTH]; /* number of the last field of each open struct */
 };
 
 enum thrift_type { THRIFT_I32 = 5, THRIFT_BINARY = 8, THRIFT_STRUCT = 12 };
 
-/* Begins with an open struct, the outermost. */
+/* Begins with the outermost struct open. */
 static inline struct thrift thrift_begin(struct buf *buf)
 {
     return (struct thrift){.buf = buf};
@@ -36,13 +37,13 @@ void thrift_i64(struct thrift *t, int field, int64_t value);
 void thrift_binary(struct thrift *t, int field, struct view bytes);
 void thrift_struct(struct thrift *t, int field);
 
-/* A list of `n` elements, to be written with the thrift_element functions. */
+/* Begins a list of `n` elements, which the thrift_element functions write. */
 void thrift_list(struct thrift *t, int field, enum thrift_type type, uint32_t n);
 void thrift_element_i32(struct thrift *t, int32_t value);
 void thrift_element_binary(struct thrift *t, struct view bytes);
 void thrift_element_struct(struct thrift *t);
 
-/* Ends the innermost open struct, be it a field, an element or the outermost. */
+/* Ends the innermost open struct: a field, an element or the outermost. */
 void thrift_end(struct thrift *t);
 
 #endif

@@ -22,7 +22,7 @@ static void put_text(struct buf *b, struct view text, struct buf *scratch)
     b->failed |= scratch->failed;
     for (size_t i = 0; i < scratch->len; i++) {
         const uint8_t *p = scratch->data + i;
-        bool c1 = p[0] == 0xc2 && p[1] < 0xa0; /* control characters, too: of two bytes */
+        bool c1 = p[0] == 0xc2 && p[1] < 0xa0; /* also control characters, of two bytes */
         if (c1)
             buf_printf(b, "\\x%02x\\x%02x", p[0], p[1]);
         else

@@ -2,10 +2,9 @@
 #define TIDEMARK_REPORT_EXPORT_TSV_H
 
 /*
- * Values between tabs, as PostgreSQL's COPY and ClickHouse's TabSeparated read them: \N is no
- * value; \b \f \n \r \t \v \\ and \xNN stand for bytes that would break it, and for other
- * control characters. Texts are well-formed UTF-8, with U+FFFD for stray bytes.
- * For report/ only.
+ * Tab-separated values as PostgreSQL's COPY and ClickHouse's TabSeparated read them: \N is no
+ * value; \b \f \n \r \t \v \\ and \xNN replace bytes that would break it, and other control
+ * characters. Texts are well-formed UTF-8, with U+FFFD for invalid bytes. For report/ only.
  */
 
 #include "analysis/tables/tables.h"
@@ -14,7 +13,7 @@
 
 enum tsv_addresses { TSV_ADDRESSES_HEXADECIMAL, TSV_ADDRESSES_DECIMAL };
 
-/* Appends a value; nothing is handed over. `scratch` is for texts. */
+/* Appends a value, without a flush. `scratch` is a buffer for texts. */
 void tsv_cell(struct emit *w, enum cell_type type, const struct cell *c,
               enum tsv_addresses addresses, struct buf *scratch);
 

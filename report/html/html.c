@@ -8,8 +8,8 @@
 #include "report/html/html_template.h"
 
 /*
- * Bytes of the page but for the timeline and the map, which are small. The history gets what the
- * rest leaves, or this.
+ * Size limit of the page in bytes, without the small timeline and map. The history gets what the
+ * other parts leave, at least LEAST_HISTORY.
  */
 #define PAGE_SIZE 4500000u
 #define LEAST_HISTORY 1000000u
@@ -39,7 +39,7 @@ static bool is_separator(const uint8_t *p, size_t left)
     return left >= 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
 }
 
-/* Well-formed text as a JSON string that may stand within an HTML element. */
+/* Escapes well-formed text as a JSON string that is safe within an HTML element. */
 static void escape(struct buf *out, const uint8_t *p, size_t n)
 {
     buf_u8(out, '"');
@@ -81,7 +81,7 @@ static void put_member(struct page *p, const char *name, struct view text)
     buf_puts(&p->out, ",");
 }
 
-/* Closes a list of things that each end with a comma. */
+/* Closes a list whose items each end with a comma. */
 static void end_list(struct buf *out, const char *end)
 {
     if (out->len && out->data[out->len - 1] == ',')
@@ -89,7 +89,7 @@ static void end_list(struct buf *out, const char *end)
     buf_puts(out, end);
 }
 
-/* A list of the lines of a text. */
+/* Writes the lines of a text as a list. */
 static void put_lines(struct page *p, const char *name, struct view text)
 {
     buf_printf(&p->out, "\"%s\":[", name);
@@ -112,7 +112,10 @@ static uint32_t string_number(struct page *p, struct view text)
     bool fresh;
     if (text.len == 0)
         return 0;
-    /* What differs only in its length (a name with its offset cut off) is a text of its own. */
+    /*
+     * Names at the same address but of different length (one without its offset) are different
+     * texts.
+     */
     uint64_t key = (uint64_t)(uintptr_t)text.p ^ map_hash(text.len);
     uint64_t *number = map_add(&p->string_numbers, key, &fresh);
     if (!number) {
@@ -129,7 +132,7 @@ static uint32_t string_number(struct page *p, struct view text)
 
 /* ---- tables */
 
-/* [function, file, line, image, address, inline]; texts by number. */
+/* [function, file, line, image, address, inline]; texts are numbers. */
 static void put_frame(struct page *p, const struct frame_view *f)
 {
     uint32_t function = string_number(p, f->function);
@@ -275,7 +278,7 @@ static void put_texts(struct page *p)
 
 /* ---- history */
 
-/* How many cells of a step follow, from `i` on. */
+/* The number of cells from `i` on that belong to a step. */
 static size_t cells_of_step(const struct page_cells *c, size_t i, uint32_t step)
 {
     size_t n = i;
@@ -284,7 +287,7 @@ static size_t cells_of_step(const struct page_cells *c, size_t i, uint32_t step)
     return n - i;
 }
 
-/* Which values of a cell are not 0, a bit each. */
+/* A bit mask of the cell's non-zero values. */
 static unsigned values_of(const struct page_cell *cell)
 {
     unsigned which = 0;
@@ -294,8 +297,8 @@ static unsigned values_of(const struct page_cell *cell)
 }
 
 /*
- * What is alike stands together, so that it compresses well: how many cells each step has; the
- * keys, each less the one before; which values there are; then these, one kind after the other.
+ * Groups similar data, which compresses well: the number of cells of each step; the keys as
+ * differences; the masks of non-zero values; then these values, one kind after the other.
  */
 static void pack_cells(const struct page_cells *c, struct buf *raw)
 {
@@ -360,7 +363,7 @@ static int put_history(struct page *p, struct err *e)
     return status;
 }
 
-/* Four numbers for each slot: as differences, since most slots are like those before. */
+/* Four numbers per slot, as differences, since most slots equal their predecessors. */
 static int put_timeline(struct page *p, struct err *e)
 {
     const struct page_data *d = p->d;
@@ -386,7 +389,7 @@ static int put_timeline(struct page *p, struct err *e)
     return status;
 }
 
-/* Two numbers for each piece: who of the threads and of the sites allocated most there. */
+/* Two numbers per piece: the thread and the site that allocated most there. */
 static int put_owners(struct page *p, struct err *e)
 {
     const struct page_map *m = &p->d->series.map;
@@ -430,7 +433,7 @@ static int put_map(struct page *p, struct err *e)
     return status;
 }
 
-/* The verdicts of `report --leaks`, in its order. */
+/* The verdicts of `report --leaks`, in the same order. */
 static void put_leaks(struct page *p)
 {
     const struct leaks *l = &p->d->leaks;
@@ -485,7 +488,7 @@ static int put_data(struct page *p, struct err *e)
     put_bounds(p);
     buf_printf(&p->out, "\"allThreads\":%s,", p->d->series.options.all_threads ? "true" : "false");
     put_texts(p);
-    /* The history first: it decides how long the steps are. */
+    /* The history comes first: it decides the length of the steps. */
     if (put_history(p, e) != 0 || put_timeline(p, e) != 0 || put_map(p, e) != 0 ||
         put_owners(p, e) != 0)
         return -1;

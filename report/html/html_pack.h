@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_HTML_HTML_PACK_H
 
 /*
- * Numbers for the page in few bytes: variable-length integers, compressed with zlib, as base64. For
- * report/ only; web/src/unpack.js is the reader.
+ * Packs numbers for the page: variable-length integers, compressed with zlib, as base64.
+ * web/src/unpack.js reads them. For report/ only.
  */
 
 #include <stdint.h>
@@ -11,13 +11,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Seven bits a byte, the lowest first. */
+/* Seven bits per byte, lowest first. */
 void pack_unsigned(struct buf *raw, uint64_t n);
 
-/* The sign in the lowest bit. */
+/* As pack_unsigned, with the sign in the lowest bit. */
 void pack_signed(struct buf *raw, int64_t n);
 
-/* Appends the base64 text of the compressed bytes to `out`. -1 when memory is short. */
+/* Appends the base64 text of the compressed bytes to `out`. -1 if memory is short. */
 int pack_text(const struct buf *raw, struct buf *out, struct err *e);
 
 #endif

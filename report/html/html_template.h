@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_HTML_HTML_TEMPLATE_H
 
 /*
- * The page as `make web` builds it from web/, in two parts between which the data stands. Both are
- * empty in a program that was built without node and npm.
+ * The page as `make web` builds it from web/, in two parts with the data in between. Both are empty
+ * if the program was built without node and npm.
  */
 
 #include <stddef.h>
@@ -15,7 +15,7 @@ struct page_template {
     size_t tail_len;
 };
 
-/* In $(BUILD)/gen/page_template.c, which is generated. */
+/* In the generated file $(BUILD)/gen/page_template.c. */
 extern const struct page_template page_template;
 
 #endif

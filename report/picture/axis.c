@@ -88,7 +88,7 @@ static void time_label(char out[FORMAT_SIZE], const struct axis *a, int64_t time
         const char *name;
     } units[] = {{HOUR, "h"}, {MINUTE, "min"}, {SECOND, "s"}, {1000000, "ms"}, {1000, "µs"}};
     size_t i = 0;
-    /* Hours and minutes are not cut into tenths. */
+    /* Hours and minutes are not divided into tenths. */
     while (i < 5 && ((uint64_t)(a->end < 0 ? -a->end : a->end) < 2 * units[i].length ||
                      (i < 2 && a->step % units[i].length)))
         i++;

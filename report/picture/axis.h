@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_PICTURE_AXIS_H
 #define TIDEMARK_REPORT_PICTURE_AXIS_H
 
-/* Where the marks of a chart's axes stand, and what is written beside them. */
+/* Positions and labels of the tick marks of a chart's axes. */
 
 #include <stdint.h>
 
@@ -12,15 +12,15 @@ enum axis_unit { AXIS_BYTES, AXIS_COUNT, AXIS_TIME };
 struct axis {
     enum axis_unit unit;
     int64_t first; /* the first mark */
-    uint64_t step; /* to the next */
+    uint64_t step; /* distance between marks */
     unsigned marks;
-    int64_t end; /* what the axis ends with: for times the end of the window */
+    int64_t end; /* end of the axis: for times the end of the window */
 };
 
-/* From 0 to a round number that is at least `most`: at most 6 marks. */
+/* An axis from 0 to a round number of at least `most`, with at most 6 marks. */
 struct axis axis_of_values(enum axis_unit unit, uint64_t most);
 
-/* Round times in [begin, end], ns: at most `marks` + 1. */
+/* An axis of round times in [begin, end], ns, with at most `marks` + 1 marks. */
 struct axis axis_of_times(int64_t begin, int64_t end, unsigned marks);
 
 int64_t axis_mark(const struct axis *a, unsigned i);

@@ -9,7 +9,7 @@
 #include "report/picture/stroke_font.h"
 #include "report/write/markup.h"
 
-/* Pixels for each unit of length. */
+/* Pixels per unit of length. */
 #define SCALE 2
 #define PIXELS_MAX (UINT32_C(1) << 26)
 #define SIDE_MAX 32767
@@ -27,7 +27,7 @@ enum picture_format picture_format_parse(const char *text)
 
 static const struct {
     const char *class_name;
-    uint32_t neutral; /* for viewers that know no style sheets */
+    uint32_t neutral; /* for viewers without style sheets */
     uint32_t light, dark;
 } themed[THEMED] = {
     {"ink", 0x768390, 0x1f2328, 0xe6edf3},
@@ -57,7 +57,7 @@ static void put_style(struct buf *b)
     buf_puts(b, "}</style>\n");
 }
 
-/* ` fill="#…"`, with a class where the colour depends on the page. */
+/* Writes ` fill="#…"`, with a class if the colour depends on the page's theme. */
 static void put_colour(struct buf *b, const char *attribute, uint32_t colour)
 {
     bool line = attribute[0] == 's';
@@ -154,12 +154,12 @@ void canvas_rect(struct canvas *c, double x, double y, double width, double heig
     document_flush(&c->doc);
 }
 
-/* Pieces of a line: with dashes, every second one of their length. */
+/* Strokes a line. With dashes, strokes every second piece of that length. */
 static void stroke_dashes(struct canvas *c, const struct point *points, size_t n,
                           const struct canvas_line *how)
 {
     double dash = how->dash * SCALE;
-    double gone = 0; /* of the line so far, in dashes and gaps */
+    double gone = 0; /* length of the line so far, in dashes and gaps */
     for (size_t i = 0; i + 1 < n; i++) {
         struct point a = scaled(points[i].x, points[i].y);
         struct point b = scaled(points[i + 1].x, points[i + 1].y);
@@ -171,7 +171,7 @@ static void stroke_dashes(struct canvas *c, const struct point *points, size_t n
             struct point to = {a.x + (b.x - a.x) * end / length, a.y + (b.y - a.y) * end / length};
             if (fmod(gone, 2 * dash) < dash)
                 raster_stroke(&c->pixels, from, to, how->width * SCALE);
-            /* At least a step, however the sums are rounded. */
+            /* Ensures progress despite rounding. */
             gone += fmax(end - at, 1e-6);
             at = fmax(end, at + 1e-6);
         }

@@ -12,14 +12,14 @@
 #define TOP 98.0
 #define POOL_HEAD 46.0 /* above a pool's lines */
 #define POOL_GAP 26.0  /* below them */
-#define LEAP 10.0      /* where addresses without live blocks are left out */
+#define LEAP 10.0      /* height of a gap in the addresses without live blocks */
 #define CELL_MOST 12.0
 #define CELL_LEAST 4.0
 #define LABEL_HEIGHT 13.0
 #define BOTTOM 20.0
 #define NAME_CHARS 54u
 
-/* From young to old: darker, and told apart without colours, too. */
+/* From young to old: ever darker, so that they differ without colour, too. */
 static const uint32_t ages[] = {0xf0b429, 0xee943a, 0xe8743b, 0xdd624b, 0xd1495b,
                                 0xb64672, 0x9b3f86, 0x7d459f, 0x5f4bb6};
 #define AGES (sizeof ages / sizeof *ages)
@@ -30,7 +30,7 @@ static const double fills[] = {0.5, 0.67, 0.84, 1};
 struct drawing {
     struct canvas canvas;
     const struct memory_map *m;
-    uint64_t oldest; /* of all cells, ns */
+    uint64_t oldest; /* of all cells; ns */
     double cell_width, cell_height;
     bool failed;
 };
@@ -222,7 +222,7 @@ static void put_description(struct buf *out, const struct memory_map *m)
     }
 }
 
-/* ---- all of it */
+/* ---- entry point */
 
 static void draw(struct drawing *d, const struct buf *heading)
 {

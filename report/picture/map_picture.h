@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_PICTURE_MAP_PICTURE_H
 #define TIDEMARK_REPORT_PICTURE_MAP_PICTURE_H
 
-/* The memory map as a picture: a cell is as opaque as it is full, and has the colour of its age. */
+/* The memory map as a picture: a cell's opacity is its fill level, its colour its age. */
 
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "report/picture/canvas.h"
 
-/* ERR_OUTPUT when `out` cannot be written. */
+/* ERR_OUTPUT if `out` cannot be written. */
 int memory_map_draw(const struct memory_map *m, const struct trace *trace,
                     enum picture_format format, FILE *out, struct err *e);
 

@@ -6,7 +6,7 @@
 
 #include "base/vec.h"
 
-/* Rows of samples within a row of pixels. Along the row, coverage is exact. */
+/* Samples per pixel, vertically. Horizontally, coverage is exact. */
 #define SAMPLES 4
 
 bool raster_init(struct raster *r, unsigned width, unsigned height, uint32_t rgb)
@@ -34,7 +34,7 @@ void raster_release(struct raster *r)
     *r = (struct raster){0};
 }
 
-/* A coordinate as the number of a pixel from 0 to `most`. */
+/* Converts a coordinate to a pixel number from 0 to `most`. */
 static unsigned pixel(double at, unsigned most)
 {
     return at <= 0 ? 0 : at >= (double)most ? most : (unsigned)at;
@@ -51,7 +51,7 @@ static void cover_grow(struct raster *r, unsigned x0, unsigned y0, unsigned x1, 
     r->y1 = none || y1 > r->y1 ? y1 : r->y1;
 }
 
-/* Both shapes cover a pixel as much as the one that covers more of it. */
+/* Overlapping shapes cover a pixel as much as the larger of them. */
 static void cover_pixel(struct raster *r, unsigned x, unsigned y, double part)
 {
     uint8_t *c = &r->cover[(size_t)y * r->width + x];
@@ -98,7 +98,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Where the outline crosses a line of constant y, from left to right. */
+/* The crossings of the outline with a line of constant y, from left to right. */
 static bool find_crossings(struct crossings *c, const struct point *points, size_t n, double y)
 {
     c->x.len = 0;
@@ -115,7 +115,7 @@ static bool find_crossings(struct crossings *c, const struct point *points, size
     return true;
 }
 
-/* Adds how much of each pixel lies between two places of a row. */
+/* Adds the coverage of each pixel between two positions of a row. */
 static void add_span(float *row, unsigned width, double from, double to)
 {
     from = fmax(from, 0);
@@ -124,7 +124,7 @@ static void add_span(float *row, unsigned width, double from, double to)
         row[x] += (float)((fmin(to, x + 1.0) - fmax(from, x)) / SAMPLES);
 }
 
-/* How much of each pixel of a row is inside; `row` has room for the picture's width. */
+/* Computes the coverage of each pixel of a row; `row` has room for the picture's width. */
 static bool fill_row(struct raster *r, struct crossings *c, float *row, const struct point *points,
                      size_t n, unsigned y)
 {

@@ -3,9 +3,8 @@
 #include <stdint.h>
 
 /*
- * Strokes are parted by a space; each is a line through points, two characters each: x from "0" on,
- * y from "a" (how deep letters reach) over "e" (the base line) and "m" (height of an x) to "q"
- * (height of a capital).
+ * Strokes are separated by spaces. Each is a line through points of two characters: x from "0" on;
+ * y from "a" (descender) over "e" (base line) and "m" (x-height) to "q" (cap height).
  */
 static const char *const glyphs[] = {
     [' '] = "",
@@ -110,7 +109,7 @@ static const char micro[] = "0m0a 0g2e5e7g 7m7e";
 static const char ellipsis[] = "0f0e 4f4e 8f8e";
 static const char dotless[] = "0m0e";
 
-/* U+00C0 to U+00FF: the letter, or "?" for one of `others`, and the mark that it has. */
+/* U+00C0 to U+00FF: the base letter, or "?" for one of `others`, and its diacritic. */
 static const char bases[] = "AAAAAA?CEEEEIIII?NOOOOO??UUUUY??aaaaaa?ceeeeiiii?nooooo??uuuuy?y";
 static const char marks[] = "`'^~:o ,`'^:`'^: ~`'^~:  `'^:'  `'^~:o ,`'^:`'^: ~`'^~:  `'^:' :";
 static const struct {
@@ -138,7 +137,7 @@ struct glyph {
     bool capital;
 };
 
-/* A line of a mark in half steps: x from the letter's middle, y from where the mark stands. */
+/* A line of a diacritic in half steps: x from the letter's middle, y from the diacritic's base. */
 static const struct {
     char mark;
     int8_t x0, y0, x1, y1;
@@ -149,17 +148,17 @@ static const struct {
     {'o', 2, 0, -2, 0},  {',', 0, 0, 0, -3},  {',', 0, -3, -3, -6},
 };
 
-/* Steps above the base line at which marks stand. */
+/* Heights of diacritics above the base line, in steps. */
 #define MARK_ON_SMALL 10.0
 #define MARK_ON_CAPITAL 13.2
 
-/* Parts of the em: a step of y, and of x; what a letter takes beside its strokes. */
+/* In em: one step of y, one of x, and a letter's spacing. */
 #define STEP_Y 0.0600
 #define STEP_X 0.0545
 #define BESIDE 3.2
 #define SPACE 5.0
 
-/* A letter with a mark, of the two bytes after which UTF-8 has U+00C0 to U+00FF. */
+/* A letter with a diacritic, from the two UTF-8 bytes of U+00C0 to U+00FF. */
 static bool marked_glyph(struct view one, struct glyph *g)
 {
     if (one.len != 2 || (uint8_t)one.p[0] != 0xc3)
@@ -174,7 +173,7 @@ static bool marked_glyph(struct view one, struct glyph *g)
     return true;
 }
 
-/* The glyph of the character at the start, whose bytes are taken off. */
+/* Takes the first character off the text and returns its glyph. */
 static struct glyph next_glyph(struct view *text)
 {
     uint8_t c = (uint8_t)text->p[0];
@@ -202,7 +201,7 @@ static double glyph_width(const char *glyph)
         return SPACE * STEP_X;
     for (const char *p = glyph; *p; p += *p == ' ' ? 1 : 2)
         most = *p != ' ' && *p > most ? *p : most;
-    /* So that figures stand in columns. */
+    /* All digits are equally wide, so that they align in columns. */
     if (glyph == glyphs['1'])
         most = '8';
     return (most - '0' + BESIDE) * STEP_X;
@@ -216,7 +215,7 @@ double font_width(struct view text, double size)
     return width;
 }
 
-/* `middle`: of the letter, on the base line. */
+/* `middle`: centre of the letter, on the base line. */
 static void draw_mark(struct raster *r, const struct glyph *g, struct point middle, double size,
                       double width)
 {

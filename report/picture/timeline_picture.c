@@ -20,7 +20,10 @@
 #define POOLS_MAX_DRAWN 12u
 #define NAME_CHARS 44u
 
-/* After Okabe and Ito, who chose them so that the colour-blind tell them apart. Then dashed. */
+/*
+ * The palette of Okabe and Ito, which colour-blind people can distinguish. Further lines are
+ * dashed.
+ */
 static const uint32_t colours[] = {0x1c7fc0, 0xe69f00, 0x009e73, 0xd55e00, 0xcc79a7, 0x56b4e9};
 #define COLOURS (sizeof colours / sizeof *colours)
 
@@ -98,7 +101,7 @@ static bool choose_series(struct drawing *d)
     return ok;
 }
 
-/* ---- places */
+/* ---- positions */
 
 static double x_of(const struct drawing *d, int64_t time)
 {
@@ -192,8 +195,10 @@ static void put_title(struct drawing *d, struct buf *out, const struct timeline_
     d->failed |= out->failed;
 }
 
-/* The upper edge: each piece of time is as high as its highest use. Two points for each, two more
- * that close the area below. */
+/*
+ * The upper edge: each time interval is as high as its highest use. It has two points per interval,
+ * and two more that close the area below.
+ */
 static struct point *outline(struct drawing *d, const struct panel *p,
                              const struct timeline_series *s)
 {
@@ -213,7 +218,7 @@ static struct point *outline(struct drawing *d, const struct panel *p,
     return points;
 }
 
-/* Below all lines; the more there are, the fainter each. */
+/* Areas are below all lines, and fainter the more there are. */
 static void draw_area(struct drawing *d, const struct panel *p, size_t i)
 {
     struct point *points = outline(d, p, d->order[i]);
@@ -361,7 +366,7 @@ static void draw_head(struct drawing *d, const struct buf *heading)
     buf_release(&name);
 }
 
-/* ---- all of it */
+/* ---- entry point */
 
 static void draw(struct drawing *d)
 {
@@ -378,7 +383,7 @@ static void draw(struct drawing *d)
         draw_area(d, &bytes, i);
         draw_area(d, &blocks, i);
     }
-    /* The highest on top. */
+    /* The highest line is drawn last, on top. */
     for (size_t i = d->drawn; i-- > 0;) {
         draw_line(d, &bytes, i);
         draw_line(d, &blocks, i);

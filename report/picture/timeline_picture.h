@@ -2,9 +2,9 @@
 #define TIDEMARK_REPORT_PICTURE_TIMELINE_PICTURE_H
 
 /*
- * Memory use over time as a picture: a line for each pool, the highest use of each piece of time,
- * with its peak marked; the blocks in use below. The pools with the highest peaks are drawn, and it
- * is said how many are not.
+ * Memory use over time as a picture: for each pool a line of the highest use per time interval,
+ * with its peak marked; the blocks in use below. Only the pools with the highest peaks are drawn;
+ * the number of others is stated.
  */
 
 #include <stdio.h>
@@ -13,11 +13,11 @@
 #include "base/err.h"
 #include "report/picture/canvas.h"
 
-/* Pieces of time: as many as can be told apart, and most. */
+/* Time intervals: as many as are distinguishable, and the maximum. */
 #define TIMELINE_PICTURE_BUCKETS 840
 #define TIMELINE_PICTURE_BUCKETS_MAX 5000
 
-/* ERR_OUTPUT when `out` cannot be written. */
+/* ERR_OUTPUT if `out` cannot be written. */
 int timeline_draw(const struct timeline *t, const struct trace *trace, enum picture_format format,
                   FILE *out, struct err *e);
 

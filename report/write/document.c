@@ -9,7 +9,7 @@ static void write_out(struct document *d)
 {
     d->failed |= d->buf.failed;
     if (d->buf.len)
-        (void)fwrite(d->buf.data, 1, d->buf.len, d->out); /* ferror tells at the end */
+        (void)fwrite(d->buf.data, 1, d->buf.len, d->out); /* ferror reports it at the end */
     buf_clear(&d->buf);
 }
 

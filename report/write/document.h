@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_WRITE_DOCUMENT_H
 
 /*
- * A document that is written piece by piece, so that memory does not follow its length; with what
- * JSON documents need: members and lists whose elements have lines of their own.
+ * A document written in pieces, so that memory does not grow with its length. Also writes JSON
+ * members, and lists with one element per line.
  */
 
 #include <stdbool.h>
@@ -15,9 +15,9 @@
 
 struct document {
     FILE *out;
-    struct buf buf; /* what is not written yet */
+    struct buf buf; /* not written yet */
     bool failed;    /* memory was short */
-    bool first;     /* nothing in this list yet */
+    bool first;     /* the open list is empty */
 };
 
 static inline struct document document_begin(FILE *out)
@@ -25,28 +25,28 @@ static inline struct document document_begin(FILE *out)
     return (struct document){.out = out};
 }
 
-/* Hands what was made so far to the stream when it is long. */
+/* Passes finished output to the stream if there is much of it. */
 void document_flush(struct document *d);
 
-/* The rest. ERR_OUTPUT when the stream cannot be written. */
+/* Writes the rest. ERR_OUTPUT if the stream cannot be written. */
 int document_end(struct document *d, struct err *e);
 
-/* `{"schema": "NAME"`; ends with document_close. */
+/* Writes `{"schema": "NAME"`; document_close ends it. */
 void document_open(struct document *d, const char *schema);
 void document_close(struct document *d);
 
-/* A member of the document. Takes over the reference, which may be NULL when memory was short. */
+/* Writes a member of the document. Takes over the reference; NULL means that memory was short. */
 void document_member(struct document *d, const char *key, json_t *value);
 
-/* A list, element by element. */
+/* Begins a list; document_element writes its elements. */
 void document_list(struct document *d, const char *key);
 void document_element(struct document *d, json_t *value);
 void document_list_end(struct document *d);
 
-/* The trace that a document is about: program, file version, duration. */
+/* The trace that a document describes: program, file version, duration. */
 json_t *document_trace(const struct trace *t);
 
-/* How many of so many rows a limit lets through; 0 is no limit. */
+/* How many of `rows` rows to show; limit 0: all. */
 static inline size_t rows_shown(size_t rows, uint64_t limit)
 {
     return limit && limit < rows ? (size_t)limit : rows;

@@ -60,13 +60,15 @@ void emit_real(struct emit *w, double x)
     buf_puts(&w->buf, text);
 }
 
-/* Whether a byte stands for itself in a JSON string. */
+/* Whether a byte needs no escape in a JSON string. */
 static bool is_plain(uint8_t c)
 {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
-/* Whether one of U+0080 to U+009F, which terminals obey, stands at `p`, in well-formed UTF-8. */
+/*
+ * Whether `p` is one of U+0080 to U+009F, which terminals interpret; the text is well-formed UTF-8.
+ */
 static bool is_c1(const uint8_t *p)
 {
     return p[0] == 0xc2 && p[1] < 0xa0;

@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_WRITE_EMIT_H
 
 /*
- * Bytes on their way to a file, handed over in large pieces. What is put after an error is dropped;
- * the error is told by emit_flush. For report/ only.
+ * Buffered output to a file in large pieces. Bytes put after an error are dropped; emit_flush
+ * reports the error. For report/ only.
  */
 
 #include <stdint.h>
@@ -15,23 +15,23 @@
 
 struct emit {
     FILE *out;
-    struct buf buf;   /* what is not written yet */
-    uint64_t written; /* bytes handed over */
-    const char *what; /* for the text of errors: "a profile" */
+    struct buf buf;   /* not written yet */
+    uint64_t written; /* bytes passed to `out` */
+    const char *what; /* for error texts: "a profile" */
 };
 
 #define EMIT_AT 65536u
 
-/* Writes what is waiting, and that alone: `out` may hold it back still. */
+/* Writes the buffered bytes to `out`, which may still buffer them. */
 int emit_flush(struct emit *w, struct err *e);
 
-/* emit_flush once there is enough of it: to be called after every line or so. */
+/* Calls emit_flush if the buffer is large. Call it after every line or so. */
 static inline int emit_check(struct emit *w, struct err *e)
 {
     return w->buf.len < EMIT_AT ? 0 : emit_flush(w, e);
 }
 
-/* Writes everything, to the end. */
+/* Writes everything and flushes `out`. */
 int emit_finish(struct emit *w, struct err *e);
 
 void emit_release(struct emit *w);
@@ -47,10 +47,10 @@ void emit_integer(struct emit *w, int64_t n);
 /* "0x7f…" */
 void emit_address(struct emit *w, uint64_t address);
 
-/* A number that reads back as the same: at most 17 digits. It must be finite. */
+/* Writes a finite number that reads back as the same: at most 17 digits. */
 void emit_real(struct emit *w, double x);
 
-/* A JSON string in its quotes; bytes that are no UTF-8 become U+FFFD. */
+/* Writes a quoted JSON string; invalid UTF-8 becomes U+FFFD. */
 void emit_json(struct emit *w, struct view text);
 
 #endif

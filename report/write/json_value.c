@@ -66,9 +66,9 @@ json_t *json_with(json_t *object, const char *key, json_t *value)
 }
 
 /*
- * jansson escapes the control characters below 0x20 only. The others, which terminals obey as well,
- * can stand in strings alone, so they are escaped wherever they are: DEL, and C1 (U+0080 to U+009F,
- * 0xc2 and a second byte). jansson hands over whole characters.
+ * jansson escapes only the control characters below 0x20. Terminals also interpret DEL and C1
+ * (U+0080 to U+009F, encoded as 0xc2 and a second byte). In JSON these can occur only in strings,
+ * so they are escaped everywhere. jansson passes whole characters.
  */
 static int put_text(const char *text, size_t len, void *ctx)
 {

@@ -8,7 +8,7 @@ void markup_text(struct buf *out, struct view text)
     format_terminal(&plain, text);
     for (size_t i = 0; i < plain.len; i++) {
         char c = (char)plain.data[i];
-        /* Numbers of characters are read as such in any Markdown. */
+        /* Every Markdown dialect supports numeric character references. */
         if (c == '\n')
             buf_puts(out, " ");
         else if (c > 0 && c < 0x7f && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') &&
@@ -28,7 +28,7 @@ void markup_code(struct buf *out, struct view text)
     buf_puts(out, "</code>");
 }
 
-/* U+FFFE and U+FFFF, which XML has no room for. */
+/* U+FFFE and U+FFFF, which XML does not allow. */
 static bool is_noncharacter(const uint8_t *p, size_t left)
 {
     return left >= 3 && p[0] == 0xef && p[1] == 0xbf && (p[2] == 0xbe || p[2] == 0xbf);

@@ -2,17 +2,17 @@
 #define TIDEMARK_REPORT_WRITE_MARKUP_H
 
 /*
- * Text of a trace within Markdown, XML and SVG: made harmless as for a terminal first, so that only
- * well-formed printable UTF-8 is left, and then so that no character of it is markup.
+ * Escapes text of a trace for Markdown, XML and SVG. First escapes it as for a terminal, so that
+ * only well-formed printable UTF-8 is left, then so that no character acts as markup.
  */
 
 #include "base/buf.h"
 #include "base/view.h"
 
-/* In Markdown, also within a table: numbers for all characters that could mean a thing. */
+/* For Markdown, also in tables: replaces special characters by numeric references. */
 void markup_text(struct buf *out, struct view text);
 
-/* The same within `<code>`. */
+/* For `<code>` in Markdown. */
 void markup_code(struct buf *out, struct view text);
 
 /* For XML, between tags and in attributes. */

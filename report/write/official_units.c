@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Zeros at the end of a fraction go, and the point with them. */
+/* Removes trailing zeros of a fraction, and its point. */
 static void trim(char *text)
 {
     char *end = text + strlen(text);
@@ -35,7 +35,7 @@ const char *official_bytes(char out[FORMAT_SIZE], uint64_t bytes)
     return out;
 }
 
-/* Thousandths of a unit, with two digits behind the point at most; what is small is left out. */
+/* Formats thousandths of a unit with at most two decimals. */
 static void put_thousandths(char out[FORMAT_SIZE], uint64_t n, const char *unit)
 {
     char number[FORMAT_SIZE / 2];
@@ -51,7 +51,7 @@ static void put_thousandths(char out[FORMAT_SIZE], uint64_t n, const char *unit)
     snprintf(out, FORMAT_SIZE, "%s %s", number, unit);
 }
 
-/* "2:05.1", of milliseconds below an hour. */
+/* "2:05.1" for milliseconds below an hour. */
 static void put_minutes(char out[FORMAT_SIZE], uint64_t ms)
 {
     uint64_t seconds = ms / 1000 % 60, rest = ms % 1000;
@@ -82,6 +82,6 @@ const char *official_time(char out[FORMAT_SIZE], int64_t ns)
         snprintf(text, sizeof text, "%" PRIu64 "d%02" PRIu64 ":%02" PRIu64 ":%02" PRIu64,
                  seconds / 86400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     out[0] = '-';
-    memcpy(out + (ns < 0), text, strlen(text) + 1); /* none has more than 24 */
+    memcpy(out + (ns < 0), text, strlen(text) + 1); /* no text exceeds 24 bytes */
     return out;
 }

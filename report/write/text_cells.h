@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_WRITE_TEXT_CELLS_H
 #define TIDEMARK_REPORT_WRITE_TEXT_CELLS_H
 
-/* Tables for people. Numbers are aligned on the right, two columns apart; text on the left. */
+/* Text tables. Numbers are right-aligned, text left-aligned; columns are two blanks apart. */
 
 #include "analysis/names/frames.h"
 #include "base/buf.h"
@@ -11,19 +11,21 @@ void cell(struct buf *b, const char *text, size_t width);
 void cell_count(struct buf *b, uint64_t n, size_t width);
 void cell_bytes(struct buf *b, uint64_t n, size_t width);
 
-/* Text of the trace, made harmless. A text wider than the column has a line of its own. */
+/* Text of the trace, escaped. A text wider than the column gets a separate line. */
 void cell_text(struct buf *b, struct view text, size_t width);
 
-/* Columns that text of the trace takes when it is shown; *failed is set when memory is short. */
+/* The columns that a text of the trace takes on a terminal; sets *failed if memory is short. */
 size_t text_width(struct view text, bool *failed);
 
-/* What follows the last "/" or "\". */
+/* The part after the last "/" or "\". */
 struct view base_name(struct view path);
 
-/* Appends " (file.cpp:12)", raw bytes; nothing when the file is not known. */
+/* Appends " (file.cpp:12)", raw bytes; nothing if the file is unknown. */
 void put_source(struct buf *out, const struct frame_view *f);
 
-/* An allocation site: "function (file.cpp:12)", raw bytes, or that there was no call stack. */
+/*
+ * An allocation site: "function (file.cpp:12)", raw bytes, or a note that there was no call stack.
+ */
 void put_site(struct buf *out, const struct frame_view *f, bool no_callstack);
 
 /* A line of a call stack for a terminal; `indent` columns before the name. */
