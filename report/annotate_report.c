@@ -57,7 +57,7 @@ static void text_function(struct buf *b, const struct annotate_function *f)
     buf_puts(b, "\n");
 }
 
-/* Where code comes from that is not in the trace. */
+/* The source of code that is not in the trace. */
 static void text_origin(struct buf *b, const struct annotate_function *f)
 {
     if (!f->is_elsewhere)
@@ -123,7 +123,7 @@ static void text_head(struct writer *w)
     buf_printf(b, "%*s  Source\n", (int)(INSTRUCTION_WIDTH - sizeof "Instruction" + 1), "");
 }
 
-/* Where the line comes from, when that is told and not where the one before does. */
+/* The line's source position, if known and different from the previous one. */
 static const struct annotate_place *new_place(const struct annotation *a,
                                               const struct annotate_line *l)
 {
@@ -282,7 +282,7 @@ static void csv_line(struct writer *w, const struct annotate_line *l)
     buf_printf(b, ",%" PRIu64 ",%" PRIu64 "\n", l->samples.self, l->samples.total);
 }
 
-/* ---- all of it */
+/* ---- entry point */
 
 int annotate_write(const struct annotation *a, const struct annotate_report_options *options,
                    FILE *out, struct err *e)

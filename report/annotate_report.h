@@ -12,14 +12,14 @@
 
 struct annotate_report_options {
     enum report_format format;
-    bool colors; /* text: calls that allocated stand out */
+    bool colors; /* text: highlight calls that allocated */
 };
 
-/* ERR_OUTPUT when `out` cannot be written; likewise below. */
+/* ERR_OUTPUT if `out` cannot be written; the same below. */
 int annotate_write(const struct annotation *a, const struct annotate_report_options *options,
                    FILE *out, struct err *e);
 
-/* The functions that one was to be chosen from; JSON: "tidemark.annotate-matches/1". */
+/* Writes the list of candidate functions; JSON: "tidemark.annotate-matches/1". */
 int annotate_write_matches(const struct annotate_functions *f, const struct trace *t,
                            enum report_format format, FILE *out, struct err *e);
 

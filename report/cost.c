@@ -40,7 +40,7 @@ static void cell_real(struct buf *b, double x, size_t width)
     cell(b, text, width);
 }
 
-/* Of the two, the one that stands further apart. */
+/* The value with the larger magnitude. */
 static double larger(double a, double b)
 {
     return (a < 0 ? -a : a) >= (b < 0 ? -b : b) ? a : b;

@@ -2,23 +2,23 @@
 #define TIDEMARK_REPORT_COST_H
 
 /*
- * What rows by zone and by frame have of their own: allocations of single calls of a zone, and how
- * far a frame stands apart from the others. All others have nothing here. For report/ only.
+ * Extra columns of rows by zone and by frame: allocations per call of a zone, and how far a frame
+ * deviates from the others. Empty for other rows. For report/ only.
  */
 
 #include "report/sink.h"
 #include "report/write/json_value.h"
 
-/* Text: further columns, and what stands below the rows by frame. */
+/* Text: further columns, and the lines below the rows by frame. */
 void text_cost_titles(struct report *r);
 void text_cost(struct report *r, const struct summary_row *row);
 void text_frames(struct report *r);
 
-/* Adds the members to a row's object, which goes when memory is short. */
+/* Adds the members to a row's object, which is freed if memory is short. */
 json_t *json_cost(const struct summary *s, const struct summary_row *row, json_t *object);
 json_t *json_frames(const struct summary *s, const struct summary_frames *f);
 
-/* Further columns. */
+/* CSV: further columns. */
 void csv_cost_titles(struct report *r);
 void csv_cost(struct report *r, const struct summary_row *row);
 

@@ -1,4 +1,4 @@
-/* What changed between two traces: the forms for programs, and what all forms share. */
+/* Differences between two traces: the machine-readable formats, and the code shared by all. */
 
 #include "report/diff_report.h"
 

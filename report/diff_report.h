@@ -1,8 +1,7 @@
 #ifndef TIDEMARK_REPORT_DIFF_REPORT_H
 #define TIDEMARK_REPORT_DIFF_REPORT_H
 
-/* What changed between two traces, as text, JSON ("tidemark.diff/1"), CSV, Markdown or JUnit XML.
- */
+/* Differences between two traces as text, JSON ("tidemark.diff/1"), CSV, Markdown or JUnit XML. */
 
 #include <stdio.h>
 
@@ -17,13 +16,13 @@ bool diff_format_parse(const char *text, enum diff_format *format);
 
 struct diff_report_options {
     enum diff_format format;
-    uint64_t limit;                     /* rows of each kind, 0 all */
+    uint64_t limit;                     /* rows of each kind; 0: all */
     bool stack_traces;                  /* text: a call stack under each row */
     const struct summary_check *checks; /* outcomes of expressions */
     size_t check_count;
 };
 
-/* ERR_OUTPUT when `out` cannot be written. */
+/* ERR_OUTPUT if `out` cannot be written. */
 int diff_write(const struct diff *d, const struct diff_report_options *options, FILE *out,
                struct err *e);
 

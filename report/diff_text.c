@@ -1,4 +1,4 @@
-/* What changed between two traces, for people and for what they read: text, Markdown, JUnit XML. */
+/* Differences between two traces in the formats for people: text, Markdown, JUnit XML. */
 
 #include "report/diff_text.h"
 
@@ -15,7 +15,7 @@ static const char *const kind_titles[] = {
 static const char *const things[] = {
     [DIFF_SITE] = "site", [DIFF_CALLSTACK] = "call stack", [DIFF_TYPE] = "type"};
 
-/* Behind a number of rows. */
+/* Follows a number of rows. */
 #define UNSURE                                                                                     \
     "with places that have no name, in images of another or an unknown build: matched by order, "  \
     "size and number of the blocks, which may be wrong; `tidemark symbols` gives names"

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_DIFF_TEXT_H
 #define TIDEMARK_REPORT_DIFF_TEXT_H
 
-/* Between diff.c and its forms. For report/diff*.c only. */
+/* Shared by diff_report.c and its formats. For report/diff*.c only. */
 
 #include "report/diff_report.h"
 #include "report/write/document.h"
@@ -10,28 +10,28 @@ struct diff_writer {
     const struct diff *d;
     const struct diff_report_options *options;
     struct document doc;
-    bool types; /* Markdown: the rows have a column of them */
+    bool types; /* Markdown: rows have a type column */
 };
 
-/* "+1.50 MiB (+3.2 %)", "new" when the base is 0. Room for 2 * FORMAT_SIZE. */
+/* "+1.50 MiB (+3.2 %)"; "new" if the base is 0. Room for 2 * FORMAT_SIZE. */
 const char *diff_change(char *out, size_t size, uint64_t base, uint64_t now, bool is_bytes);
 
 /* "function (file.cpp:12)", or the type, raw bytes. */
 void diff_row_name(struct buf *out, const struct diff_row *r, enum diff_by by);
 
-/* The type of a row, and how many others there are, raw bytes; nothing where nobody tells. */
+/* The type of a row and the number of further types, raw bytes; empty if unknown. */
 void diff_row_type(struct buf *out, const struct diff_row *r);
 
-/* Whether there should be a column of them. */
+/* Whether a type column is shown. */
 bool diff_has_types(const struct diff_writer *w);
 
-/* Where the rows of a kind begin, and how many there are and are to be shown. */
+/* The rows of a kind: first row, their number, and how many to show. */
 struct diff_range {
     size_t first, count, shown;
 };
 struct diff_range diff_rows_of(const struct diff_writer *w, enum diff_kind kind);
 
-/* Figures of a pool that all forms show. */
+/* A figure of a pool that all formats show. */
 struct diff_figure_of_pool {
     const char *key, *title;
     size_t offset; /* in struct pool_figures */

@@ -8,14 +8,14 @@
 #include "base/digits.h"
 #include "base/format.h"
 
-/* ---- numbers: written by hand, since a dump is mostly these */
+/* ---- numbers: formatted by hand for speed, since a dump is mostly numbers */
 
 static void put_view(struct buf *out, struct view v)
 {
     buf_put(out, v.p, v.len);
 }
 
-/* 17 digits tell all doubles apart, but not the bits of those that are no numbers. */
+/* 17 digits distinguish all doubles except the bit patterns of NaN. */
 static void put_real(struct buf *out, double value)
 {
     uint64_t bits;
@@ -31,8 +31,8 @@ static void put_real(struct buf *out, double value)
 }
 
 /*
- * The fields that both forms have alike but for their names. What is no number in JSON, addresses
- * and what is infinite, is QUOTED there.
+ * Fields that both formats write alike except for their names. In JSON, addresses, infinities and
+ * NaN are QUOTED.
  */
 #define NUMBER_FIELDS(FORM, QUOTED)                                                                \
     static void FORM##_number(struct buf *out, struct view name, uint64_t value)                   \
@@ -76,7 +76,7 @@ static void text_name(struct buf *out, struct view name)
 
 NUMBER_FIELDS(text, "")
 
-/* Made harmless for terminals; what marks an escape or the end of the text is escaped, too. */
+/* Escaped for terminals; also escapes the escape character and the closing quote. */
 static void text_text(struct buf *out, struct view name, struct view text)
 {
     text_name(out, name);
@@ -157,7 +157,7 @@ static void json_name(struct buf *out, struct view name)
 
 NUMBER_FIELDS(json, "\"")
 
-/* True when the text is well-formed UTF-8: nothing of it would have to be replaced. */
+/* Whether the text is well-formed UTF-8, so that nothing must be replaced. */
 static bool is_utf8(struct view text)
 {
     struct buf copy = {0};
@@ -167,7 +167,9 @@ static bool is_utf8(struct view text)
     return same;
 }
 
-/* Control characters, U+0080 to U+009F among them, of two bytes each, reach no terminal. */
+/*
+ * Escapes control characters, including the two-byte U+0080 to U+009F, which terminals interpret.
+ */
 static void json_escaped(struct buf *out, struct view text)
 {
     buf_u8(out, '"');
@@ -195,7 +197,7 @@ static bool is_ascii(struct view text)
     return true;
 }
 
-/* What is no UTF-8 cannot be a JSON string and still be exact: {"bytes": hexadecimal}. */
+/* Invalid UTF-8 has no exact JSON string: {"bytes": hexadecimal}. */
 static void json_text(struct buf *out, struct view name, struct view text)
 {
     json_name(out, name);

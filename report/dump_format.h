@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_DUMP_FORMAT_H
 
 /*
- * The lines of a dump. Text: the section's name and NAME=VALUE pairs, texts in double quotes with
- * escapes. JSON: one object on each line, "section" first. Both are exact: different values give
+ * The line formats of a dump. Text: the section's name and NAME=VALUE pairs, texts in double quotes
+ * with escapes. JSON: one object per line, "section" first. Both are exact: different values give
  * different lines.
  */
 

@@ -180,7 +180,7 @@ static void text_case(struct writer *w, const struct fault_row *r, unsigned i)
     text_step(w, r->kind == FAULT_ALLOC_TWICE ? "second allocation" : "free", c->what.time,
               c->what.thread, r->callstack);
     text_previous(w, r, c);
-    /* A saved trace may have lost the block; the capture kept its call stack. */
+    /* A saved trace may have lost the block; the capture recorded its call stack. */
     if (r->kind == FAULT_ALLOC_TWICE && !c->previous.is_known) {
         buf_puts(b, "    first allocated at\n");
         text_stack(w, c->what.other_callstack);
@@ -220,7 +220,7 @@ static void text_row(struct writer *w, const struct fault_row *r)
 
 /* ---- Markdown */
 
-/* A row as its first line, the rest behind a click: call stacks of both sides. */
+/* A row: one visible line, with both call stacks in a collapsible block. */
 static void markdown_row(struct writer *w, const struct fault_row *r)
 {
     struct buf before = w->doc.buf;
@@ -355,7 +355,7 @@ static void csv_row(struct writer *w, const struct fault_row *r)
     }
 }
 
-/* ---- all of it */
+/* ---- entry point */
 
 static void write_cut(struct writer *w, size_t rows)
 {

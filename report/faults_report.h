@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_FAULTS_REPORT_H
 #define TIDEMARK_REPORT_FAULTS_REPORT_H
 
-/* Memory faults with both their sides as text, JSON ("tidemark.faults/1") or CSV. */
+/* Memory faults with both blocks involved, as text, JSON ("tidemark.faults/1") or CSV. */
 
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "report/leaks_report.h"
 
-/* Text and JSON have all call stacks. ERR_OUTPUT when `out` cannot be written. */
+/* Text and JSON have all call stacks. ERR_OUTPUT if `out` cannot be written. */
 int faults_write(const struct faults *f, const struct selection *s,
                  const struct leak_report_options *options, FILE *out, struct err *e);
 

@@ -70,7 +70,7 @@ static void text_head(struct writer *w)
                    format_count(count, r->list.len));
 }
 
-/* Where the program begins in a call stack, in one line. */
+/* One line with the innermost frame of the program's own code. */
 static void put_begin(struct writer *w, uint32_t callstack)
 {
     struct stack_place at = program_frames_begin(&w->program, callstack);
@@ -201,7 +201,7 @@ static void csv_block(struct writer *w, const struct found_block *f)
     document_flush(&w->doc);
 }
 
-/* ---- all of it */
+/* ---- entry point */
 
 int find_write(const struct find_result *r, const struct history *h,
                const struct find_report_options *options, FILE *out, struct err *e)

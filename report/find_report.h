@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_FIND_REPORT_H
 #define TIDEMARK_REPORT_FIND_REPORT_H
 
-/* Allocations that were found by address, as text, JSON ("tidemark.find/1") or CSV. */
+/* Allocations found by address, as text, JSON ("tidemark.find/1") or CSV. */
 
 #include <stdio.h>
 
@@ -11,10 +11,10 @@
 
 struct find_report_options {
     enum report_format format;
-    bool stack_traces; /* text: the whole call stacks, not only where the program begins */
+    bool stack_traces; /* text: whole call stacks, not only the first frame of the program */
 };
 
-/* ERR_OUTPUT when `out` cannot be written. */
+/* ERR_OUTPUT if `out` cannot be written. */
 int find_write(const struct find_result *r, const struct history *h,
                const struct find_report_options *options, FILE *out, struct err *e);
 

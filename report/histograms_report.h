@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_HISTOGRAMS_REPORT_H
 #define TIDEMARK_REPORT_HISTOGRAMS_REPORT_H
 
-/* Sizes and lifetimes as text, JSON ("tidemark.histograms/1") or CSV. */
+/* Histograms of sizes and lifetimes as text, JSON ("tidemark.histograms/1") or CSV. */
 
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "report/report.h"
 
-/* ERR_OUTPUT when `out` cannot be written. */
+/* ERR_OUTPUT if `out` cannot be written. */
 int histograms_write(const struct histograms *h, const struct trace *t, enum report_format format,
                      FILE *out, struct err *e);
 

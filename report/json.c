@@ -6,7 +6,7 @@
 #include "report/sink.h"
 #include "report/write/json_value.h"
 
-/* The next element of the list that is open, on a line of its own. */
+/* Writes the next element of the open list, on a separate line. */
 static void element(struct report *r, json_t *value)
 {
     buf_puts(&r->buf, r->first ? "\n  " : ",\n  ");
@@ -42,7 +42,7 @@ static json_t *text_option(const char *text)
     return text ? json_text(view_of(text)) : json_null();
 }
 
-/* Which allocations the figures are of; null where any will do. */
+/* The selection of allocations; null if there is none. */
 static json_t *make_selection(const struct selection *s)
 {
     const struct selection_options *o = &s->options;
@@ -115,7 +115,7 @@ static void json_rows_begin(struct report *r, const struct row_list *rows, bool 
     open_list(r, groups ? "groups" : "sites");
 }
 
-/* What the row has of each type, when it is not all the same. */
+/* The row's totals by type, if it has several. */
 static json_t *make_types(const struct summary *s, const struct summary_row *row)
 {
     json_t *list = json_array();
@@ -144,7 +144,7 @@ static void json_row(struct report *r, const struct summary_row *row)
         json_count(c->live_count), "live_bytes", json_count(c->live_bytes), "peak_bytes",
         json_count(c->peak_bytes), "at_peak_bytes", json_count(c->at_peak_bytes), "temporary",
         json_count(c->temporary), "callstack", json_callstack(r->s->trace, row->callstack));
-    /* What a group is called, where no frame tells. */
+    /* The name of a group without a frame. */
     if (row->name.len)
         v = json_with(v, "name", json_text(row->name));
     if (row->type_count > 1)
@@ -177,7 +177,7 @@ static json_t *make_samples(const struct summary *s, const struct summary_fault 
         json_t *v = json_pack("{s:I, s:o, s:o}", "time_ns", (json_int_t)from->time, "address",
                               json_address(from->ptr), "thread", json_count(from->thread));
         if (f->kind == FAULT_ALLOC_TWICE) {
-            /* What was put there, and who held the address. */
+            /* The block allocated there, and the one that held the address. */
             bool ok = v && json_object_set_new(v, "size", json_count(from->size)) == 0 &&
                       json_object_set_new(v, "held_by",
                                           json_callstack(s->trace, from->other_callstack)) == 0;

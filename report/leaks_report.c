@@ -52,7 +52,7 @@ static void text_cut(struct writer *w, size_t rows)
                    format_counted(text, rows - w->options->limit, "more site"));
 }
 
-/* What JSON and CSV have of a site. */
+/* The site in JSON and CSV. */
 static json_t *make_site(const struct writer *w, const struct frame_view *f, uint32_t pool,
                          uint32_t callstack)
 {
@@ -63,7 +63,7 @@ static json_t *make_site(const struct writer *w, const struct frame_view *f, uin
                      json_callstack(w->s->trace, callstack));
 }
 
-/* Adds members to an object; both references are taken over. */
+/* Adds members to an object; takes over both references. */
 static json_t *join(json_t *to, json_t *more)
 {
     if (!to || !more || json_object_update(to, more) != 0) {
@@ -271,7 +271,7 @@ int leaks_write(const struct leaks *l, const struct selection *s,
     return document_end(&w.doc, e);
 }
 
-/* ---- what grew */
+/* ---- growth */
 
 static void cell_change(struct buf *b, uint64_t before, uint64_t after, bool is_bytes, size_t width)
 {

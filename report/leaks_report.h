@@ -2,7 +2,7 @@
 #define TIDEMARK_REPORT_LEAKS_REPORT_H
 
 /*
- * Leaks ("tidemark.leaks/1") and what grew between two times ("tidemark.grown/1") as text, JSON or
+ * Leaks ("tidemark.leaks/1") and growth between two times ("tidemark.grown/1") as text, JSON or
  * CSV.
  */
 
@@ -15,12 +15,12 @@
 
 struct leak_report_options {
     enum report_format format;
-    uint64_t limit;    /* rows, 0 all */
+    uint64_t limit;    /* rows; 0: all */
     bool stack_traces; /* text: a call stack under each row */
-    bool markdown;     /* instead of text; for markdown_questions.h, and faults_write */
+    bool markdown;     /* instead of text; for markdown_questions.h and faults_write */
 };
 
-/* `suppress` may be NULL: its counts are printed. ERR_OUTPUT when `out` cannot be written. */
+/* `suppress` may be NULL; its counts are printed. ERR_OUTPUT if `out` cannot be written. */
 int leaks_write(const struct leaks *l, const struct selection *s,
                 const struct suppressions *suppress, const struct leak_report_options *options,
                 FILE *out, struct err *e);

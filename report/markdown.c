@@ -12,7 +12,7 @@ struct writer {
     const struct summary *s;
     const struct markdown_options *options;
     struct document doc;
-    bool types; /* the rows have a column of them */
+    bool types; /* rows have a type column */
 };
 
 static void put_name(struct writer *w, const struct buf *name)
@@ -21,7 +21,7 @@ static void put_name(struct writer *w, const struct buf *name)
     w->doc.failed |= name->failed;
 }
 
-/* ---- what is seen at a glance */
+/* ---- the visible part */
 
 static void head(struct writer *w)
 {
@@ -31,7 +31,7 @@ static void head(struct writer *w)
     buf_puts(b, "\n\n");
 }
 
-/* Budgets; of the other checks those that do not hold, which are remarks. */
+/* Lists budgets, and failed checks without an expression as warnings. */
 static void checks(struct writer *w)
 {
     struct buf *b = &w->doc.buf;
@@ -84,7 +84,7 @@ static void faults(struct writer *w)
                    format_counted((char[FORMAT_SIZE]){0}, w->s->faults.len, "call stack"));
 }
 
-/* ---- what opens */
+/* ---- the collapsible part */
 
 static void details(struct writer *w, const char *title)
 {
@@ -126,7 +126,7 @@ static void row(struct writer *w, const struct summary_row *r)
     document_flush(&w->doc);
 }
 
-/* A column where at least one row has a type, and the rows are not by type. */
+/* Whether to show a type column: a row has a type, and rows are not grouped by type. */
 static bool has_types(const struct row_list *list, enum grouping by)
 {
     for (size_t i = 0; i < list->len && by <= GROUP_POOL; i++) {

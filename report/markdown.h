@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_MARKDOWN_H
 
 /*
- * A memory summary in Markdown, short, for the comment on a change: outcomes of budgets and totals
- * at a glance; rows and what was never freed in blocks that open when they are clicked.
+ * A short memory summary in Markdown, for a pull request comment: outcomes of budgets and totals
+ * are visible; rows and leaks are in collapsible blocks.
  */
 
 #include <stdio.h>
@@ -13,13 +13,13 @@
 #include "base/err.h"
 
 struct markdown_options {
-    enum sort_key sort; /* that the rows were chosen by */
-    uint64_t limit;     /* of leaks, 0 all */
+    enum sort_key sort; /* by which the rows were selected */
+    uint64_t limit;     /* of leaks; 0: all */
 };
 
 /*
- * `l` NULL: without leaks; else `s` is the selection that they were built with. The summary's rows
- * were chosen before. ERR_OUTPUT when `out` cannot be written.
+ * `l` NULL: without leaks; otherwise `s` is the selection that they were built with. The caller has
+ * selected the summary's rows. ERR_OUTPUT if `out` cannot be written.
  */
 int markdown_write(const struct summary *summary, const struct leaks *l, const struct selection *s,
                    const struct markdown_options *options, FILE *out, struct err *e);

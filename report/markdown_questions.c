@@ -326,7 +326,7 @@ int markdown_patterns(struct patterns *p, const struct selection *s,
     return document_end(&d, e);
 }
 
-/* ---- what moved with memory */
+/* ---- related plots and messages */
 
 static void decimal(struct document *d, int digits, double x)
 {

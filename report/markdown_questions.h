@@ -2,9 +2,9 @@
 #define TIDEMARK_REPORT_MARKDOWN_QUESTIONS_H
 
 /*
- * The report's questions with answers of their own as Markdown, for the comment on a change: what
- * matters as a sentence, then tables of `options->limit` rows (0: all), call stacks behind clicks
- * with `options->stack_traces`. ERR_OUTPUT when `out` cannot be written.
+ * The separate analyses of `report` in Markdown, for a pull request comment: a summary sentence,
+ * then tables of at most `options->limit` rows (0: all), with collapsible call stacks if
+ * `options->stack_traces`. ERR_OUTPUT if `out` cannot be written.
  */
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 struct writer {
     const struct memory_map *m;
     const struct map_report_options *options;
-    uint64_t oldest; /* of all cells, ns */
+    uint64_t oldest; /* of all cells; ns */
     struct document doc;
 };
 
@@ -21,7 +21,7 @@ static uint64_t page_bytes(const struct map_sample *s)
 
 /* ---- text */
 
-/* From green to red in the colours that terminals have by number. */
+/* From green to red, by number in the 256-colour palette. */
 static const char *const ages[] = {"46",  "82",  "118", "154", "190", "226",
                                    "220", "214", "208", "202", "196"};
 
@@ -196,7 +196,7 @@ static void csv_pool(struct writer *w, const struct map_pool *p)
     }
 }
 
-/* ---- all of it */
+/* ---- entry point */
 
 static uint64_t oldest_cell(const struct memory_map *m)
 {

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_MEMORY_MAP_REPORT_H
 #define TIDEMARK_REPORT_MEMORY_MAP_REPORT_H
 
-/* The memory map drawn as text, or as JSON ("tidemark.map/1"); fragmentation also as CSV. */
+/* The memory map as text or JSON ("tidemark.map/1"); fragmentation also as CSV. */
 
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ struct map_report_options {
     bool colors; /* text */
 };
 
-/* ERR_OUTPUT when `out` cannot be written. */
+/* ERR_OUTPUT if `out` cannot be written. */
 int memory_map_write(const struct memory_map *m, const struct trace *trace,
                      const struct map_report_options *options, FILE *out, struct err *e);
 

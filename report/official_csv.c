@@ -15,7 +15,7 @@
 
 #define RELEASE(MAJOR, MINOR, PATCH) ((MAJOR)*1000000 + (MINOR)*1000 + (PATCH))
 
-/* Features by the version at which the development tree got them. */
+/* Features by the version of the development tree that introduced them. */
 static struct csv_release release_of(long version)
 {
     return (struct csv_release){.messages = version >= RELEASE(0, 9, 2),
@@ -29,7 +29,7 @@ struct csv_release csv_release_newest(void)
     return release_of(RELEASE(0, 14, 0));
 }
 
-/* Up to three decimal numbers below 1000 between dots. */
+/* Parses up to three decimal numbers below 1000, separated by dots. */
 static bool parse_version(const char *p, long *version)
 {
     long parts[3] = {0};
@@ -68,7 +68,7 @@ static void put_view(struct official_csv *w, struct view text)
     buf_put(&w->buf, text.p, text.len);
 }
 
-/* Text of the trace, to `to`, which may be w->buf. */
+/* Appends text of the trace to `to`, which may be w->buf. */
 static void put_text(struct official_csv *w, struct buf *to, struct view text)
 {
     if (w->terminal)
@@ -82,7 +82,9 @@ static void put_separator(struct official_csv *w)
     put_view(w, w->separator);
 }
 
-/* Room for a row's numbers and separators, to be filled from there to what is given to end_fields.
+/*
+ * Reserves room for a row's numbers and separators. The caller fills it and passes the end to
+ * end_fields.
  */
 static char *begin_fields(struct official_csv *w, size_t numbers, size_t views)
 {
@@ -115,7 +117,7 @@ static void put_i64(struct official_csv *w, int64_t n)
         end_fields(w, digits_i64(p, n));
 }
 
-/* Six decimals. What is not a number is negative on the processors that official tools run on. */
+/* Six decimals. NaN is negative, as on the processors that the official tools run on. */
 static char *copy_double(char *p, double x)
 {
     return isnan(x) ? copy_view(p, view_of("-nan")) : digits_f64(p, x);
@@ -200,8 +202,8 @@ static void put_field(struct official_csv *w, int64_t n)
 }
 
 /*
- * The types are the official ones: the mean is divided without sign, and its square may wrap. The
- * square root of what should be 0 may be of less.
+ * Uses the official types: the mean is an unsigned division, its square may wrap, and rounding may
+ * make the root's argument negative.
  */
 static double deviation(const struct official_csv *w, const struct zone_figures *f, uint64_t mean)
 {
@@ -238,7 +240,7 @@ static int stat_row(void *ctx, const struct export_place *p, const struct zone_f
     return end_row(w, e);
 }
 
-/* The columns that all zones of a source location share. */
+/* The columns shared by all zones of a source location. */
 static void set_prefix(struct official_csv *w, const struct export_place *p)
 {
     struct buf row = w->buf;
@@ -256,7 +258,9 @@ static void set_prefix(struct official_csv *w, const struct export_place *p)
     w->buf.failed |= w->prefix.failed;
 }
 
-/* Zones without a text repeat the one before of their source location, as the official tool does.
+/*
+ * Zones without a text repeat the previous text of their source location, as the official tool
+ * does.
  */
 static void keep_value(struct official_csv *w, struct view text)
 {
@@ -306,7 +310,7 @@ static int message_row(void *ctx, struct view text, int64_t time, struct err *e)
     return end_row(w, e);
 }
 
-/* Their name and the empty columns beside their time are the same in all rows. */
+/* The plot's name and the empty columns beside the time are the same in all rows. */
 static void set_point_prefix(struct official_csv *w, struct view plot)
 {
     buf_clear(&w->value);

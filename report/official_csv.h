@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_OFFICIAL_CSV_H
 
 /*
- * The CSV of the official csvexport, byte by byte: nothing is quoted, and what the columns are
- * depends on the release. Only for a terminal texts of the trace are escaped.
+ * The CSV of the official csvexport, byte for byte: nothing is quoted, and the columns depend on
+ * the release. Texts of the trace are escaped only on a terminal.
  *
  * Source: csvexport/src/csvexport.cpp @ v0.9.1 … v0.14.0.
  */
@@ -16,21 +16,21 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* What a release can do. */
+/* The features of a release. */
 struct csv_release {
-    bool messages;    /* -m, and the threads of zones */
-    bool gpu;         /* -g and -p, and a column for values */
-    bool zone_texts;  /* the texts of zones among the values */
+    bool messages;    /* -m, and threads of zones */
+    bool gpu;         /* -g and -p, and a value column */
+    bool zone_texts;  /* texts of zones in the value column */
     bool percentiles; /* --truncated_mean */
 };
 
 /*
- * "v0.12.2", "0.12.2", "0.12": the release of that tag; a number between two releases is a
- * development version. ERR_USAGE for others.
+ * Parses "v0.12.2", "0.12.2" or "0.12" as the release of that tag. A number between two releases is
+ * a development version. Fails with ERR_USAGE on other texts.
  */
 int csv_release_parse(const char *tag, struct csv_release *r, struct err *e);
 
-/* The newest one. */
+/* The newest release. */
 struct csv_release csv_release_newest(void);
 
 struct official_csv {
@@ -39,10 +39,12 @@ struct official_csv {
     enum export_kind kind;
     bool self;
     bool percentiles;
-    bool terminal; /* `out` is one */
+    bool terminal; /* `out` is a terminal */
     struct view separator;
-    struct buf buf; /* what is not written yet */
-    /* of the zone before: its source location, the columns that this fills, and its text */
+    struct buf buf; /* not written yet */
+    /*
+     * State of the previous zone: its source location, the columns derived from it, and its text.
+     */
     bool any;
     uint32_t rank;
     struct buf prefix;
@@ -50,8 +52,8 @@ struct official_csv {
 };
 
 /*
- * `separator` must outlive the writer. The rows to give to export_open refer to `w`, which must not
- * move. Rows reach `out` in pieces; official_csv_finish writes the last.
+ * `separator` must outlive the writer. Returns the callbacks for export_open, which refer to `w`;
+ * it must not move. Rows reach `out` in pieces; official_csv_finish writes the last one.
  */
 struct export_rows official_csv_rows(struct official_csv *w);
 int official_csv_finish(struct official_csv *w, struct err *e);

@@ -30,7 +30,7 @@ static void line_view(struct buf *b, const char *name, struct view value)
     buf_puts(b, "\n");
 }
 
-/* Text of several lines: what follows the first is indented. */
+/* Writes a text of several lines; all but the first are indented. */
 static void line_paragraph(struct buf *b, const char *name, struct view text)
 {
     const char *label_of = name;
@@ -299,7 +299,7 @@ int overview_write(const struct overview *o, bool json, FILE *out, struct err *e
     }
     ok = ok && !b.failed;
     if (ok)
-        (void)fwrite(b.data, 1, b.len, out); /* ferror tells */
+        (void)fwrite(b.data, 1, b.len, out); /* ferror reports it */
     buf_release(&b);
     if (!ok)
         return err_no_memory(e, "the overview");

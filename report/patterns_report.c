@@ -41,12 +41,12 @@ static void text_name(struct writer *w, const struct pattern_row *r)
         put_stack_line(&w->doc.buf, &f, 11);
 }
 
-/* One of the tables: which rows it has, in which order, with which columns. */
+/* One of the tables: its rows, their order and its columns. */
 struct table {
     const char *title;
     enum pattern_order order;
     bool (*wants)(const struct pattern_row *r);
-    const char *columns[6]; /* 11 wide each; NULL: no more */
+    const char *columns[6]; /* each 11 wide; NULL: the end */
     void (*cells)(struct buf *b, const struct pattern_row *r);
 };
 
@@ -62,7 +62,7 @@ static void cells_grown(struct buf *b, const struct pattern_row *r)
     cell_bytes(b, r->given_back, WIDTH);
 }
 
-/* One temporary block is nothing to look at. */
+/* A single temporary block is not worth a row. */
 static bool has_loops(const struct pattern_row *r)
 {
     return r->longest_run > 1;
@@ -145,7 +145,7 @@ static void text_table(struct writer *w, const struct table *t)
         }
         t->cells(b, r);
         text_name(w, r);
-        w->doc.first = true; /* something stands above */
+        w->doc.first = true; /* there is text above */
         document_flush(&w->doc);
     }
     if (rest)

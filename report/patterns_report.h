@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_PATTERNS_REPORT_H
 #define TIDEMARK_REPORT_PATTERNS_REPORT_H
 
-/* What sites do with their blocks as text, JSON ("tidemark.patterns/1") or CSV. */
+/* Allocation patterns of sites as text, JSON ("tidemark.patterns/1") or CSV. */
 
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 
 /*
  * Text has a table for each pattern, of at most `limit` sites; JSON and CSV a row for each site.
- * Sorts the rows. ERR_OUTPUT when `out` cannot be written.
+ * Sorts the rows. ERR_OUTPUT if `out` cannot be written.
  */
 int patterns_write(struct patterns *p, const struct selection *s,
                    const struct leak_report_options *options, FILE *out, struct err *e);

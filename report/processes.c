@@ -1,4 +1,4 @@
-/* The table of processes that a report of several begins with. */
+/* The table of processes at the start of a report on several. */
 
 #include "report/processes.h"
 
@@ -12,7 +12,7 @@
 
 #define PROGRAM_WIDTH_MAX 40u
 
-/* What stands under "Program": with how many there are, where several share a trace. */
+/* The column "Program"; if several processes share a trace, their number. */
 static void put_program(struct buf *out, const struct report_process *p)
 {
     char n[FORMAT_SIZE];

@@ -1,17 +1,17 @@
 #ifndef TIDEMARK_REPORT_PROCESSES_H
 #define TIDEMARK_REPORT_PROCESSES_H
 
-/* The table of processes that a report of several begins with. */
+/* The table of processes at the start of a report on several. */
 
 #include <stdbool.h>
 
 #include "base/buf.h"
 #include "report/report.h"
 
-/* Nothing when there are no processes. */
+/* Writes nothing if there are no processes. */
 void processes_text(struct buf *out, const struct report_options *o);
 
-/* The member "processes". False: memory is short. */
+/* Writes the member "processes". False if memory is short. */
 bool processes_json(struct buf *out, const struct report_options *o);
 
 #endif

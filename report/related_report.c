@@ -80,7 +80,7 @@ static void text_plots(struct buf *b, const struct related *r, const struct sele
         buf_puts(b, "no plots\n");
 }
 
-/* Signed bytes. */
+/* A cell with signed bytes. */
 static void cell_rise(struct buf *b, double rise, size_t width)
 {
     char bytes[FORMAT_SIZE];

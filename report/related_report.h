@@ -1,8 +1,10 @@
 #ifndef TIDEMARK_REPORT_RELATED_REPORT_H
 #define TIDEMARK_REPORT_RELATED_REPORT_H
 
-/* Which plots and messages moved with memory, as text, JSON ("schema": "tidemark.related/1") or
- * CSV. */
+/*
+ * Plots and messages that correlate with memory use, as text, JSON ("schema": "tidemark.related/1")
+ * or CSV.
+ */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +13,7 @@
 #include "base/err.h"
 #include "report/report.h"
 
-/* `limit`: rows of each kind, 0 all. ERR_OUTPUT when `out` cannot be written. */
+/* `limit`: rows of each kind; 0: all. ERR_OUTPUT if `out` cannot be written. */
 int related_write(const struct related *r, const struct selection *s, enum report_format format,
                   uint64_t limit, FILE *out, struct err *e);
 

@@ -26,13 +26,13 @@ bool report_format_parse(const char *text, enum report_format *format)
 
 #define WRITE_AT 65536u
 
-/* Hands what was made so far to the stream, so that memory does not follow the number of rows. */
+/* Passes finished output to the stream, so that memory does not grow with the number of rows. */
 static void flush(struct report *r, size_t keep)
 {
     if (r->buf.len <= keep)
         return;
     r->failed |= r->buf.failed;
-    (void)fwrite(r->buf.data, 1, r->buf.len, r->out); /* ferror tells at the end */
+    (void)fwrite(r->buf.data, 1, r->buf.len, r->out); /* ferror reports it at the end */
     buf_clear(&r->buf);
 }
 

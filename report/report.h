@@ -2,9 +2,8 @@
 #define TIDEMARK_REPORT_REPORT_H
 
 /*
- * A memory summary as text, JSON ("schema": "tidemark.report/1") or CSV. Text of the
- * trace is made harmless on the way: control characters are escaped for terminals, bytes that are
- * no UTF-8 are replaced in JSON.
+ * Writes a memory summary as text, JSON ("schema": "tidemark.report/1") or CSV. Control characters
+ * in text of the trace are escaped for terminals; invalid UTF-8 is replaced in JSON.
  */
 
 #include <stdbool.h>
@@ -18,26 +17,26 @@ enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV };
 /* "text", "json" or "csv". */
 bool report_format_parse(const char *text, enum report_format *format);
 
-/* One trace of a tree of processes. */
+/* One trace of a process tree. */
 struct report_process {
-    uint64_t pid;        /* 0: several short ones share the trace */
-    uint64_t count;      /* of them */
-    struct view program; /* bytes of the trace; empty when they share it */
+    uint64_t pid;        /* 0: several short processes share the trace */
+    uint64_t count;      /* number of processes */
+    struct view program; /* bytes of the trace; empty for shared traces */
     uint64_t peak_bytes; /* of the pool with the highest peak */
     uint64_t live_bytes; /* at the end */
     uint64_t events;     /* allocations and frees */
-    struct view trace;   /* its path */
+    struct view trace;   /* path */
 };
 
 struct report_options {
     enum report_format format;
-    enum sort_key sort;                     /* text shows the column that it is sorted by */
-    const struct report_process *processes; /* text and JSON: a table in front of the report */
+    enum sort_key sort;                     /* text shows the column of this key */
+    const struct report_process *processes; /* text and JSON: shown as a table before the report */
     size_t process_count;                   /* 0: none */
-    bool stack_traces; /* text: the call stacks under each row; needs summary_options.stacks */
+    bool stack_traces; /* text: call stacks under each row; needs summary_options.stacks */
 };
 
-/* The rows were chosen by summary_select before. ERR_OUTPUT when `out` cannot be written. */
+/* The caller has selected the rows with summary_select. ERR_OUTPUT if `out` cannot be written. */
 int report_write(const struct summary *s, const struct report_options *options, FILE *out,
                  struct err *e);
 

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "report/report.h"
 
-/* `limit`: rows of each kind, 0 all. ERR_OUTPUT when `out` cannot be written. */
+/* `limit`: rows of each kind; 0: all. ERR_OUTPUT if `out` cannot be written. */
 int sample_table_write(const struct sample_profile *p, const struct trace *t,
                        enum report_format format, uint64_t limit, FILE *out, struct err *e);
 

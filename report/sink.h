@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_SINK_H
 #define TIDEMARK_REPORT_SINK_H
 
-/* Between report.c, which walks a summary, and the formats. For report/ only. */
+/* The interface between report.c, which walks a summary, and the formats. For report/ only. */
 
 #include "report/report.h"
 
@@ -9,14 +9,14 @@ struct report {
     const struct summary *s;
     const struct report_options *options;
     FILE *out;
-    struct buf buf;    /* what is not written yet */
+    struct buf buf;    /* not written yet */
     bool failed;       /* memory was short */
-    size_t width;      /* text: of the first column */
-    size_t type_width; /* text: of the column of types, 0: not shown */
-    bool first;        /* JSON: nothing in this list yet */
+    size_t width;      /* text: width of the first column */
+    size_t type_width; /* text: width of the type column; 0: hidden */
+    bool first;        /* JSON: the open list is empty */
 };
 
-/* A format. Functions may be NULL where a format has nothing to say. */
+/* A format. Unused functions may be NULL. */
 struct report_sink {
     void (*begin)(struct report *r);
     void (*pools_begin)(struct report *r);
@@ -32,7 +32,7 @@ struct report_sink {
     void (*check)(struct report *r, const struct summary_check *c);
     void (*checks_end)(struct report *r);
     void (*end)(struct report *r);
-    bool sites_and_groups; /* with groups, the sites are wanted, too */
+    bool sites_and_groups; /* with groups, show the sites, too */
 };
 
 extern const struct report_sink report_text;

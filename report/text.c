@@ -1,6 +1,6 @@
 /*
- * The report for people: the verdict in the first line, then pools, then rows. Everything that
- * comes from the trace goes through format_terminal.
+ * The text report: the verdict in the first line, then pools, then rows. All text of the trace
+ * passes through format_terminal.
  */
 
 #include <inttypes.h>
@@ -81,9 +81,9 @@ static void text_pool(struct report *r, const struct summary_pool *p)
 
 struct row_column {
     const char *title;
-    size_t offset; /* of its number in struct counter */
+    size_t offset; /* of its value in struct counter */
     bool is_bytes;
-    int sort; /* the sort key that it shows: then only when sorted by it; -1: always */
+    int sort; /* shown only if sorted by this key; -1: always */
 };
 
 static const struct row_column columns[] = {
@@ -122,7 +122,7 @@ static const char *first_title(const struct report *r, bool groups)
     return titles[groups ? r->s->by : GROUP_SITE];
 }
 
-/* Rows that are no sum of call stacks have no types. */
+/* Rows that are not the sum of call stacks have no types. */
 static bool shows_type(const struct report *r, bool groups)
 {
     enum grouping by = r->s->by;
@@ -152,7 +152,7 @@ static size_t type_width(struct report *r, const struct row_list *rows)
     return width;
 }
 
-/* The last columns, with nothing behind the last one. */
+/* Writes the last columns without trailing blanks. */
 static void put_last_columns(struct report *r, struct view type, const struct view *pool)
 {
     if (r->type_width) {
@@ -331,7 +331,7 @@ static void text_checks_begin(struct report *r)
     r->first = true;
 }
 
-/* What holds goes without saying, and the verdict says that there is no data. */
+/* Passed checks are omitted, and the verdict reports missing data. */
 static void text_check(struct report *r, const struct summary_check *c)
 {
     if (c->holds || strcmp(c->name, "memory-data") == 0)

@@ -49,7 +49,7 @@ static void label(struct writer *w, const char *text)
     buf_puts(&w->doc.buf, " ");
 }
 
-/* Eighths of a chart's height that a value fills; what is not 0 is seen. */
+/* The height of a bar in eighths of a row; at least one unless the value is 0. */
 static unsigned eighths_of(uint64_t n, uint64_t most, unsigned rows)
 {
     unsigned filled = most ? (unsigned)((unsigned __int128)n * rows * 8 / most) : 0;
@@ -83,7 +83,7 @@ static void draw_chart(struct writer *w, const struct timeline_series *s, bool l
     }
 }
 
-/* The window's begin and end under the chart. */
+/* The window's begin and end, below the chart. */
 static void draw_axis(struct writer *w)
 {
     char begin[FORMAT_SIZE];
@@ -199,7 +199,7 @@ static void csv_series(struct writer *w, const struct timeline_series *s)
     }
 }
 
-/* ---- all of it */
+/* ---- entry point */
 
 int timeline_write(const struct timeline *t, const struct trace *trace,
                    const struct timeline_report_options *options, FILE *out, struct err *e)

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_TIMELINE_REPORT_H
 #define TIDEMARK_REPORT_TIMELINE_REPORT_H
 
-/* Memory use over time, drawn as text, or as JSON ("tidemark.timeline/1") or CSV. */
+/* Memory use over time as a text chart, JSON ("tidemark.timeline/1") or CSV. */
 
 #include <stdio.h>
 
@@ -9,16 +9,16 @@
 #include "base/err.h"
 #include "report/report.h"
 
-/* Peaks are told that rise above what is around them by this part of the highest. */
+/* Lists peaks that rise above their surroundings by 1/TIMELINE_PEAK_SHARE of the highest use. */
 #define TIMELINE_PEAK_SHARE 20
 
 struct timeline_report_options {
     enum report_format format;
-    unsigned rows; /* text: of a chart */
+    unsigned rows; /* text: height of a chart */
     bool colors;   /* text */
 };
 
-/* ERR_OUTPUT when `out` cannot be written. */
+/* ERR_OUTPUT if `out` cannot be written. */
 int timeline_write(const struct timeline *t, const struct trace *trace,
                    const struct timeline_report_options *options, FILE *out, struct err *e);
 

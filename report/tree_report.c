@@ -11,13 +11,13 @@
 #include "report/write/markup.h"
 #include "report/write/text_cells.h"
 
-/* ---- the walk: depth first, on a stack of its own, since call stacks can be very deep */
+/* ---- the walk: depth first, with an explicit stack, since call stacks can be very deep */
 
 struct step {
     uint32_t node;
     uint32_t at;    /* its next child */
-    uint32_t shown; /* of its children */
-    size_t prefix;  /* text: bytes of the prefix in front of its children */
+    uint32_t shown; /* shown children */
+    size_t prefix;  /* text: bytes of the prefix of its children */
 };
 
 struct writer {
@@ -26,7 +26,7 @@ struct writer {
     struct document doc;
     struct buf prefix;
     VEC(struct step) way;
-    struct tree_nodes *collect; /* NULL, or takes the nodes instead */
+    struct tree_nodes *collect; /* NULL, or collects the nodes instead of writing them */
 };
 
 static bool is_shown(const struct writer *w, uint32_t node)
@@ -40,7 +40,7 @@ static bool is_shown(const struct writer *w, uint32_t node)
     return w->options->min_share <= 0 || (double)own >= w->options->min_share * (double)all;
 }
 
-/* Children stand in order of the metric, so those that are shown come first. */
+/* Children are sorted by the metric, so the shown ones come first. */
 static uint32_t count_shown(const struct writer *w, uint32_t node)
 {
     const struct tree_node *n = &w->t->nodes.at[node];
@@ -145,7 +145,7 @@ static void text_rest(struct writer *w, const struct step *s)
                format_counted(text, hidden, "smaller one"));
 }
 
-/* A node with a single child goes on below it; more of them get branches. */
+/* A single child continues below its parent; several children are drawn as branches. */
 static void text_enter(struct writer *w, const struct step *parent, struct step *s)
 {
     bool branches = parent && w->t->nodes.at[parent->node].count > 1;
@@ -157,7 +157,7 @@ static void text_enter(struct writer *w, const struct step *parent, struct step 
     document_flush(&w->doc);
 }
 
-/* ---- Markdown: a list in lists */
+/* ---- Markdown: nested lists */
 
 static void put_figure(struct buf *b, const struct tree_figures *f, enum tree_metric m)
 {
@@ -228,7 +228,7 @@ static void markdown_hidden(struct writer *w, const struct step *s)
                format_counted(text, hidden, "smaller one"));
 }
 
-/* ---- JSON and CSV: nodes one after the other, each with the number of its parent */
+/* ---- JSON and CSV: a flat list of nodes, each with its parent's number */
 
 static json_t *make_figures(const struct tree_figures *f)
 {
@@ -320,7 +320,7 @@ static void csv_node(struct writer *w, uint32_t node)
     document_flush(&w->doc);
 }
 
-/* ---- all of it */
+/* ---- entry points */
 
 static void put_row(struct writer *w, uint32_t node)
 {

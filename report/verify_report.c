@@ -28,7 +28,7 @@ static struct view note_of(const struct verify_result *r)
     return (struct view){(const char *)r->note.data, r->note.len};
 }
 
-/* NULL where there are none: the member is left out. */
+/* NULL if there are none; the member is then left out. */
 static json_t *make_causes(unsigned causes)
 {
     json_t *list = causes ? json_array() : NULL;
@@ -109,7 +109,7 @@ int verify_write(const struct verify_result *r, enum verify_format format, FILE 
     }
     ok = ok && !b.failed;
     if (ok)
-        (void)fwrite(b.data, 1, b.len, out); /* ferror tells */
+        (void)fwrite(b.data, 1, b.len, out); /* ferror reports it */
     buf_release(&b);
     if (!ok)
         return err_no_memory(e, "the checks");
