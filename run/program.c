@@ -358,8 +358,8 @@ void program_explain(const struct program *p, struct buf *out)
         [PROGRAM_GO] = "is a Go program: its runtime has an allocator of its own",
         [PROGRAM_ALLOCATOR] = "has an allocator linked in that comes before any library's",
         [PROGRAM_SANITIZER] =
-            "needs AddressSanitizer, whose library must be loaded before all others; "
-            "with ASAN_OPTIONS=verify_asan_link_order=0 it may come second",
+            ("needs AddressSanitizer, whose library must be loaded before all others; "
+             "with ASAN_OPTIONS=verify_asan_link_order=0 it may come second"),
     };
     buf_puts(out, texts[p->obstacle]);
     if (p->obstacle == PROGRAM_ALLOCATOR && p->allocator[0])

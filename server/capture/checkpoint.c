@@ -26,7 +26,7 @@ void checkpoint_name(uint32_t segment, char out[CHECKPOINT_NAME])
 static void header_encode(const struct checkpoint *c, uint8_t out[CHECKPOINT_HEADER])
 {
     memset(out, 0, CHECKPOINT_HEADER);
-    memcpy(out, CHECKPOINT_MAGIC, CHECKPOINT_MAGIC_SIZE);
+    memcpy(out, checkpoint_magic, sizeof checkpoint_magic);
     store_u32(out + 8, VERSION);
     store_u32(out + 12, c->segment);
     store_u64(out + 16, c->journal);

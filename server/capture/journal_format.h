@@ -16,8 +16,7 @@
 #define SEGMENT_NAME 16u /* room for a segment's name */
 
 /* server/capture/checkpoint.h has the rest of its format */
-#define CHECKPOINT_MAGIC "TIDECKP1"
-#define CHECKPOINT_MAGIC_SIZE 8u
+static const char checkpoint_magic[8] = {'T', 'I', 'D', 'E', 'C', 'K', 'P', '1'};
 #define CHECKPOINT_HEADER 64u
 
 struct segment_header {
@@ -60,7 +59,7 @@ static inline bool segment_header_is_whole(const uint8_t bytes[SEGMENT_HEADER])
 /* Whether CHECKPOINT_HEADER bytes are a valid header, of any version. */
 static inline bool checkpoint_header_is_whole(const uint8_t bytes[CHECKPOINT_HEADER])
 {
-    return memcmp(bytes, CHECKPOINT_MAGIC, CHECKPOINT_MAGIC_SIZE) == 0 &&
+    return memcmp(bytes, checkpoint_magic, sizeof checkpoint_magic) == 0 &&
            load_u64(bytes + 56) == XXH3_64bits(bytes, 56);
 }
 

@@ -646,8 +646,9 @@ class Repeats(Telling):
             self.try_again(client, 3)
             client.end()
             self.client(STAYS, port=client.port)
-            announce(self.udp, client.port, b"p", pid=1, age=3)
-            self.wait_said("protocol 74", process)
+            # Again and again: the try before may not have ended.
+            wait_until(lambda: announce(self.udp, client.port, b"p", pid=1, age=3)
+                       or "protocol 74" in self.said())
             self.assertEqual(self.said().count("Connecting"), 2, self.said())
             self.assertEqual(self.stop(process), 0, self.said())
 

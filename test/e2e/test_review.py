@@ -165,7 +165,7 @@ class Markdown(Case):
 
         doc, shown = ask("--leaks", "--stack-traces")
         rows = table(shown, "| Kind ")
-        self.assertEqual([(r[0], r[3]) for r in rows],
+        self.assertEqual([(r[0], r[4]) for r in rows],
                          [(r["kind"], f"{r['live_count']:,}") for r in doc["leaks"]])
         self.assertEqual(shown.count("<details>"), sum(bool(r["callstack"]) for r in doc["leaks"]))
         doc, shown = ask("--grown", ":1h", "--thread", report(EVERYTHING, "--by", "thread")
