@@ -21,8 +21,8 @@ static const char usage[] =
     "\n"
     "      --regex         FUNCTION is a regular expression (as in Perl)\n"
     "\n" SELECTION_USAGE BETWEEN_USAGE "\n" OUTPUT_USAGE "\n"
-    "Through it: allocations whose call stacks pass through the function; own: those of them that\n"
-    "no other function of the program stands behind, as in report --by function.\n"
+    "Through it: allocations whose call stacks pass through the function; own: those that\n"
+    "it made itself, as in report --by function.\n"
     "Exit status: 0 done; 1 several functions, or no machine code of it; 2 usage, or no such\n"
     "function; 3 unreadable trace; 4 output exists or cannot be written.\n";
 
@@ -204,8 +204,8 @@ int cmd_annotate(int argc, char **argv)
         .letters = "fho:",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark annotate FILE FUNCTION [OPTIONS]; `tidemark annotate --help` "
-                "tells more\n",
+        .hint =
+            "usage: tidemark annotate FILE FUNCTION [OPTIONS]; try 'tidemark annotate --help'\n",
         .take = take_option,
         .rest = take_rest};
     struct annotate_command c = {

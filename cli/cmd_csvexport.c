@@ -34,16 +34,16 @@ static const char usage[] =
     "  -g, --gpu            a row for each GPU zone\n"
     "  -m, --messages       a row for each message\n"
     "  -f, --filter TEXT    only zones whose name contains TEXT\n"
-    "  -c, --case           tell capital letters from small ones in TEXT\n"
+    "  -c, --case           match TEXT case-sensitively\n"
     "  -e, --self           times without those of the zones inside\n"
     "  -t, --truncated_mean[=N]  the N-th percentile (90) of each row, and the mean up to it\n"
-    "  -s, --sep TEXT       what stands between two columns (,)\n"
+    "  -s, --sep TEXT       column separator (,)\n"
     "      --compat TAG     columns and options of an official release, v0.9.0 to v0.14.0\n"
     "  -h, --help           this text\n"
     "  -V, --version        the version\n"
     "\n"
-    "Nothing is quoted in these modes, as in the official tool. Modes of our own, quoted where it\n"
-    "needs be and without other options:\n"
+    "Nothing is quoted in these modes, as in the official tool. Further modes, quoted where\n"
+    "needed, without other options:\n"
     "      --memory         a row for each memory event, with the numbers of its call stacks\n"
     "      --memory-sites   a row for each allocation site\n"
     "      --callstacks     a row for each function of each call stack\n"
@@ -95,9 +95,9 @@ static bool is_number(const char *text)
 }
 
 /*
- * The percentile. Its value may be glued to the option; a number that stands alone is one, too, as
- * the official help tells it, unless it is the last argument, which is the trace. Like the official
- * tool, its names take anything and force it into the range.
+ * The percentile. Its value may be glued to the option; a number in the next argument is
+ * one, too, as in the official help, unless it is the last argument, which is the trace. Like the
+ * official tool, its names take anything and force it into the range.
  */
 static int parse_percent(struct csvexport *c, const char *value, struct err *e)
 {
@@ -221,7 +221,7 @@ static int parse_arguments(struct csvexport *c, int argc, char **argv)
         .letters = "hf:s:ceugmpt::V",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: csvexport [OPTIONS] FILE; `tidemark csvexport --help` tells more\n",
+        .hint = "usage: csvexport [OPTIONS] FILE; try 'tidemark csvexport --help'\n",
         .usage_to = c->drop_in ? stderr : stdout,
         .refused = c->drop_in ? 1 : 2,
         .take = parse_option,

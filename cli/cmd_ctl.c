@@ -24,7 +24,7 @@
 static const char usage[] =
     "usage: tidemark ctl [OPTIONS] COMMAND [ARGUMENT]\n"
     "\n"
-    "Asks a daemon that runs with --http what it records, and tells it what to do.\n"
+    "Shows what a daemon that runs with --http records, and controls it.\n"
     "\n"
     "  status             its clients: number, state, program, address, memory in use\n"
     "  start ADDRESS:PORT capture a client, the address in numbers\n"
@@ -415,7 +415,7 @@ int cmd_ctl(int argc, char **argv)
         .letters = "o:fh",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark ctl [OPTIONS] COMMAND; `tidemark ctl --help` tells more\n",
+        .hint = "usage: tidemark ctl [OPTIONS] COMMAND; try 'tidemark ctl --help'\n",
         .take = take_option,
         .rest = take_rest};
     struct ctl c = {.at = "127.0.0.1:8088"};

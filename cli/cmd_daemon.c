@@ -1,6 +1,6 @@
 /*
  * tidemark daemon, and the drop-in for tracy-capture-daemon: finds clients and captures every one
- * that matches, each in a process of its own and to a trace of its own.
+ * that matches, each in a separate process and to a separate trace.
  */
 
 #include <errno.h>
@@ -26,7 +26,7 @@
 
 #define REFRESH_MS 500
 #define CLIENTS_DEFAULT 64
-#define TELLING_NS 60000000000LL /* so long events are told after the last capture's end */
+#define DELIVERY_NS 60000000000LL /* limit for delivering events after the last capture's end */
 #define ALERT_PAUSE 60.0
 #define STOP_TIMEOUT 300.0
 #define CLIENT_HOLDS 2u                             /* descriptors: its words, its channel */
@@ -218,8 +218,8 @@ static void give_up_saving(struct daemon *d, long long *asked)
 }
 
 /*
- * Until a signal; then until all captures are saved. A further signal is passed on too; one that
- * comes when all are saved ends the telling.
+ * Runs until a signal, then until all captures are saved. A further signal is passed on, too; after
+ * the last save, it ends the delivery of events.
  */
 static int serve(struct daemon *d, struct err *e)
 {
@@ -242,7 +242,7 @@ static int serve(struct daemon *d, struct err *e)
     unsigned signals = d->stop.count;
     while (d->captures.running ||
            ((daemon_events_wait(d) || daemon_sinks_wait(d)) && d->stop.count == signals &&
-            monotonic_ns() - began < TELLING_NS)) {
+            monotonic_ns() - began < DELIVERY_NS)) {
         if (d->captures.running) {
             began = monotonic_ns();
             signals = d->stop.count;
@@ -259,9 +259,9 @@ static int serve(struct daemon *d, struct err *e)
     }
     if (daemon_events_wait(d) || daemon_sinks_wait(d))
         daemon_log(d, LOG_WARNING, "stop.untold", NULL, NULL,
-                   "%s: not all that happened was told, or sent",
-                   monotonic_ns() - began < TELLING_NS ? "a further signal came"
-                                                       : "a minute is over");
+                   "%s: not all events were delivered, or traces sent",
+                   monotonic_ns() - began < DELIVERY_NS ? "a further signal came"
+                                                        : "a minute is over");
     return 0;
 }
 

@@ -24,7 +24,7 @@ static const char usage[] =
     "      --by WHAT       rows by site, a line of a function; by callstack; or by type "
     "of\n"
     "                      the elements (site)\n"
-    "      --metric WHAT   bytes, count, live or peak: what rows are told apart by (bytes)\n"
+    "      --metric WHAT   bytes, count, live or peak: what rows are compared by (bytes)\n"
     "      --limit N       rows of each kind, 0 for all (text, markdown: 10, else all)\n"
     "      --skip REGEX    pass over functions or files that match when looking for the site\n"
     "                      (as Perl has them; may be given several times)\n"
@@ -210,7 +210,7 @@ int cmd_diff(int argc, char **argv)
         .letters = "fho:",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark diff BASE NEW [OPTIONS]; `tidemark diff --help` tells more\n",
+        .hint = "usage: tidemark diff BASE NEW [OPTIONS]; try 'tidemark diff --help'\n",
         .take = take_option,
         .rest = take_rest};
     struct diff_command c = {0};

@@ -1,4 +1,4 @@
-/* tidemark dump: everything in a trace as lines that do not depend on who wrote it. */
+/* tidemark dump: everything in a trace as lines that do not depend on the tool that wrote it. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -152,7 +152,7 @@ struct input {
     unsigned pass; /* from 1 */
     struct interrupt interrupt;
     bool terminal; /* there is one for progress, and the lines go elsewhere */
-    bool shown;    /* a progress line stands there */
+    bool shown;    /* a progress line is on the terminal */
     uint64_t next_show;
 };
 
@@ -299,7 +299,7 @@ int cmd_dump(int argc, char **argv)
         .letters = "o:fh",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark dump FILE [OPTIONS]; `tidemark dump --help` tells more\n",
+        .hint = "usage: tidemark dump FILE [OPTIONS]; try 'tidemark dump --help'\n",
         .take = parse_option,
         .rest = parse_rest};
     struct dump_command c = {.options = {.limit = UINT64_MAX, .format = &dump_format_text}};

@@ -48,7 +48,7 @@ static const char usage[] =
     "\n" SELECTION_USAGE
     "Rows of zones, messages, plots and frames are all there whatever is selected.\n"
     "\n"
-    "live: not freed at the end; peak: live when the pool stood highest; temporary: freed by the\n"
+    "live: not freed at the end; peak: live at the pool's peak; temporary: freed by the\n"
     "very next memory event of the same thread in that pool.\n"
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
 
@@ -307,14 +307,13 @@ static int run(struct export_command *c, struct err *e)
 
 int cmd_export(int argc, char **argv)
 {
-    const struct command_line line = {
-        .letters = "o:fh",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark export FILE --format FORMAT -o OUT [OPTIONS]; "
-                "`tidemark export --help` tells more\n",
-        .take = parse_option,
-        .rest = parse_rest};
+    const struct command_line line = {.letters = "o:fh",
+                                      .names = long_options,
+                                      .usage = usage,
+                                      .hint = "usage: tidemark export FILE --format FORMAT -o OUT "
+                                              "[OPTIONS]; try 'tidemark export --help'\n",
+                                      .take = parse_option,
+                                      .rest = parse_rest};
     struct export_command c = {.format = FORMAT_COUNT, .output = "-", .points = TABLES_POINTS};
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);

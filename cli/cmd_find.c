@@ -15,8 +15,9 @@ static const char usage[] =
     "       tidemark find FILE FIRST-LAST [OPTIONS]\n"
     "       tidemark find FILE FIRST+LENGTH [OPTIONS]\n"
     "\n"
-    "Prints which allocations covered an address, or overlapped a range of addresses, with who\n"
-    "allocated and freed them. With --at: which did at that time, and in each pool which one was\n"
+    "Prints which allocations covered an address, or overlapped a range of addresses, and\n"
+    "the call stacks that allocated and freed them. With --at: which did at that time, and in each "
+    "pool which one was\n"
     "there last before and which came next. FILE - is standard input. Addresses are hexadecimal\n"
     "with 0x, else decimal.\n"
     "\n"
@@ -145,7 +146,7 @@ int cmd_find(int argc, char **argv)
         .letters = "fho:",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark find FILE ADDRESS [OPTIONS]; `tidemark find --help` tells more\n",
+        .hint = "usage: tidemark find FILE ADDRESS [OPTIONS]; try 'tidemark find --help'\n",
         .take = take_option,
         .rest = take_rest};
     struct find_command c = {0};

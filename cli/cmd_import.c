@@ -32,9 +32,9 @@ static const char usage[] =
     "Exit status: 0 done; 2 usage; 3 FILE cannot be read to its end; 4 OUT exists or cannot be\n"
     "written.\n";
 
-static const char drop_in_usage[] = "tracy-import-chrome " TIDEMARK_VERSION " (tidemark)\n\n"
-                                    "Usage: import-chrome input.json output.tracy\n\n"
-                                    "`tidemark import --help` tells more.\n";
+static const char drop_in_usage[] =
+    "tracy-import-chrome " TIDEMARK_VERSION " (tidemark)\n\n"
+    "Usage: import-chrome input.json output.tracy\n\nTry 'tidemark import --help'.\n";
 
 struct importing {
     const char *input;
@@ -111,17 +111,17 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(struct importing *m, int argc, char **argv)
 {
-    const struct command_line line = {.letters = "fhV",
-                                      .names = long_options,
-                                      .usage = usage,
-                                      .hint = m->drop_in
-                                                  ? drop_in_usage
-                                                  : "usage: tidemark import [OPTIONS] FILE OUT\n"
-                                                    "`tidemark import --help` tells more.\n",
-                                      .hint_to = m->drop_in ? stdout : stderr,
-                                      .refused = m->drop_in ? 1 : 2,
-                                      .take = parse_option,
-                                      .rest = parse_rest};
+    const struct command_line line = {
+        .letters = "fhV",
+        .names = long_options,
+        .usage = usage,
+        .hint = m->drop_in
+                    ? drop_in_usage
+                    : "usage: tidemark import [OPTIONS] FILE OUT\nTry 'tidemark import --help'.\n",
+        .hint_to = m->drop_in ? stdout : stderr,
+        .refused = m->drop_in ? 1 : 2,
+        .take = parse_option,
+        .rest = parse_rest};
     return command_line_parse(&line, m, argc, argv);
 }
 

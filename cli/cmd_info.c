@@ -87,7 +87,7 @@ int cmd_info(int argc, char **argv)
         .letters = "h",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark info FILE [OPTIONS]; `tidemark info --help` tells more\n",
+        .hint = "usage: tidemark info FILE [OPTIONS]; try 'tidemark info --help'\n",
         .take = parse_option,
         .rest = parse_rest};
     struct info_command c = {0};

@@ -105,7 +105,7 @@ int cmd_map(int argc, char **argv)
         .letters = "fho:",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark map FILE [OPTIONS]; `tidemark map --help` tells more\n",
+        .hint = "usage: tidemark map FILE [OPTIONS]; try 'tidemark map --help'\n",
         .take = take_option,
         .rest = take_rest};
     struct map_command c = {.map = {.columns = 64, .lines = 32, .samples = 8}};

@@ -141,7 +141,7 @@ int cmd_mcp(int argc, char **argv)
         .letters = "h",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark mcp [OPTIONS]; `tidemark mcp --help` tells more\n",
+        .hint = "usage: tidemark mcp [OPTIONS]; try 'tidemark mcp --help'\n",
         .take = take_option,
         .rest = take_rest};
     struct mcp_command c = {.memory = DEFAULT_MEMORY};

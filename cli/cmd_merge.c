@@ -182,8 +182,7 @@ static int parse_arguments(struct merging *g, int argc, char **argv)
         .hint = "usage: tidemark merge [-f] [--offset N=TIME] [--align epoch|begin] "
                 "[--trace-version V]\n"
                 "                      [--compression C] OUTPUT INPUT...\n"
-                "       tracy-merge -o OUTPUT [-f] INPUT...\n"
-                "`tidemark merge --help` tells more.\n",
+                "       tracy-merge -o OUTPUT [-f] INPUT...\nTry 'tidemark merge --help'.\n",
         .version = g->drop_in ? "tracy-merge, tidemark" : NULL,
         .nameless_errors = g->drop_in,
         .refused = g->drop_in ? 1 : 2,

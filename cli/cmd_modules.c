@@ -108,7 +108,7 @@ int cmd_modules(int argc, char **argv)
         .letters = "o:fh",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark modules PID [-o OUTPUT]; `tidemark modules --help` tells more\n",
+        .hint = "usage: tidemark modules PID [-o OUTPUT]; try 'tidemark modules --help'\n",
         .take = parse_option,
         .rest = parse_rest};
     struct modules_command c = {.to = stdout};

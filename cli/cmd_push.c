@@ -42,7 +42,7 @@ static const char usage[] =
     "      --again         send traces that are there already, too\n"
     "      --no-create     clickhouse: the tables are there; do not try to make them\n"
     "      --definitions   print the SQL statements that make the tables, and end\n"
-    "      --format F      text or json: what is told of each trace (text)\n" RESOLVE_REQUEST_USAGE
+    "      --format F      text or json: output for each trace (text)\n" RESOLVE_REQUEST_USAGE
     "  -h, --help          this text\n"
     "\n" SELECTION_USAGE
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 refused or cannot be written; 5 no\n"
@@ -300,7 +300,7 @@ static int push_files(struct push *p, struct err *e)
     return status;
 }
 
-/* ---- what is told */
+/* ---- output for each trace */
 
 static int print_buf(const struct buf *text, struct err *e)
 {
@@ -357,7 +357,7 @@ static int print_json(const struct push *p, struct err *e)
 
 /* ---- the whole */
 
-/* Traces are told of once they have arrived. */
+/* Prints traces once they have arrived. */
 static int push_all(struct push *p, struct err *e)
 {
     struct err own = {0};
@@ -401,13 +401,13 @@ static int run(struct push *p, struct err *e)
 
 int cmd_push(int argc, char **argv)
 {
-    const struct command_line line = {.letters = "h",
-                                      .names = long_options,
-                                      .usage = usage,
-                                      .hint = "usage: tidemark push --sink SINK [OPTIONS] FILE...; "
-                                              "`tidemark push --help` tells more\n",
-                                      .take = take_option,
-                                      .rest = take_rest};
+    const struct command_line line = {
+        .letters = "h",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: tidemark push --sink SINK [OPTIONS] FILE...; try 'tidemark push --help'\n",
+        .take = take_option,
+        .rest = take_rest};
     struct push p = {.points = TABLES_POINTS};
     struct err e = {0};
     int status = command_line_parse(&line, &p, argc, argv);

@@ -1,6 +1,6 @@
 /*
- * tidemark recover: what a recording that was cut off left on disk, to a trace. What kind of thing
- * that is, is told by its first bytes.
+ * tidemark recover: makes a trace of what an interrupted recording left on disk. The first bytes
+ * identify its kind.
  */
 
 #include <errno.h>
@@ -112,7 +112,7 @@ static int recover_segment(struct recover_options *o, struct err *e)
     return status;
 }
 
-/* Who finishes a file that begins so. */
+/* The function that finishes a file with this magic number. */
 static const struct {
     const char *magic;
     size_t size;
@@ -163,7 +163,7 @@ int cmd_recover(int argc, char **argv)
     static const struct command_line line = {.letters = "o:fh",
                                              .names = long_options,
                                              .usage = usage,
-                                             .hint = "`tidemark recover --help` tells more.\n",
+                                             .hint = "Try 'tidemark recover --help'.\n",
                                              .take = parse_option,
                                              .rest = parse_rest};
     struct recover_options options = {.container = container_options_default(),

@@ -31,7 +31,7 @@ static const char usage[] =
     "                          without the client's farewell\n"
     "      --rate BYTES        send at most so many bytes per second (64K, 1.5M)\n"
     "      --broadcast[=ADDR]  announce the client by UDP to a loopback address\n"
-    "                          (127.0.0.1:8086) while nobody is connected\n"
+    "                          (127.0.0.1:8086) while no server is connected\n"
     "  -h, --help              this text\n"
     "\n"
     "Exit status: 0 played; 2 usage; 3 the recording cannot be read; 5 it cannot listen, or was\n"
@@ -111,7 +111,7 @@ static int parse_arguments(struct replay_options *o, int argc, char **argv)
     const struct command_line line = {.letters = "a:p:h",
                                       .names = long_options,
                                       .usage = usage,
-                                      .hint = "`tidemark replay --help` tells more.\n",
+                                      .hint = "Try 'tidemark replay --help'.\n",
                                       .take = parse_option,
                                       .rest = parse_rest};
     return command_line_parse(&line, o, argc, argv);

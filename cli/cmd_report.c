@@ -27,7 +27,8 @@ static const char usage[] =
     "FILE - is standard input.\n"
     "\n"
     "      --by WHAT       rows by site, function, callstack, type (of the elements, where the\n"
-    "                      allocator's functions tell), pool, thread, zone (the innermost when it\n"
+    "                      allocator's functions show it), pool, thread, zone (the innermost when "
+    "it\n"
     "                      was allocated) or frame (site); sample: call stack samples instead of\n"
     "                      allocations, by thread and function\n"
     "      --sort KEY      size, count, live, peak, at-peak, temporary or name (size)\n"
@@ -65,7 +66,7 @@ static const char usage[] =
     "\n" SELECTION_USAGE BETWEEN_USAGE "\n"
     "size: bytes of all allocations; live: bytes not freed at the end; peak: the row's own "
     "highest\n"
-    "use; at-peak: its share when the pool stood highest; temporary: blocks that the very next\n"
+    "use; at-peak: its share at the pool's peak; temporary: blocks that the very next\n"
     "memory event of the same thread in that pool freed.\n"
     "Exit status: 0 done; 1 --fail-if holds; 2 usage; 3 unreadable trace; 4 output exists or\n"
     "cannot be written.\n";
@@ -290,17 +291,17 @@ static bool review_goes(const struct report_command *c, struct err *e)
         return true;
     if (leak_question_is_own(&c->leaks) || c->related.asked)
         err_set(e, ERR_USAGE,
-                "--format junit tells the outcome of each --fail-if, which looks at the summary: "
+                "--format junit reports the outcome of each --fail-if, which checks the summary: "
                 "it goes with none of --leaks, --grown, --histograms, --patterns, --faults and "
                 "--related");
     else if (c->fail_if.list.len == 0)
-        err_set(e, ERR_USAGE, "--format junit tells the outcome of each --fail-if: give one");
+        err_set(e, ERR_USAGE, "--format junit reports the outcome of each --fail-if: give one");
     else
         return true;
     return false;
 }
 
-/* --by sample is a question of its own, about time and not about allocations. */
+/* --by sample is a separate question, about time instead of allocations. */
 static bool samples_go(const struct report_command *c, struct err *e)
 {
     if (c->fail_if.list.len || c->summary_shaped || c->review || c->related.asked ||
@@ -366,7 +367,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     }
     if (c->related.asked && (own || c->leaks.peak)) {
         err_set(e, ERR_USAGE,
-                "--related is a question of its own: it goes with none of --leaks, --grown, "
+                "--related is a separate question: it goes with none of --leaks, --grown, "
                 "--peak, --histograms, --patterns and --faults");
         return false;
     }
@@ -431,7 +432,7 @@ int cmd_report(int argc, char **argv)
         .letters = "fho:",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark report FILE [OPTIONS]; `tidemark report --help` tells more\n",
+        .hint = "usage: tidemark report FILE [OPTIONS]; try 'tidemark report --help'\n",
         .take = parse_option,
         .rest = parse_rest};
     struct report_command c = {0};

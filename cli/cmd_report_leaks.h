@@ -2,7 +2,7 @@
 #define TIDEMARK_CLI_CMD_REPORT_LEAKS_H
 
 /* `report --leaks`, `--grown`, `--peak`, `--histograms`, `--patterns` and `--faults`: the questions
- * of the report that have answers of their own. */
+ * of the report with separate answers. */
 
 #include <getopt.h>
 #include <stdio.h>

@@ -226,7 +226,7 @@ static void wait_for_news(struct run *r, int timeout)
     run_offers_wait(&r->offers, fds, 2, timeout);
 }
 
-/* Children may outlive the program. Who asks us to end then, ends the waiting. */
+/* Children may outlive the program. A request to end then ends the wait. */
 static bool is_over(struct run *r, bool *told)
 {
     char n[FORMAT_SIZE];
@@ -248,7 +248,7 @@ static bool is_over(struct run *r, bool *told)
     return !(*told = true);
 }
 
-/* Nothing is said: standard error is the program's while it runs. */
+/* Prints nothing: standard error is the program's while it runs. */
 static void take_toggles(struct run *r)
 {
     if (r->launch.counted % 2 == 1)
@@ -256,7 +256,7 @@ static void take_toggles(struct run *r)
     r->launch.counted = 0;
 }
 
-/* It ends by itself, or is let go; where that fails its recording ends at least. */
+/* It ends by itself or is detached; if that fails, at least its recording ends. */
 static void look_after_attached(struct run *r, bool enough)
 {
     bool let_go = (enough || r->launch.asked) && !r->attach.left;
@@ -361,7 +361,7 @@ static void attend(struct run *r)
     (void)run_tree_step(&r->tree, true);
 }
 
-/* A server that is there has its questions answered; who asks us to end, ends that. */
+/* Answers the queries of a connected server until it is done or a request to end arrives. */
 static void attend_server(struct run *r)
 {
     /* What was asked before was the program's. */
@@ -374,8 +374,7 @@ static void attend_server(struct run *r)
         launch_take_signals(&r->launch);
         run_offers_step(&r->offers);
     }
-    /* Names are looked for, and the trace is written: other programs may want the port meanwhile.
-     */
+    /* Naming and writing the trace take time, in which other programs may want the port. */
     run_offers_close(&r->offers);
 }
 
@@ -433,7 +432,7 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
         buf_printf(out, "the program %s", buf_str(&why));
     } else {
         buf_puts(out, "the program called none of the functions that are watched: it has an "
-                      "allocator of its own, or needed no memory");
+                      "its own allocator, or needed no memory");
         if (h.children)
             buf_printf(out, "; its %s were not recorded%s",
                        format_counted(n, h.children, "child process"), follow_advice(r));
@@ -497,7 +496,7 @@ static void say_unseen(const struct run_process *p)
     buf_release(&names);
 }
 
-/* Children that leave no trace, where somebody might look for one. */
+/* Reports children without a trace, for which a user might look. */
 static void say_idle(struct run *r)
 {
     char n[FORMAT_SIZE];
@@ -517,7 +516,7 @@ static void say_clients(const struct run *r)
                 format_counted(n, r->tree.clients, "Tracy client"));
 }
 
-/* They cannot be counted: who came in vain when it was forked comes again when it executes. */
+/* They cannot be counted: a child that was missed at its fork reports again when it executes. */
 static void say_missed(const struct run *r)
 {
     if (collector_missed(r->collector))
@@ -551,8 +550,7 @@ static int save_client(struct run *r, struct err *e)
     int status = name ? run_trace_save(&r->traces, &client->trace, name, e) : -1;
     r->options.version = own;
     if (status == 0)
-        fprintf(stderr, "tidemark: the program's Tracy client has a trace of its own, %s: %s\n",
-                name,
+        fprintf(stderr, "tidemark: the program's Tracy client has a separate trace, %s: %s\n", name,
                 r->options.buffer ? "with --buffer what was read of the recording is given back"
                                   : "its clock is not the processor's time stamp counter, by which "
                                     "malloc is recorded");

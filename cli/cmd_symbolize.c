@@ -24,7 +24,7 @@
 static const char usage[] =
     "usage: tidemark symbolize IMAGE [OPTIONS] [ADDRESS…]\n"
     "\n"
-    "Tells which functions, files and lines are at addresses of a program or library, with the\n"
+    "Prints which functions, files and lines are at addresses of a program or library, with the\n"
     "calls that were inlined there, innermost first. Addresses are hexadecimal, with or without\n"
     "0x; without any they are read from standard input, one a line. IMAGE may be left out where\n"
     "-e gives it, as to addr2line.\n"
@@ -352,19 +352,19 @@ static int run(struct symbolize_command *c, struct err *e)
 
 int cmd_symbolize(int argc, char **argv)
 {
-    const struct command_line line = {
-        .letters = "e:iafCpsh",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark symbolize IMAGE [OPTIONS] [ADDRESS…]; `tidemark symbolize --help` "
-                "tells more\n",
-        .take = parse_option,
-        .rest = parse_rest};
+    const struct command_line line = {.letters = "e:iafCpsh",
+                                      .names = long_options,
+                                      .usage = usage,
+                                      .hint = "usage: tidemark symbolize IMAGE [OPTIONS] "
+                                              "[ADDRESS…]; try 'tidemark symbolize --help'\n",
+                                      .take = parse_option,
+                                      .rest = parse_rest};
     struct symbolize_command c = {.inlines = true, .demangle = true, .resolver = RESOLVER_NONE};
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0 && c.serve) {
-        /* Who asks tells what went wrong. What looks around at exit has no right to any more. */
+        /* The requesting process prints the error. Exit handlers no longer have the rights they
+         * need. */
         _exit(helper_serve(STDIN_FILENO, &symbolizer_backend, &e) == 0 ? 0 : 3);
     } else if (status < 0) {
         status = 0;

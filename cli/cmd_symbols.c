@@ -15,8 +15,8 @@ static const char usage[] =
     "usage: tidemark symbols FILE [-o OUTPUT] [OPTIONS]\n"
     "\n"
     "Finds names, source files and lines for the call stack frames of a trace, and the functions\n"
-    "that were inlined there, and tells what it found. With -o it writes the trace with them.\n"
-    "Debug information is looked for in the images, beside them, under /usr/lib/debug, and on\n"
+    "that were inlined there, and prints what it found. With -o it writes the trace with them.\n"
+    "Debug information is searched in the images, beside them, under /usr/lib/debug, and on\n"
     "debuginfod servers if there are any. FILE - is standard input; OUTPUT is replaced when the\n"
     "new one is whole and may be FILE itself.\n"
     "\n"
@@ -174,8 +174,7 @@ int cmd_symbols(int argc, char **argv)
         .names = long_options,
         .usage = usage,
         .hint =
-            "usage: tidemark symbols FILE [-o OUTPUT] [OPTIONS]; `tidemark symbols --help` tells "
-            "more\n",
+            "usage: tidemark symbols FILE [-o OUTPUT] [OPTIONS]; try 'tidemark symbols --help'\n",
         .take = parse_option,
         .rest = parse_rest};
     struct symbols s = {.resolver = RESOLVER_NONE};

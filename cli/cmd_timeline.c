@@ -116,7 +116,7 @@ int cmd_timeline(int argc, char **argv)
         .letters = "fho:",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark timeline FILE [OPTIONS]; `tidemark timeline --help` tells more\n",
+        .hint = "usage: tidemark timeline FILE [OPTIONS]; try 'tidemark timeline --help'\n",
         .take = take_option,
         .rest = take_rest};
     struct timeline_command c = {.report.rows = 8};

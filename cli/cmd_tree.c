@@ -34,8 +34,7 @@ static const char usage[] =
     "  -f, --force         replace FILE when it exists\n"
     "  -h, --help          this text\n"
     "\n"
-    "Own: what a node allocated itself; at-peak: live when all these pools together stood "
-    "highest;\n"
+    "Own: what a node allocated itself; at-peak: live at the peak of all these pools together;\n"
     "temporary: freed by the very next memory event of the same thread in that pool.\n"
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
 
@@ -163,7 +162,7 @@ int cmd_tree(int argc, char **argv)
         .letters = "fho:",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark tree FILE [OPTIONS]; `tidemark tree --help` tells more\n",
+        .hint = "usage: tidemark tree FILE [OPTIONS]; try 'tidemark tree --help'\n",
         .take = take_option,
         .rest = take_rest};
     struct tree_command c = {0};

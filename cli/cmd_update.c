@@ -55,7 +55,7 @@ static const char usage[] =
     "  -p REGEX;PATH        replace what is found in the paths of images by another path\n"
     "  -a TOOL              ask this tool instead of addr2line\n"
     "  -A ARGUMENTS         further arguments for the tool\n"
-    "  -v                   tell each frame that is resolved\n"
+    "  -v                   print each frame that is resolved\n"
     "  -f                   replace OUTPUT if it exists (always done)\n"
     "      --help           this text\n"
     "  -V, --version        the version\n"
@@ -162,7 +162,7 @@ static bool parse_pools(struct update *u, bool drop, const char *names, struct e
     return true;
 }
 
-/* As in the official tool a substitution that is none is told and left out. */
+/* As in the official tool, an invalid substitution is reported and skipped. */
 static bool parse_substitution(struct update *u, const char *text, struct err *e)
 {
     if (substitutions_add(&u->resolve.substitutions, text, e) == 0)
@@ -269,8 +269,8 @@ static int parse_arguments(struct update *u, int argc, char **argv)
         .hint = "usage: update [-4|-h|-e|-z LEVEL] [-j STREAMS] [-s FLAGS] [-dcrRv] "
                 "[-p REGEX;PATH]\n"
                 "              [-a TOOL] [-A ARGUMENTS] [--keep-pools A,B | --drop-pools A,B]\n"
-                "              [--range A:B] [--trace-version V] INPUT OUTPUT\n"
-                "`tidemark update --help` tells more.\n",
+                "              [--range A:B] [--trace-version V] INPUT OUTPUT\nTry 'tidemark "
+                "update --help'.\n",
         .refused = u->drop_in ? 1 : 2,
         .take = parse_option,
         .rest = parse_rest};

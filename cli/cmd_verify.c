@@ -158,7 +158,7 @@ int cmd_verify(int argc, char **argv)
         .letters = "h",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark verify FILE [OPTIONS]; `tidemark verify --help` tells more\n",
+        .hint = "usage: tidemark verify FILE [OPTIONS]; try 'tidemark verify --help'\n",
         .take = parse_option,
         .rest = parse_rest};
     struct verify_command c = {.verify.within = 10};

@@ -1,5 +1,5 @@
 /*
- * The command table. The program is also called by the names of the tools that it stands in for
+ * The command table. The program is also called by the names of the tools that it replaces
  * (tracy-capture, capture, …): then argv[0] picks the command and its drop-in behaviour.
  */
 
@@ -60,7 +60,7 @@ static const struct command commands[] = {
     {"version", cmd_version, "print the version", NULL},
 };
 
-/* Names of official tools and the command that stands in for each. */
+/* Names of official tools and the command that replaces each. */
 static const struct command drop_ins[] = {
     {"tracy-capture", cmd_capture_drop_in, NULL, NULL},
     {"capture", cmd_capture_drop_in, NULL, NULL},

@@ -2,8 +2,9 @@
 #define TIDEMARK_CLI_TRACE_INPUT_H
 
 /*
- * The trace that a command rewrites: read as often as its filters want, with a progress line on a
- * terminal and with signals looked for between blocks. What cannot be read twice is copied first.
+ * The trace that a command rewrites. It is read as often as the filters need, with a progress line
+ * on a terminal; signals are checked between blocks. Input that cannot be read twice is copied
+ * first.
  */
 
 #include <stdbool.h>
@@ -22,7 +23,7 @@ struct trace_input {
     uint64_t size; /* 0 when not known */
     unsigned pass;
     bool terminal; /* stderr is one */
-    bool shown;    /* a progress line stands there */
+    bool shown;    /* a progress line is on the terminal */
     uint64_t next_show;
     struct interrupt interrupt;
 };

@@ -17,7 +17,7 @@ struct update_sizes {
     const char *input, *output; /* names */
     const struct trace_info *in;
     const struct trace_write_stats *out;
-    bool no_memory;    /* it was to be stripped */
+    bool no_memory;    /* memory data was requested to be stripped */
     uint64_t stripped; /* memory allocations */
 };
 

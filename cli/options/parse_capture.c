@@ -29,7 +29,7 @@ static const char usage[] =
     "                          when that exists already\n"
     "  -a ADDRESS              where the client is (127.0.0.1; ::1 is tried too)\n"
     "  -p PORT                 its port (8086)\n"
-    "  -f                      replace FILE; the old one stands until the new one is whole\n"
+    "  -f                      replace FILE; the old one stays until the new one is whole\n"
     "  -s SECONDS              stop after so long\n"
     "      --max-time TIME     the same, with a unit: 90s, 30m, 12h\n"
     "      --max-size SIZE     stop when so much was received, such as 500M\n"
@@ -58,7 +58,7 @@ static const char usage[] =
     "      --progress SECONDS  print a progress line so often, also when not on a terminal\n"
     "      --no-code           do not ask for machine code and the lines of its instructions\n"
     "      --no-sources        do not ask for the texts of source files\n"
-    "      --symbols WHO       who finds the names of functions: client, server (this program,\n"
+    "      --symbols WHERE     where functions get their names: client, server (this program,\n"
     "                          for clients on this host: the client is not asked) or both;\n"
     "                          without it the client, and this program what that left open\n"
     "      --debug-dir DIR     where this program looks for debug files, too\n"
@@ -324,7 +324,7 @@ int capture_options_parse(struct capture_options *o, bool drop_in, int argc, cha
         .names = long_options,
         .usage = usage,
         .hint = "usage: capture -o output.tracy [-a address] [-p port] [-f] [-s seconds] "
-                "[-m memlimit]\n`tidemark capture --help` tells more.\n",
+                "[-m memlimit]\nTry 'tidemark capture --help'.\n",
         .refused = o->drop_in ? 1 : 2,
         .take = parse_option,
         .rest = parse_rest};

@@ -21,8 +21,10 @@
 static const char usage[] =
     "usage: tidemark daemon -o DIR [OPTIONS]\n"
     "\n"
-    "Hears Tracy clients announce themselves and captures every one that matches, each to a file\n"
-    "of its own in DIR. Journals that a capture left there or in --spool's folder, whatever ended\n"
+    "Receives the announcements of Tracy clients and captures every client that matches, each to "
+    "a\n"
+    "separate file in DIR. Journals that a capture left there or in --spool's folder, whatever "
+    "ended\n"
     "it, are finished first.\n"
     "\n"
     "  -o, --output DIR        where the traces go; made when it is not there\n"
@@ -53,7 +55,7 @@ static const char usage[] =
     "      --when-full HOW     what --min-free does: end (default), or pause all captures until "
     "there is\n"
     "                          room, while the clients keep what they have to send\n"
-    "      --stop-timeout TIME when told to end: so long captures may take to be saved, else "
+    "      --stop-timeout TIME after a request to end: time for saving captures, else "
     "their\n"
     "                          journals stay (5m; 0: no limit)\n"
     "      --no-recover        leave the journals that are there alone\n"
@@ -65,9 +67,9 @@ static const char usage[] =
     "                          for Prometheus (/metrics), such as on 127.0.0.1:8088\n"
     "      --token TOKEN       what they ask for; needed for other addresses than the loopback's;\n"
     "                          @FILE: what is in FILE\n"
-    "      --alert EXPRESSION  tell when it comes true of a client, such as\n"
+    "      --alert EXPRESSION  alert when it becomes true of a client, such as\n"
     "                          'live_bytes(pool=\"gpu.vram\")>20G'; can be given several times\n"
-    "      --alert-pause TIME  so long it must be over before it is told again (1m)\n"
+    "      --alert-pause TIME  time it must be over before the next alert (1m)\n"
     "      --on-finish PROGRAM started with the words client.finished and the trace when a client\n"
     "                          has ended; its standard input is the event in JSON\n"
     "      --on-part PROGRAM   the same for each part saved of one that goes on (part.saved)\n"
@@ -512,7 +514,7 @@ int daemon_parse(struct daemon *d, int argc, char **argv)
         .names = long_options,
         .usage = usage,
         .hint = "usage: capture-daemon -o DIR [-p PORT] [-m PERCENT] [--filter-name TEXT] "
-                "[--filter-port PORT]\n`tidemark daemon --help` tells more.\n",
+                "[--filter-port PORT]\nTry 'tidemark daemon --help'.\n",
         .refused = d->drop_in ? 1 : 2,
         .take = parse_option,
         .rest = parse_rest};

@@ -14,7 +14,7 @@
 #define THREADS_MOST 512 /* as REC_THREADS_BYTES of client/recording_format.h */
 #define BUFFER_LEAST ((uint64_t)16 << 20)
 
-/* A macro of its own, since clang-format indents what follows a macro's parentheses by them. */
+/* A separate macro, since clang-format aligns what follows a macro's parentheses with them. */
 #define FILES_USAGE                                                                                \
     RESOLVE_USAGE_OF_FILES_AND("      --symbol-threads N  that read an image (one per "            \
                                "processor)\n")
@@ -39,7 +39,7 @@ static const char usage[] =
     "      --this-process      --fail-if is for the program's own process alone, whatever its\n"
     "                          children take; without this it fails when some were not recorded\n"
     "      --open              show the page in a browser afterwards\n"
-    "      --follow-fork       record the program's children, too, each to a trace of its own\n"
+    "      --follow-fork       record the program's children, too, each to a separate trace\n"
     "      --min-lifetime SEC  children that live shorter share one trace (1)\n"
     "      --env NAME=VALUE    in the program's environment; may be given several times\n"
     "      --depth N           frames of a call stack (64, at most 255)\n"
@@ -70,7 +70,7 @@ static const char usage[] =
     "      --spool DIR         where the recording is kept meanwhile (the trace's folder)\n"
     "      --keep-recording    do not delete it\n"
     "      --recover FILE      finish a recording that was left behind, or all in a folder\n"
-    "      --adopt PID         record a process that loads the library now; tells it the socket\n"
+    "      --adopt PID         record a process that loads the library now; sends it the socket\n"
     "      --adopt-after SEC   then write a trace only if it lives so long (0)\n"
     "      --library FILE      the library to preload, instead of the one that belongs here\n"
     "      --trace-version V   file version to write (0.14.0)\n"
@@ -416,8 +416,8 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
         .letters = "+o:fhV",
         .names = long_options,
         .usage = usage,
-        .hint = "usage: tidemark run [OPTIONS] [--] PROGRAM [ARGUMENTS]; `tidemark run --help` "
-                "tells more\n",
+        .hint =
+            "usage: tidemark run [OPTIONS] [--] PROGRAM [ARGUMENTS]; try 'tidemark run --help'\n",
         .take = take_option,
         .rest = take_rest};
     status = command_line_parse(&line, o, argc, argv);

@@ -188,14 +188,13 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 
 int cmd_top(int argc, char **argv)
 {
-    const struct command_line line = {
-        .letters = "a:fho:p:",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark top FILE [OPTIONS], or tidemark top -a ADDRESS [-p PORT]; "
-                "`tidemark top --help` tells more\n",
-        .take = take_option,
-        .rest = take_rest};
+    const struct command_line line = {.letters = "a:fho:p:",
+                                      .names = long_options,
+                                      .usage = usage,
+                                      .hint = "usage: tidemark top FILE [OPTIONS], or tidemark top "
+                                              "-a ADDRESS [-p PORT]; try 'tidemark top --help'\n",
+                                      .take = take_option,
+                                      .rest = take_rest};
     struct top_command c = {
         .tree.sort = TREE_LIVE_BYTES,
         .live.connect = {.address = "127.0.0.1", .port = 8086, .timeout = -1},

@@ -58,7 +58,7 @@ static int group_by_next(struct top *t, struct err *e)
 static int turn_around(struct top *t, struct err *e)
 {
     t->options.bottom_up = !t->options.bottom_up;
-    say(t, t->options.bottom_up ? "bottom-up: who allocated, their callers below"
+    say(t, t->options.bottom_up ? "bottom-up: allocating functions, their callers below"
                                 : "top-down: outermost callers, what they call below");
     return top_build_tree(t, e);
 }
