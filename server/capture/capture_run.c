@@ -214,7 +214,7 @@ static void look_beside(const struct session *s, uint64_t pid, struct buf *text)
         if (signs[RUN_SIGNPOST_TRACE].len)
             format_terminal(text, view_of(buf_str(&signs[RUN_SIGNPOST_TRACE])));
         else
-            buf_puts(text, "one of its own");
+            buf_puts(text, "a separate one");
         if (signs[RUN_SIGNPOST_LISTENER].len) {
             buf_puts(text, ", and until then at ");
             format_terminal(text, view_of(buf_str(&signs[RUN_SIGNPOST_LISTENER])));
@@ -292,7 +292,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
         print_error(e);
     *e = (struct err){0}; /* printed; the next step begins without an error */
     if (unanswered)
-        fprintf(stderr, "tidemark: %s asked for and never told\n",
+        fprintf(stderr, "tidemark: %s requested and never received\n",
                 format_counted(time, unanswered, "name"));
     if (c->o.drop_in && !c->torn)
         print_figures(t, monotonic_ns() - began);

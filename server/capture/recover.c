@@ -278,7 +278,7 @@ static void tell_end(struct recovering *r)
         fprintf(stderr, "tidemark: %s at the journal's end could not be used: %s\n",
                 format_bytes_exact(bytes, f->tail.lost), f->tail.why);
     if (f->unanswered)
-        fprintf(stderr, "tidemark: %s asked for and never told\n",
+        fprintf(stderr, "tidemark: %s requested and never received\n",
                 format_counted(bytes, f->unanswered, "name"));
 }
 

@@ -67,7 +67,7 @@ static int read_protocol(const char *recording, uint32_t *protocol, struct err *
     if (len < suffix || strcmp(recording + len - suffix, RECORDING_SUFFIX) != 0)
         return err_set(e, ERR_USAGE,
                        "%s: its name does not end in " RECORDING_SUFFIX
-                       ", so --protocol must tell the client's protocol number",
+                       "; give the client's protocol number with --protocol",
                        recording);
     char path[4096];
     int n = snprintf(path, sizeof path, "%.*s" REQUEST_SUFFIX, (int)(len - suffix), recording);

@@ -2,7 +2,7 @@
 #define TIDEMARK_SERVER_CAPTURE_RUN_SIGNPOST_H
 
 /*
- * Symlinks that tell other commands where a process's malloc events are recorded. They lie in the
+ * Symlinks that show other commands where a process's malloc events are recorded. They lie in the
  * folder of its recording, whose path is in the process's memory map. Their targets are texts, not
  * paths of files.
  */

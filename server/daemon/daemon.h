@@ -193,7 +193,7 @@ struct capture *daemon_capture(struct daemon *d, const char *address, uint16_t p
 /* Receives announcements and the prober's results, and starts captures of wanted clients. */
 void daemon_take_clients(struct daemon *d);
 
-/* Tells the prober which targets to skip now and which to watch for closed ports. */
+/* Sends the prober which targets to skip now and which to watch for closed ports. */
 void daemon_mark_busy(struct daemon *d);
 
 /* ---- daemon_memory.c */

@@ -109,8 +109,8 @@ static void told(void *ctx, const struct job *job)
     if (job->status != 0) {
         const char *who = n->way == TELL_COMMAND ? n->command : "the web hook";
         d->tell_failures++;
-        daemon_log(d, LOG_WARNING, "hook.failed", NULL, NULL, "%s could not be told of %s: %s%s%s",
-                   who, n->event, job->late ? "it took too long" : "it failed",
+        daemon_log(d, LOG_WARNING, "hook.failed", NULL, NULL, "%s did not receive %s: %s%s%s", who,
+                   n->event, job->late ? "it took too long" : "it failed",
                    job->words[0] ? ": " : "", job->words);
     }
     news_free(n);
@@ -128,7 +128,7 @@ static int text_file(const char *text, struct err *e)
     int fd = memfd_create("event", MFD_CLOEXEC);
     if (fd >= 0 && file_write(fd, text, strlen(text), 0) == 0)
         return fd;
-    err_errno(e, ERR_OUTPUT, "an event cannot be told");
+    err_errno(e, ERR_OUTPUT, "an event cannot be passed on");
     if (fd >= 0)
         close(fd);
     return -1;
@@ -166,8 +166,8 @@ static void say_dropped(struct daemon *d)
 {
     if (!d->tell_dropped || d->news.len > QUEUE_MAX / 2)
         return;
-    daemon_log(d, LOG_WARNING, "hook.failed", NULL, NULL,
-               "%" PRIu64 " events were not told, since too many waited", d->tell_dropped);
+    daemon_log(d, LOG_WARNING, "hook.failed", NULL, NULL, "%" PRIu64 " events dropped",
+               d->tell_dropped);
     d->tell_dropped = 0;
 }
 
@@ -204,8 +204,7 @@ static void queue(struct daemon *d, enum teller way, const char *command, const 
     }
     d->tell_failures++;
     if (d->tell_dropped++ == 0)
-        daemon_log(d, LOG_WARNING, "hook.failed", NULL, NULL,
-                   "too many events wait to be told: some are not");
+        daemon_log(d, LOG_WARNING, "hook.failed", NULL, NULL, "event queue full; dropping events");
 }
 
 /* ---- an event */

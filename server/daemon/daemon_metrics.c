@@ -137,10 +137,10 @@ void daemon_metrics(const struct daemon *d, struct buf *out)
     buf_printf(out, "tidemark_traces_saved_total %u\n", d->captures.files);
     put_head(out, "tidemark_trace_bytes_saved_total", "counter", "Bytes of these traces.");
     buf_printf(out, "tidemark_trace_bytes_saved_total %" PRIu64 "\n", d->captures.bytes);
-    put_head(out, "tidemark_alerts_total", "counter", "Alerts that were told.");
+    put_head(out, "tidemark_alerts_total", "counter", "Alerts raised.");
     buf_printf(out, "tidemark_alerts_total %" PRIu64 "\n", d->alerts_told);
     put_head(out, "tidemark_hook_failures_total", "counter",
-             "Events that a command or web server could not be told of.");
+             "Events that a command or web server did not receive.");
     buf_printf(out, "tidemark_hook_failures_total %" PRIu64 "\n", d->tell_failures);
     put_head(out, "tidemark_sink_traces_total", "counter", "Traces that were sent to --sink.");
     buf_printf(out, "tidemark_sink_traces_total %" PRIu64 "\n", d->sink.sent);

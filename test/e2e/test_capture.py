@@ -277,7 +277,7 @@ class OddClients(Case):
         body = frame(callstack(0x401000, 0x402000) + alloc(10, 7, 0x1000, 64) + TERMINATE)
         result = self.run_capture(FakeClient(body))
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("never told", result.stderr)
+        self.assertIn("never received", result.stderr)
         t = Trace(self.dir / "x")
         self.assertEqual(t.memory_by_pool()[0],
                          [(0x1000, 64, 10, None, (0x401000, 0x402000), None, 7, None)])
