@@ -1,5 +1,5 @@
 /*
- * Hooks of mmap and related functions: mappings are blocks of a pool of their own. Mappings by the
+ * Hooks of mmap and related functions: mappings are blocks of a separate pool. Mappings by the
  * C library itself (thread stacks, heap memory, libraries) do not pass through these hooks.
  */
 

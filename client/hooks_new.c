@@ -2,7 +2,7 @@
  * Hooks operator new and delete of C++, all forms, by their names in the Itanium C++ ABI.
  *
  * They note which operator is running (struct label). The hooks of malloc and free, which it calls,
- * record its call under its name and with its caller's stack. So an operator with a pool of its own
+ * record its call under its name and with its caller's stack. So an operator with its own pool
  * is recorded by what it takes from the heap, and nothing is recorded twice. The real operator is
  * the one that the program would have called: that of another library, or the C++ runtime's.
  *

@@ -2,7 +2,7 @@
 #define TIDEMARK_CLIENT_MAPS_H
 
 /*
- * Mappings that the program made (--pools mmap), as blocks of a pool of their own.
+ * Mappings that the program made (--pools mmap), as blocks of a separate pool.
  *
  * A program may unmap a part of a mapping, or several at once, or replace one by another. Records
  * know whole blocks only, so the live blocks are kept here: remaining parts become blocks

@@ -315,7 +315,7 @@ struct rec_header {
     _Atomic uint32_t control;               /* enum rec_control */
 
     /*
-     * For REC_CLOCK_COUNTER; in a cache line of its own, since every event of every thread writes
+     * For REC_CLOCK_COUNTER; in a separate cache line, since every event of every thread writes
      * it.
      */
     _Alignas(64) _Atomic uint64_t counter;
@@ -415,7 +415,7 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
  * open for reading and writing, of zero length, without O_APPEND. The library writes all of the
  * file, header included.
  *
- * The library keeps the connection open and does not use it again: its end tells the collector
+ * The library keeps the connection open and does not use it again: its end informs the collector
  * that the program has ended, if the header has REC_STATE_EXEC or the process is gone. (A child of
  * fork may hold it a little longer, and a program may close descriptors that it does not know, so
  * the collector also uses pidfd_open. A process that needs its file again sends REC_ORIGIN_AGAIN.)

@@ -19,8 +19,8 @@
 /*
  * A rule in the table: the upper 32 bits identify the address, the lower 32 are the rule.
  * Multiplication by an odd number is a bijection on 48 bits: the upper 16 bits of the product are
- * the index in the table, the other 32 the identification. So the word tells exactly whose rule it
- * is, and is read atomically.
+ * the index in the table, the other 32 the identification. So the word identifies the address of
+ * its rule, and is read atomically.
  *
  *   bits 0-2 kind, 3-20 cfa / 8 as a signed number, 21-31 bp / -8, BP_LOST when unknown
  */

@@ -2,7 +2,7 @@
 #define TIDEMARK_H
 
 /*
- * Lets a program report to `tidemark run`, in C or C++: blocks of its own allocators, zones,
+ * Lets a program report to `tidemark run`, in C or C++: blocks of custom allocators, zones,
  * frames, plots and messages.
  *
  *     #include <tidemark.h>

@@ -355,7 +355,7 @@ void program_explain(const struct program *p, struct buf *out)
         [PROGRAM_PRIVILEGED] =
             "is setuid, setgid or has file capabilities: the dynamic linker ignores LD_PRELOAD",
         [PROGRAM_MUSL] = "has the C library musl: libtidemark.so needs the GNU one",
-        [PROGRAM_GO] = "is a Go program: its runtime has an allocator of its own",
+        [PROGRAM_GO] = "is a Go program: its runtime has its own allocator",
         [PROGRAM_ALLOCATOR] = "has an allocator linked in that comes before any library's",
         [PROGRAM_SANITIZER] =
             ("needs AddressSanitizer, whose library must be loaded before all others; "

@@ -240,7 +240,7 @@ static int say_forbidden(pid_t pid, struct err *e)
     }
     if (scope != '0' && geteuid() != 0)
         return err_set(e, ERR_OUTPUT,
-                       "the kernel lets nobody but root attach to process %d "
+                       "the kernel lets only root attach to process %d "
                        "(kernel.yama.ptrace_scope is %c)",
                        (int)pid, scope);
     return err_set(e, ERR_OUTPUT,

@@ -30,10 +30,11 @@ int run_adopt_begin(struct launch *l, pid_t pid, struct err *e)
 int run_adopt_tell(const char *socket, struct err *e)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    int status = null >= 0 && printf("%s\n", socket) > 0 && fflush(stdout) == 0 &&
-                         dup2(null, STDOUT_FILENO) >= 0
-                     ? 0
-                     : err_errno(e, ERR_OUTPUT, "cannot tell the process where to connect");
+    int status =
+        null >= 0 && printf("%s\n", socket) > 0 && fflush(stdout) == 0 &&
+                dup2(null, STDOUT_FILENO) >= 0
+            ? 0
+            : err_errno(e, ERR_OUTPUT, "cannot send the process the address of its collector");
     if (null >= 0)
         close(null);
     return status;

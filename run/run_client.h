@@ -19,13 +19,13 @@ struct run_client {
     pid_t pid;     /* of the server; 0: not started, or ended */
     uint16_t port; /* of the client; 0: none seen */
     char *journal; /* NULL: none */
-    bool served;   /* the program was told that the client has a server, or gets none */
+    bool served;   /* the program knows that the client has a server, or gets none */
     bool connected;
 };
 
 /*
- * When the recording at `fd` reports that the program has a client: connects to it and tells the
- * program, whose exit waits for that. Does not block.
+ * When the recording at `fd` reports that the program has a client: connects to it and notifies
+ * the program, whose exit waits for that. Does not block.
  */
 void run_client_look(struct run_client *c, int fd, const char *folder);
 
@@ -40,7 +40,7 @@ int run_client_fits(const struct run_client *c, int fd, struct err *e);
 
 /*
  * Makes a record of the client's trace and, unless `fd` is -1, of the whole recording there, whose
- * blocks get pools of their own: "malloc" and those that the recording names. `spool`: as of
+ * blocks get separate pools: "malloc" and those that the recording names. `spool`: as of
  * run_record_new. *version: the file version of the client's release. NULL with `e`.
  */
 struct run_record *run_client_read(const struct run_client *c, int fd, const char *spool,

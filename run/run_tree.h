@@ -31,7 +31,7 @@ struct run_process {
     bool finished;             /* `record` has all of it */
     bool silent;               /* it ended before it recorded anything */
     bool stopped;              /* --seconds have passed: its recording ended */
-    unsigned told;             /* changes of `paused` that it was told */
+    unsigned told;             /* changes of `paused` sent to it */
 };
 
 /* Children without recorded events, which leave no trace. */
@@ -49,7 +49,7 @@ struct run_tree {
     struct run_offers *offers; /* to servers */
     struct collector *collector;
     VEC(struct run_process) list;
-    VEC(pid_t) saved; /* children with a trace of their own */
+    VEC(pid_t) saved; /* children with separate traces */
     struct run_record *folded;
     struct run_unseen unseen;          /* programs that ran and were not recorded */
     struct run_idle idle, folded_idle; /* folded_idle: their siblings are in `folded` */

@@ -13,8 +13,8 @@ bool run_why_memory(const struct rec_header *h, struct buf *out)
         return true;
     }
     if (h->failed_allocations)
-        buf_printf(out, "had %s of malloc and its kin fail: " LIMITS,
-                   format_counted(n, h->failed_allocations, "call"));
+        buf_printf(out, "had %s: " LIMITS,
+                   format_counted(n, h->failed_allocations, "failed allocation"));
     return h->failed_allocations;
 }
 

@@ -6,7 +6,7 @@
  *
  * A trace identifies a frame by its address alone. An image keeps the range where it was mapped,
  * unless another image has that range already, because that was unloaded or belongs to another
- * process in the same trace: then bits 48 to 59 tell its addresses apart. An image that appears
+ * process in the same trace: then bits 48 to 59 distinguish its addresses. An image that appears
  * again, at any address, keeps its place. The facts `module` list these places.
  */
 

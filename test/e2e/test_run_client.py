@@ -200,7 +200,7 @@ class RunClient(Case):
     def test_another_clock(self):
         """Its times cannot be put among ours to the nanosecond: two traces, and it says so."""
         err = self.record("ns")
-        self.assertIn("has a trace of its own", err)
+        self.assertIn("has a separate trace", err)
         self.assertEqual([p["name"] for p in report(self.trace)["pools"]], ["default"])
         pools = {p["name"]: p["allocations"]
                  for p in report(self.dir / "out.client.tracy")["pools"]}
@@ -209,7 +209,7 @@ class RunClient(Case):
     def test_a_bound_on_the_recording(self):
         """What was read is given back and cannot be read again: two traces."""
         err = self.record(options=["--buffer", "64M"])
-        self.assertIn("has a trace of its own", err)
+        self.assertIn("has a separate trace", err)
         self.assertIn("with --buffer", err)
         pools = {p["name"]: p["allocations"]
                  for p in report(self.dir / "out.client.tracy")["pools"]}

@@ -149,13 +149,13 @@ class Surroundings(ControlCase):
     def test_no_memory(self):
         result = record(self.dir, self.program, "limit")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("nothing was recorded: the program had 1 call of malloc and its kin fail: a "
+        self.assertIn("nothing was recorded: the program had 1 failed allocation: a "
                       "limit on its memory (RLIMIT_DATA, RLIMIT_AS), perhaps", result.stderr)
         self.assertEqual(facts(self.trace)["failed_allocations"], ["1"])
         result = record(self.dir, self.program, "idle-children", 1, self.program, "limit",
                         options=["-f", "--follow-fork"])
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("no trace: " + os.path.realpath(self.program) + " had 1 call of malloc",
+        self.assertIn("no trace: " + os.path.realpath(self.program) + " had 1 failed allocation",
                       result.stderr)
 
     def test_few_descriptors(self):
