@@ -61,7 +61,8 @@ static bool read_function(struct heaptrack_line *line, struct heaptrack_function
     uint64_t function, file, number;
     if (!heaptrack_number(line, &function))
         return false;
-    /* A function without a file stands alone: heaptrack_interpret leaves out unknown values. */
+    /* A function without a file is the only field: heaptrack_interpret leaves out unknown values.
+     */
     bool placed = heaptrack_number(line, &file) && heaptrack_number(line, &number);
     *f = (struct heaptrack_function){.function = (uint32_t)function,
                                      .file = placed ? (uint32_t)file : 0,

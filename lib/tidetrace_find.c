@@ -42,8 +42,8 @@ static int build(struct found_result *r, struct tidetrace *t,
         return -1;
     if (o.flags & ~(uint32_t)TIDETRACE_FIND_TIME || o.low > o.high || q->only.has_at)
         return err_set(e, ERR_USAGE,
-                       "to find takes a range of addresses with the lower one first, and its time "
-                       "as an option of its own");
+                       "find takes a range of addresses with the lower one first, and the time in "
+                       "its options, not in the selection");
     const struct find_options options = {.low = o.low,
                                          .high = o.high,
                                          .has_time = o.flags & TIDETRACE_FIND_TIME,

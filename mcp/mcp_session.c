@@ -12,9 +12,10 @@ static const char *const revisions[] = {[MCP_2024_11_05] = "2024-11-05",
                                         [MCP_2025_06_18] = "2025-06-18"};
 
 static const char instructions[] =
-    "Reads traces that the Tracy profiler or Tidemark recorded and tells where a program's memory "
+    "Reads traces that the Tracy profiler or Tidemark recorded and shows where a program's memory "
     "went. Begin with verify (is memory data there at all?) and info (what is in the trace), then "
-    "report (who allocated), peak (who made the highest use), leaks (what is never freed, and does "
+    "report (which sites allocated), peak (which sites made the highest use), leaks (what is never "
+    "freed, and does "
     "it grow?), tree (through which callers), find (whose is this address?), diff (what changed "
     "between two runs). Answers come in pages: as long as page.next_cursor is not null, call the "
     "same tool with the same arguments and that cursor. Times are nanoseconds since the trace "

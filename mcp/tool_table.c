@@ -480,7 +480,7 @@ static const struct param diff_params[] = {
      .choices = diff_groupings},
     {.name = "metric",
      .type = PARAM_CHOICE,
-     .what = "what rows are told apart by: new, grown, shrunk or gone (bytes)",
+     .what = "what decides whether rows are new, grown, shrunk or gone (bytes)",
      .choices = diff_metrics},
     {.name = "fail_if",
      .type = PARAM_REGEXES,
@@ -604,7 +604,7 @@ const struct tool tool_table[] = {
      .rows = "leaks",
      .ask = ask_leaks},
     {.name = "growth",
-     .title = "Who grew between two times",
+     .title = "What grew between two times",
      .what = "Which sites hold more at one time than at another, or less, most grown first.",
      .params = {{trace_params, growth_params, selection_params, page_params}},
      .rows = "sites",
@@ -633,7 +633,7 @@ const struct tool tool_table[] = {
      .title = "What moved with memory",
      .what =
          "Which plots and messages moved with the use of each pool: plots whose changes go with "
-         "it, messages that stand before its rises; each with how likely that is by chance, "
+         "it, messages that precede its rises; each with how likely that is by chance, "
          "the surest first.",
      .params = {{trace_params, related_params, selection_params, page_params}},
      .rows = "plots",
@@ -662,9 +662,9 @@ const struct tool tool_table[] = {
      .rows = "nodes",
      .ask = ask_tree},
     {.name = "find",
-     .title = "Who had an address",
+     .title = "Which blocks had an address",
      .what = "Which allocations (the newest 100,000 of them; found counts all) covered an "
-             "address or a range, who made and freed them; with "
+             "address or a range, with the call stacks that made and freed them; with "
              "at_ns: which did then, and which came before and after.",
      .params = {{trace_params, find_params, selection_params, page_params}},
      .rows = "allocations",

@@ -116,7 +116,7 @@ static int read_function(struct session *s, size_t frame, struct err *e)
         return -1;
     if (found)
         return take_code(s, frame, address, &code, e);
-    err_set(&none, ERR_CHECK, "no symbol or unwind entry tells where the function ends");
+    err_set(&none, ERR_CHECK, "no symbol or unwind entry has the function's end");
     return note_problem(s, &none, e);
 }
 

@@ -21,7 +21,7 @@ struct asked {
 /* Distance in frames between prefetching memory and using it. */
 #define AHEAD ((size_t)16)
 
-/* Images with an entry of their own in the summary. */
+/* Images with a separate entry in the summary. */
 #define IMAGES_TOLD 4096u
 
 struct work {

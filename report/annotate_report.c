@@ -68,7 +68,7 @@ static void text_origin(struct buf *b, const struct annotate_function *f)
     else
         buf_puts(b, "the image as a debuginfod server has it");
     buf_puts(b, f->origin.checked ? ", which has the build id that the program's image had\n"
-                                  : "; nothing tells whether it is the program's image\n");
+                                  : "; not verified as the program's image\n");
 }
 
 static void text_figures(struct buf *b, const char *what, const struct annotate_figures *f)

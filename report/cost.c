@@ -80,7 +80,7 @@ static void put_pool(struct report *r, const struct summary_frames *f)
                f->count.mad, format_bytes(bytes, (uint64_t)f->bytes.median),
                format_bytes(mad, (uint64_t)f->bytes.mad));
     if (f->frames < OUTLIERS_LEAST) {
-        buf_printf(b, "  too few frames to tell outliers\n");
+        buf_printf(b, "  too few frames to identify outliers\n");
         return;
     }
     size_t shown = f->outlier_count < OUTLIERS_SHOWN ? f->outlier_count : OUTLIERS_SHOWN;

@@ -47,7 +47,7 @@ static struct view pool_of(const struct writer *w, uint32_t pool, char room[32])
 static void text_foreign(struct buf *b)
 {
     buf_puts(b, "(an official tool wrote this trace: its capture ends at the first free of an "
-                "unknown address, or\ndrops it, so the trace cannot tell of such frees)\n");
+                "unknown address, or\ndrops it, so the trace has no record of such frees)\n");
 }
 
 static void text_sums(struct buf *b, uint64_t frees, uint64_t allocations)

@@ -86,7 +86,7 @@ static void csv_where(struct writer *w, const struct frame_view *f, bool no_call
 
 static const char *const kind_titles[] = {
     [LEAK_GROWING] = "Never freed and still growing",
-    [LEAK_HELD] = "Live at the end, without growth that could be told",
+    [LEAK_HELD] = "Live at the end, without measurable growth",
     [LEAK_AT_START] = "Allocated once at the start",
 };
 

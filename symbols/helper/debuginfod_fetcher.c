@@ -211,7 +211,7 @@ static void fetch(struct job *j)
         say_cause(j, j->given_up != 0 ? j->given_up : -fd);
 }
 
-/* Runs in a process of its own, so a crash or hang of the library costs only one file. */
+/* Runs in a separate process, so a crash or hang of the library costs only one file. */
 static void run_job(int socket, const struct fetch_request *r, uint64_t size_limit,
                     unsigned seconds)
 {

@@ -77,7 +77,7 @@ static int open_image(struct server *s, struct err *e)
     return helper_send(s->socket, HELPER_OPENED, &s->out, -1, e);
 }
 
-/* Announces the next places, from number `told` on. Returns the number announced. */
+/* Announces the next places, from index `told` on. Returns the number announced. */
 static size_t tell_ahead(struct server *s, const struct place *places, size_t n, size_t told,
                          size_t i)
 {
@@ -211,7 +211,7 @@ int helper_serve(int socket, const struct helper_backend *backend, struct err *e
     bool ok = first.type == HELPER_LIMITS && !c.short_read;
     helper_message_release(&first);
     if (!ok)
-        return err_set(e, ERR_CHECK, "the limits are not told");
+        return err_set(e, ERR_CHECK, "the limits are missing");
     (void)signal(SIGXFSZ, SIG_IGN); /* exceeding the file size is an ordinary error */
     buf_u32(&ready, sandbox_enter(&limits));
     int status = helper_send(socket, HELPER_READY, &ready, -1, e);

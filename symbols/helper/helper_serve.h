@@ -33,7 +33,7 @@ extern const struct helper_backend symbolizer_backend;
 
 /*
  * Gives up its rights, then answers on `socket` until the other end closes it. Returns 0, or -1
- * with the cause. Only for a single-threaded process of its own.
+ * with the cause. Only for a separate, single-threaded process.
  */
 int helper_serve(int socket, const struct helper_backend *backend, struct err *e);
 

@@ -3,9 +3,9 @@
 
 /*
  * Line rows of code that the linker discarded begin at address 0 or at a tombstone address, and may
- * reach into real code. libdw returns the rows of all sequences sorted together, so they could not
- * be told apart. So libdw gets a copy of .debug_line in which these sequences begin far from all
- * code.
+ * reach into real code. libdw returns the rows of all sequences sorted together, so they would
+ * be indistinguishable. So libdw gets a copy of .debug_line in which these sequences begin far from
+ * all code.
  */
 
 #include <stdint.h>

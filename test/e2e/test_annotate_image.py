@@ -123,7 +123,7 @@ class Image(SymbolCase):
         doc = self.annotate(trace, "shop_order", *self.options(), "--images-from-trace")
         self.assertEqual(doc["image_code"], {"path": str(self.dir / "shop"), "checked": False})
         result = run("annotate", trace, "shop_order", *self.options(), "--images-from-trace")
-        self.assertIn("; nothing tells whether it is the program's image", result.stdout)
+        self.assertIn("; not verified as the program's image", result.stdout)
 
 
 class OtherProcessors(SymbolCase):

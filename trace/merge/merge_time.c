@@ -40,8 +40,8 @@ static int place(struct merge *m, struct merge_input *in, uint64_t reference, st
     if (m->options->align_begin || m->n == 1)
         return 0;
     if (epoch == 0) {
-        buf_printf(&m->outcome->notes,
-                   "%s does not tell when it was captured: it begins with the first\n", in->name);
+        buf_printf(&m->outcome->notes, "%s has no capture time: it begins with the first\n",
+                   in->name);
         return 0;
     }
     uint64_t seconds = epoch > reference ? epoch - reference : reference - epoch;

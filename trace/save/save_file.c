@@ -19,7 +19,7 @@
 /* From this many on, two streams, each compressed by a thread, halve the time. */
 #define EVENTS_FOR_TWO_STREAMS ((uint64_t)1 << 23)
 
-/* Between conversion and writer: asks whether to continue, seldom enough to cost nothing. */
+/* Between conversion and writer: asks whether to continue, rarely enough to cost nothing. */
 struct watch {
     const struct save_options *options;
     struct record_sink to;
