@@ -142,7 +142,7 @@ $(BUILD)/aarch64/libtidemark.so: $(patsubst client/%.c,$(BUILD)/aarch64/%.o,$(fi
 	$(Q)$(CROSS_CC) -shared -Wl,-soname,libtidemark.so -Wl,-z,initfirst,-z,relro,-z,now,-z,defs \
 	    -o $@ $^
 
-# The version stands in CHANGELOG.md, and only the commands tell it. The file changes when it does.
+# The version is in CHANGELOG.md and is compiled into the commands only. This file changes with it.
 $(BUILD)/gen/version: CHANGELOG.md
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
@@ -193,7 +193,7 @@ $(BUILD)/gen/page_template.c: $(WEB_SOURCES)
 	@if [ "$(PAGE)" = no ]; then \
 	    sh web/build --empty $(BUILD); \
 	elif ! WEB_RETRIES=0 sh web/build $(BUILD) 2>$(BUILD)/gen/page.log; then \
-	    echo "  the page was not built: $(BUILD)/gen/page.log tells why, \`make web\` tries again"; \
+	    echo "  the page was not built: $(BUILD)/gen/page.log has the reason, \`make web\` retries"; \
 	    sh web/build --empty $(BUILD); \
 	fi
 
@@ -275,7 +275,7 @@ $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(SAN_OBJECTS) $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) $(LDLIBS) -lcmocka
 
-# This one makes allocations fail: those of our own code go through it.
+# This library makes allocations fail, those of Tidemark's code only.
 $(BUILD)/test/unit/test_trace_failures: LDFLAGS += \
     $(foreach f,malloc calloc realloc aligned_alloc strdup,-Wl,--wrap=$(f))
 
@@ -291,7 +291,7 @@ $(BUILD)/test/%.so: test/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -shared -fPIC -o $@ $<
 
-# A client with call stacks of its own: with dynamic symbols, and without.
+# A client with its own call stacks: with dynamic symbols, and without.
 $(BUILD)/test/stack_client.o: PIC := -fPIC
 
 $(BUILD)/test/stack_client: $(BUILD)/test/stack_client.o $(LIBS)
@@ -308,7 +308,7 @@ TEST_TOOLS := $(BENCH_TOOLS) $(BUILD)/test/preload.so $(BUILD)/test/faults.so \
               $(BUILD)/test/loopback.so $(BUILD)/test/altered.so \
               $(BUILD)/test/stack_client $(BUILD)/test/stack_client_named $(BUILD)/test/zone_client
 
-## run: records a program that nobody built for it, perl, and prints its memory summary
+## run: records an unmodified program, perl, and prints its memory summary
 run: all
 	@BUILD=$(BUILD) sh test/run-example
 
