@@ -3,6 +3,11 @@
 #
 # The list of items below says what each of Tracy's items means; where its fields lie and how long
 # it is comes from the TSV alone. Runs with mawk and gawk.
+#
+# The first protocol number of the TSV lists all items. Each later one has the items of the number
+# before it, with the differences that its rows name. The column "place": "+" appends the item, "="
+# gives the item of that name another layout, NAME inserts the item after NAME. The row "= -" states
+# that there are no differences. An item's id is its position.
 
 # An item of Tracy's → canonical kind, flags, argument.
 function item(name, kind, flags, arg) {
@@ -267,6 +272,34 @@ BEGIN {
     print "#include \"protocol/version_facts.h\"\n"
 }
 
+function put(id, item_name, item_size, item_fields) {
+    name[protocol, id] = item_name
+    size[protocol, id] = item_size
+    fields[protocol, id] = item_fields
+    exists[protocol, item_name] = 1
+}
+
+# Begins the current protocol with the items of `before`.
+function begin_protocol(before,    id) {
+    order[++protocols] = protocol
+    count[protocol] = before == "" ? 0 : count[before]
+    for (id = 0; id < count[protocol]; id++)
+        put(id, name[before, id], size[before, id], fields[before, id])
+}
+
+function position(item_name,    id) {
+    for (id = 0; id < count[protocol]; id++)
+        if (name[protocol, id] == item_name)
+            return id
+    fail("protocol " protocol " has no item " item_name)
+}
+
+# Makes room for an item.
+function insert(at,    id) {
+    for (id = count[protocol]++; id > at; id--)
+        put(id, name[protocol, id - 1], size[protocol, id - 1], fields[protocol, id - 1])
+}
+
 FNR == 1 {
     next
 }
@@ -275,17 +308,17 @@ FNR == 1 {
     if (NF != 5)
         fail("expected 5 columns")
     protocol = $1
-    if (!(protocol in count)) {
-        count[protocol] = 0
-        order[++protocols] = protocol
-    }
-    if ($2 != count[protocol])
-        fail("ids of protocol " protocol " have a gap at " $2)
-    count[protocol]++
-    name[protocol, $2] = $3
-    size[protocol, $2] = $4
-    fields[protocol, $2] = $5
-    exists[protocol, $3] = 1
+    if (!(protocol in count))
+        begin_protocol(order[protocols])
+    if ($3 == "-")
+        next
+    if ($2 == "=" ? !((protocol, $3) in exists) : (protocol, $3) in exists)
+        fail($3 ($2 == "=" ? " is not" : " is already") " in protocol " protocol)
+    if ($2 == "=")
+        id = position($3)
+    else
+        insert(id = $2 == "+" ? count[protocol] : position($2) + 1)
+    put(id, $3, $4, $5)
 }
 
 # The time form of an item: a 64-bit time is biased where the item has shorter siblings.

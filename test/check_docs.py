@@ -144,7 +144,7 @@ def table_rows(text, heading):
 def wire_items():
     rows = read("protocol/queue-items.tsv").splitlines()
     name = rows[0].split("\t").index("name")
-    return {row.split("\t")[name] for row in rows[1:] if row and not row.startswith("#")}
+    return {row.split("\t")[name] for row in rows[1:]} - {"-"}
 
 
 def file_records():

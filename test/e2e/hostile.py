@@ -24,11 +24,16 @@ FORMATS = {"u8": "B", "i8": "b", "u16": "H", "u32": "I", "i32": "i", "u64": "Q",
 
 def layouts():
     """(number, size, {field: (offset, format)}, length of the length prefix) of each item."""
-    found = {}
+    names, rows, found = [], {}, {}
     for line in TABLE.read_text().splitlines()[1:]:
-        protocol, number, name, size, fields = line.split("\t")
-        if int(protocol) != PROTOCOL:
+        protocol, place, name, size, fields = line.split("\t")
+        if int(protocol) > PROTOCOL or name == "-":
             continue
+        if place != "=":
+            names.insert(len(names) if place == "+" else names.index(place) + 1, name)
+        rows[name] = size, fields
+    for number, name in enumerate(names):
+        size, fields = rows[name]
         places = {}
         for field in fields.split(","):
             if ":" in field and not field.startswith("+"):
@@ -36,7 +41,7 @@ def layouts():
                 kind, at = place.split("@")
                 places[key] = (1 + int(at), FORMATS.get(kind, "Q" if kind == "u64tag" else None))
         prefix = "I" if "+len:u32" in fields else "H" if "+len:u16" in fields else None
-        found[name] = (int(number), int(size), places, prefix)
+        found[name] = (number, int(size), places, prefix)
     return found
 
 

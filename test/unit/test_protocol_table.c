@@ -158,29 +158,71 @@ static void check_row(unsigned protocol, unsigned id, const char *name, unsigned
     check_slots(it, info, where);
 }
 
+/* The items of one protocol number, as the list describes them. */
+struct item_list {
+    unsigned protocol, count;
+    struct listed {
+        char name[64], fields[400];
+        unsigned size;
+    } items[256];
+};
+
+/* Where a row's item goes; everything behind it moves when it is an insertion. */
+static struct listed *place_item(struct item_list *l, const char *place, const char *name)
+{
+    const char *wanted = strcmp(place, "=") == 0 ? name : place;
+    unsigned at = 0;
+    assert_true(l->count < 256);
+    if (strcmp(place, "+") == 0)
+        return &l->items[l->count++];
+    while (at < l->count && strcmp(l->items[at].name, wanted) != 0)
+        at++;
+    assert_true(at < l->count);
+    if (strcmp(place, "=") == 0)
+        return &l->items[at];
+    memmove(&l->items[at + 2], &l->items[at + 1], (l->count - at - 1) * sizeof *l->items);
+    l->count++;
+    return &l->items[at + 1];
+}
+
+/* Returns the number of its items. */
+static unsigned check_protocol(const struct item_list *l)
+{
+    if (l->count)
+        assert_int_equal(wire_version_find(l->protocol)->item_count, l->count);
+    for (unsigned id = 0; id < l->count; id++) {
+        struct listed row = l->items[id];
+        check_row(l->protocol, id, row.name, row.size, row.fields);
+    }
+    return l->count;
+}
+
 static void test_every_row(void **state)
 {
     (void)state;
+    static struct item_list list;
     char line[512];
-    unsigned rows = 0, last_protocol = 0, last_id = 0;
+    unsigned rows = 0;
     FILE *f = fopen(TSV, "r");
     assert_non_null(f);
     assert_non_null(fgets(line, sizeof line, f)); /* heading */
     while (fgets(line, sizeof line, f)) {
-        unsigned protocol, id, size;
-        char name[64], fields[400];
-        assert_int_equal(
-            sscanf(line, "%u\t%u\t%63[^\t]\t%u\t%399[^\n]", &protocol, &id, name, &size, fields),
-            5);
-        if (last_protocol && last_protocol != protocol)
-            assert_int_equal(wire_version_find(last_protocol)->item_count, last_id + 1);
-        check_row(protocol, id, name, size, fields);
-        last_protocol = protocol;
-        last_id = id;
-        rows++;
+        unsigned protocol;
+        char place[64], name[64], size[8], fields[400];
+        assert_int_equal(sscanf(line, "%u\t%63[^\t]\t%63[^\t]\t%7[^\t]\t%399[^\n]", &protocol,
+                                place, name, size, fields),
+                         5);
+        rows += protocol != list.protocol ? check_protocol(&list) : 0;
+        list.protocol = protocol;
+        if (strcmp(name, "-") == 0)
+            continue;
+        struct listed *item = place_item(&list, place, name);
+        item->size = (unsigned)atoi(size);
+        strcpy(item->name, name);
+        strcpy(item->fields, fields);
     }
     fclose(f);
-    assert_int_equal(wire_version_find(last_protocol)->item_count, last_id + 1);
+    rows += check_protocol(&list);
     assert_int_equal(rows, 2350);
     assert_int_equal(wire_version_count, 20);
 }
