@@ -20,7 +20,7 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"run", cmd_run, "run a program that was not built for it, and trace its memory", "record"},
+    {"run", cmd_run, "run an unmodified program and trace its memory", "record"},
     {"capture", cmd_capture, "record one client to a trace and print its memory summary", NULL},
     {"daemon", cmd_daemon, "record every client that announces itself, each to a trace", NULL},
     {"ctl", cmd_ctl, "list and control what a daemon records", NULL},
