@@ -440,29 +440,6 @@ void query_stats(const struct query *q, struct query_stats *stats)
     stats->flight = q->flight_total - q->noops;
 }
 
-const char *query_kind_name(enum query_kind kind)
-{
-    static const char *const names[QUERY_KIND_COUNT] = {
-        [QUERY_TERMINATE] = "terminate",
-        [QUERY_STRING] = "string",
-        [QUERY_THREAD] = "thread name",
-        [QUERY_SOURCE_LOCATION] = "source location",
-        [QUERY_PLOT_NAME] = "plot name",
-        [QUERY_FRAME_NAME] = "frame name",
-        [QUERY_PARAMETER] = "parameter",
-        [QUERY_FIBER_NAME] = "fiber name",
-        [QUERY_EXTERNAL_NAME] = "external name",
-        [QUERY_DISCONNECT] = "disconnect",
-        [QUERY_CALLSTACK_FRAME] = "call stack frame",
-        [QUERY_SYMBOL] = "symbol",
-        [QUERY_SYMBOL_CODE] = "symbol code",
-        [QUERY_SOURCE_CODE] = "source code",
-        [QUERY_DATA_TRANSFER] = "data transfer",
-        [QUERY_DATA_TRANSFER_PART] = "data transfer part",
-    };
-    return (unsigned)kind < QUERY_KIND_COUNT ? names[kind] : "?";
-}
-
 /* ---- snapshots */
 
 static void snapshot_packets(struct snapshot *s, struct query *q, struct packets *p)

@@ -136,7 +136,4 @@ void query_stats(const struct query *q, struct query_stats *stats);
 /* Saves or restores the state of the queries; after a failure they may only be freed. */
 void query_snapshot(struct snapshot *s, struct query *q);
 
-/* "string", "source location", … for messages. */
-const char *query_kind_name(enum query_kind kind);
-
 #endif

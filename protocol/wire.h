@@ -109,9 +109,6 @@ enum wire_kind {
         WIRE_KIND_COUNT
 };
 
-/* "MEM_ALLOC" for WIRE_MEM_ALLOC, for statistics and messages. */
-const char *wire_kind_name(enum wire_kind kind);
-
 enum wire_flags {
     WIRE_F_CALLSTACK = 1, /* takes the pending call stack (thread's or serial) */
     WIRE_F_NAMED = 2,     /* memory: takes the pending pool name */

@@ -148,33 +148,12 @@ size_t frame_reader_partial(const struct frame_reader *r)
     return r->stage == STAGE_LENGTH ? r->have : 0;
 }
 
-void frame_reader_history(const struct frame_reader *r, const uint8_t **bytes, size_t *len)
-{
-    size_t n = r->end - r->start;
-    if (n > FRAME_HISTORY)
-        n = FRAME_HISTORY;
-    *bytes = r->output + r->end - n;
-    *len = n;
-}
-
-void frame_reader_set_history(struct frame_reader *r, const uint8_t *bytes, size_t len)
-{
-    if (len > FRAME_HISTORY) {
-        bytes += len - FRAME_HISTORY;
-        len = FRAME_HISTORY;
-    }
-    memmove(r->output, bytes, len);
-    r->start = 0;
-    r->end = len;
-}
-
 void frame_reader_snapshot(struct snapshot *s, struct frame_reader *r)
 {
     uint32_t stage = r->stage;
-    const uint8_t *history;
-    size_t len;
-    frame_reader_history(r, &history, &len);
-    len = snapshot_count(s, len, FRAME_HISTORY);
+    size_t len = r->end - r->start;
+    /* What the next block may refer to. */
+    len = snapshot_count(s, len < FRAME_HISTORY ? len : FRAME_HISTORY, FRAME_HISTORY);
     if (s->loading) {
         r->start = 0;
         r->end = len;

@@ -50,13 +50,7 @@ const struct frame_stats *frame_reader_stats(const struct frame_reader *r);
 /* Bytes held of an incomplete frame; 0 at a frame boundary. */
 size_t frame_reader_partial(const struct frame_reader *r);
 
-/* The decompressed bytes that the next block may refer to, at most FRAME_HISTORY. */
-void frame_reader_history(const struct frame_reader *r, const uint8_t **bytes, size_t *len);
-
 /* Saves or restores a reader; after a failure it may only be freed. */
 void frame_reader_snapshot(struct snapshot *s, struct frame_reader *r);
-
-/* Starts a reader in the middle of a stream: the next block may refer to these bytes. */
-void frame_reader_set_history(struct frame_reader *r, const uint8_t *bytes, size_t len);
 
 #endif

@@ -31,16 +31,6 @@ size_t wire_version_welcome_size(const struct wire_version *v)
     return v->facts.welcome_delay ? 1178 : 1170;
 }
 
-const char *wire_kind_name(enum wire_kind kind)
-{
-    static const char *const names[] = {
-#define X(NAME) #NAME,
-        WIRE_KINDS(X)
-#undef X
-    };
-    return (unsigned)kind < WIRE_KIND_COUNT ? names[kind] : "?";
-}
-
 unsigned wire_type_size(enum wire_type type)
 {
     static const uint8_t sizes[] = {

@@ -25,11 +25,6 @@ bool profile_of_parse(const char *text, enum profile_of *of)
     return false;
 }
 
-const char *profile_of_name(enum profile_of of)
-{
-    return of_names[of];
-}
-
 uint64_t profile_value(const struct counter *c, enum profile_of of, bool bytes)
 {
     switch (of) {

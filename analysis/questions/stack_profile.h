@@ -117,7 +117,6 @@ enum profile_of { PROFILE_TOTAL, PROFILE_LIVE, PROFILE_PEAK, PROFILE_TEMPORARY, 
 
 /* "total", "live", "peak" or "temporary". */
 bool profile_of_parse(const char *text, enum profile_of *of);
-const char *profile_of_name(enum profile_of of);
 
 /*
  * Bytes, or allocations: of all; of those live at the end; of those live when the pool stood

@@ -76,7 +76,6 @@ struct http_exchange {
     bool document;         /* the answer is an HTML report */
     struct buf out;        /* of a stream */
     size_t sent;
-    uint64_t note;
 };
 
 static bool load(struct http_library *l)
@@ -621,14 +620,4 @@ const char *http_body(const struct http_exchange *x, size_t *len)
 {
     *len = x->body.len;
     return (const char *)x->body.data;
-}
-
-void http_set_note(struct http_exchange *x, uint64_t note)
-{
-    x->note = note;
-}
-
-uint64_t http_note(const struct http_exchange *x)
-{
-    return x->note;
 }

@@ -71,10 +71,6 @@ const char *http_body(const struct http_exchange *x, size_t *len);
 /* Whether the query string has "name" or "name=…". */
 bool http_has_argument(const struct http_exchange *x, const char *name);
 
-/* Stores a value for the caller. */
-void http_set_note(struct http_exchange *x, uint64_t note);
-uint64_t http_note(const struct http_exchange *x);
-
 /* ---- answers; each exchange has one */
 
 void http_reply(struct http_exchange *x, unsigned status, const char *type, const void *text,

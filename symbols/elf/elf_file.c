@@ -497,11 +497,6 @@ uint16_t elf_file_machine(const struct elf_file *f)
     return f->machine;
 }
 
-bool elf_file_is_shared(const struct elf_file *f)
-{
-    return f->type == ET_DYN;
-}
-
 struct view elf_file_bytes(const struct elf_file *f)
 {
     return f->bytes;
@@ -605,14 +600,6 @@ bool elf_file_address_of_offset(const struct elf_file *f, uint64_t offset, uint6
     const struct elf_segment *s = segment_with(f, offset, false);
     if (s)
         *address = s->address + (offset - s->offset);
-    return s != NULL;
-}
-
-bool elf_file_offset_of_address(const struct elf_file *f, uint64_t address, uint64_t *offset)
-{
-    const struct elf_segment *s = segment_with(f, address, true);
-    if (s)
-        *offset = s->offset + (address - s->address);
     return s != NULL;
 }
 

@@ -93,7 +93,6 @@ bool elf_file_has_debug_info(const struct elf_file *f);
 bool elf_file_is_64(const struct elf_file *f);
 uint16_t elf_file_type(const struct elf_file *f);    /* ET_EXEC, ET_DYN, ET_REL, … */
 uint16_t elf_file_machine(const struct elf_file *f); /* EM_X86_64, EM_AARCH64, … */
-bool elf_file_is_shared(const struct elf_file *f);   /* ET_DYN: a shared library or a PIE */
 struct view elf_file_bytes(const struct elf_file *f);
 
 /*
@@ -115,11 +114,10 @@ const struct elf_segment *elf_file_segment_at(const struct elf_file *f, size_t i
 uint64_t elf_file_base(const struct elf_file *f);
 
 /*
- * Convert between file offsets and link-time addresses. Executable segments take precedence. False
- * if no segment contains the position.
+ * Converts a file offset to a link-time address. Executable segments take precedence. False if no
+ * segment contains the offset.
  */
 bool elf_file_address_of_offset(const struct elf_file *f, uint64_t offset, uint64_t *address);
-bool elf_file_offset_of_address(const struct elf_file *f, uint64_t address, uint64_t *offset);
 
 /* The file's bytes from an address to the end of its segment; out->p is NULL if there are none. */
 void elf_file_at_address(const struct elf_file *f, uint64_t address, struct view *out);

@@ -48,11 +48,6 @@ static int read_build_id(const struct process_view *v, struct module *m, struct 
     return status;
 }
 
-int process_module_build_id(pid_t pid, struct module *m, struct err *e)
-{
-    return read_build_id(&(struct process_view){.pid = pid}, m, e);
-}
-
 struct reader {
     struct process_view view;
     process_modules_put *put;

@@ -23,9 +23,6 @@ struct process_view {
 
 typedef int process_modules_put(void *ctx, const struct module *m, struct err *e);
 
-/* Reads the build id of a mapping, from the mapped file itself if it can be reached. */
-int process_module_build_id(pid_t pid, struct module *m, struct err *e);
-
 /* Puts each executable file mapping, in order. Fails with ERR_INPUT if there is no such process. */
 int process_modules(pid_t pid, process_modules_put *put, void *ctx, struct err *e);
 

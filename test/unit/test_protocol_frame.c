@@ -149,35 +149,6 @@ static void test_every_prefix(void **state)
     buf_release(&content);
 }
 
-/* A reader that starts in mid-stream with the window of another one. */
-static void test_history(void **state)
-{
-    (void)state;
-    static const size_t sizes[] = {262144, 262144, 100, 50000, 262144};
-    struct buf stream = {0}, content = {0};
-    make_stream(sizes, sizeof sizes / sizeof *sizes, &stream, &content);
-    struct frame_reader *a = frame_reader_new();
-    struct wire_frame frame;
-    struct err e = {0};
-    const uint8_t *p = stream.data;
-    size_t left = stream.len;
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(frame_reader_feed(a, &p, &left, &frame, &e), 1);
-    const uint8_t *history;
-    size_t n;
-    frame_reader_history(a, &history, &n);
-    assert_int_equal(n, FRAME_HISTORY);
-    struct frame_reader *b = frame_reader_new();
-    frame_reader_set_history(b, history, n);
-    assert_int_equal(frame_reader_feed(b, &p, &left, &frame, &e), 1);
-    assert_int_equal(frame.len, 262144);
-    assert_memory_equal(frame.bytes, content.data + content.len - 262144, 262144);
-    frame_reader_free(a);
-    frame_reader_free(b);
-    buf_release(&stream);
-    buf_release(&content);
-}
-
 static void expect_broken(const void *bytes, size_t len, const char *cause)
 {
     struct frame_reader *r = frame_reader_new();
@@ -225,8 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_large_frames),   cmocka_unit_test(test_small_frames),
         cmocka_unit_test(test_every_split),    cmocka_unit_test(test_every_prefix),
-        cmocka_unit_test(test_history),        cmocka_unit_test(test_broken_lengths),
-        cmocka_unit_test(test_garbage_blocks),
+        cmocka_unit_test(test_broken_lengths), cmocka_unit_test(test_garbage_blocks),
     };
     return cmocka_run_group_tests_name("protocol frames", tests, NULL, NULL);
 }

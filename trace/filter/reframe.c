@@ -19,7 +19,6 @@ struct reframe {
     struct name_table table;
     struct callstacks callstacks;
     struct frame_book book;
-    struct buf program;
     VEC(struct reframe_symbol) symbols;
     struct map symbol_numbers; /* address → 1 + position in symbols */
     uint64_t *sampled;         /* a bit per call stack number: used by samples */
@@ -58,7 +57,6 @@ void reframe_free(struct reframe *r)
         return;
     callstacks_release(&r->callstacks);
     frame_book_release(&r->book);
-    buf_release(&r->program);
     pageable_vec_release(&r->table.pageable, &r->symbols);
     map_release(&r->symbol_numbers);
     pageable_vec_release(&r->table.pageable, &r->order);
@@ -141,12 +139,8 @@ static int note_symbol(struct reframe *r, const struct rec_symbol *s, struct err
 static int collect_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct reframe *r = ctx;
-    const struct rec_header *h = recs;
     int status = 0;
     switch (type) {
-    case REC_HEADER:
-        buf_put(&r->program, h->capture_program.p, h->capture_program.len);
-        return r->program.failed ? err_no_memory(e, "the trace's program") : 0;
     case REC_SAMPLE:
     case REC_SWITCH_SAMPLE:
         note_samples(r, recs, n);
@@ -175,9 +169,8 @@ struct record_sink reframe_collect_sink(struct reframe *r)
 
 void reframe_wanted(bool *wanted)
 {
-    static const enum record_type types[] = {REC_HEADER,         REC_SAMPLE,   REC_SWITCH_SAMPLE,
-                                             REC_CALLSTACK,      REC_APP_INFO, REC_SYMBOL,
-                                             REC_CALLSTACK_FRAME};
+    static const enum record_type types[] = {REC_SAMPLE,   REC_SWITCH_SAMPLE, REC_CALLSTACK,
+                                             REC_APP_INFO, REC_SYMBOL,        REC_CALLSTACK_FRAME};
     name_table_wanted(wanted);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         wanted[types[i]] = true;
@@ -191,11 +184,6 @@ struct frame_book *reframe_book(struct reframe *r)
         r->file_strings = r->table.strings.list.len;
     r->sealed = true;
     return &r->book;
-}
-
-struct view reframe_program(const struct reframe *r)
-{
-    return (struct view){(const char *)r->program.data, r->program.len};
 }
 
 size_t reframe_symbol_count(const struct reframe *r)

@@ -32,9 +32,6 @@ void reframe_wanted(bool *wanted);
 /* Between the passes. */
 struct frame_book *reframe_book(struct reframe *r);
 
-/* The client's program name. */
-struct view reframe_program(const struct reframe *r);
-
 /*
  * Unnamed symbols of the trace's symbol list: addresses in the client, each the first byte of a
  * function. A symbol without an answer stays unchanged.
