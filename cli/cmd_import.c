@@ -234,11 +234,10 @@ static int make_trace(const struct importing *m, struct import_source *s, struct
     struct buf losses = {0};
     struct save_options options = {
         .layout = file_layout_find(m->version), .container = m->container, .replace = m->replace};
-    struct saved_summary figures = {.trace = t, .options = &options, .only_to_store = true};
-    if (!m->drop_in) {
-        options.append = saved_summary_append;
-        options.append_ctx = &figures;
-    }
+    struct saved_summary figures = {0};
+    if (!m->drop_in)
+        saved_summary_attach(&figures, t, &options);
+    figures.only_to_store = true;
     if (ingest_init(&in, t, e) != 0)
         return -1;
     say(m, "\33[2KParsing...\r");

@@ -99,9 +99,7 @@ static int save(struct run_traces *r, struct trace *t, const char *path, bool re
     for (size_t i = 0; i < t->memory.pools.len; i++)
         count += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
     if (made) {
-        *made = (struct saved_summary){.trace = t, .options = &options};
-        options.append = saved_summary_append;
-        options.append_ctx = made;
+        saved_summary_attach(made, t, &options);
     }
     int status = trace_save_file(t, path, &options, &stats, &losses, e);
     if (status == 0 && !is_for_programs(o)) {

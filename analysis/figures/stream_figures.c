@@ -43,7 +43,7 @@ void stream_figures_init(struct stream_figures *f, struct trace *t)
 {
     *f = (struct stream_figures){.trace = t};
     accounting_init(&f->callstacks, NULL);
-    stream_log_init(&f->counting.log, t->memory.spool);
+    stream_log_init(&f->counting.log, &f->spool);
     pageable_init(&f->counting.pageable, t->spool.dir, CANDIDATES_IN_MEMORY);
     f->frees.loose = STEP_TIME;
     f->frees.bound = FREES_IN_MEMORY;
@@ -53,6 +53,8 @@ int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e)
 {
     f->memory = bytes;
     f->frees.bound = bytes / 3 + 1;
+    if (f->of_store)
+        return 0;
     return spool_set_budget(&f->trace->spool, bytes / 3, e);
 }
 
@@ -73,6 +75,8 @@ void stream_figures_release(struct stream_figures *f)
     accounting_release(&f->callstacks);
     vec_release(&f->pools);
     stream_log_release(&f->counting.log);
+    if (f->has_spool)
+        spool_release(&f->spool);
     due_queue_release(&f->frees);
     vec_release(&f->large);
     vec_release(&f->large_vacant);
@@ -209,7 +213,7 @@ static int hand_over_first(struct stream_figures *f, struct err *e)
 /* Appends frees, which are due before whatever comes later. */
 static int add_frees(struct stream_figures *f, const struct due_item *due, size_t n, struct err *e)
 {
-    f->sums.frees += n;
+    f->sums.totals.frees += n;
     while (n) {
         struct stream_portion *p = f->room->to;
         size_t room = STREAM_FREES - p->free_count;
@@ -266,31 +270,31 @@ static inline int add_event(struct stream_figures *f, struct stream_portion *to,
     to->allocation_count++;
     to->allocations[n + 1] = (struct due_item){key_of(f->sums.now, r->thread_free), value};
     to->freed[n + 1] = same_thread ? FREES_TEMPORARY : FREES_ELSEWHERE;
-    f->sums.frees++;
+    f->sums.totals.frees++;
     return 0;
 }
 
 static int take_events(struct stream_figures *f, const struct rec_memory_event *r, size_t n,
                        struct err *e)
 {
-    struct pool_totals *totals = &f->pool->totals;
+    struct pool_totals *totals = &f->sums.totals;
     for (size_t i = 0; i < n; i++) {
         /* A file's first times are never below 0; if they are, then something is wrong with it. */
         if (r[i].time_alloc < 0)
             return unsuited(f, e);
         if (r[i].time_alloc < f->sums.now) {
             f->disorder = true;
-            f->pool->disorder++;
+            f->sums.disorder++;
         } else {
             f->sums.now = r[i].time_alloc;
         }
         uint64_t end = saturating_add(r[i].ptr, r[i].size & SIZE_MASK);
         totals->low_address = r[i].ptr < totals->low_address ? r[i].ptr : totals->low_address;
         totals->high_address = end > totals->high_address ? end : totals->high_address;
-        f->sums.total_bytes += r[i].size & SIZE_MASK;
-        if (f->sums.total_bytes > BYTES_MAX)
+        totals->total_bytes += r[i].size & SIZE_MASK;
+        if (totals->total_bytes > BYTES_MAX)
             return unsuited(f, e);
-        f->sums.allocations++;
+        totals->allocations++;
         if (add_event(f, f->room->to, &r[i], e) != 0)
             return -1;
         if (f->room->to->allocation_count >= BATCH && end_batch(f, f->sums.now, e) != 0)
@@ -333,8 +337,19 @@ static int begin_threads(struct stream_figures *f, struct err *e)
     return 0;
 }
 
+static int begin_spool(struct stream_figures *f, struct err *e)
+{
+    const struct spool *like = &f->trace->spool;
+    size_t budget = f->memory ? f->memory / 3 : like->raw_budget + like->packed_budget;
+    int status = spool_init(&f->spool, like->dir, budget, e);
+    f->has_spool = status == 0;
+    return status;
+}
+
 static int begin_steps(struct stream_figures *f, uint64_t events, struct err *e)
 {
+    if (!f->has_spool && begin_spool(f, e) != 0)
+        return -1;
     if (!f->room && !(f->room = calloc(1, sizeof *f->room)))
         return no_memory(e);
     if (!f->pipe && stream_pipe_open(&f->pipe, stream_count, &f->counting, e) != 0)
@@ -357,7 +372,7 @@ static int begin_pool(struct stream_figures *f, const struct rec_pool *r, struct
         return unsuited(f, e);
     f->pool = f->trace->memory.pools.at[number];
     f->counting.account = accounting_add_pool(&f->callstacks, number, e);
-    f->sums = (struct stream_sums){.now = INT64_MIN};
+    f->sums = (struct stream_sums){.now = INT64_MIN, .totals.low_address = UINT64_MAX};
     due_queue_restart(&f->frees);
     if (!f->counting.account || begin_threads(f, e) != 0)
         return -1;
@@ -378,16 +393,17 @@ static int end_pool(struct stream_figures *f, struct err *e)
     if (f->disorder && f->pools.len > 1)
         return unsuited(f, e);
     f->pools.at[f->pools.len - 1].to = stream_log_end(&f->counting.log);
-    struct pool_figures *from = &f->counting.account->figures;
-    from->allocations = f->sums.allocations;
-    from->frees = f->sums.frees;
-    from->total_bytes = f->sums.total_bytes;
-    struct pool_totals *totals = &f->pool->totals;
-    totals->allocations = from->allocations;
-    totals->frees = from->frees;
-    totals->live = from->live;
-    totals->live_bytes = from->live_bytes;
-    totals->total_bytes = from->total_bytes;
+    struct pool_figures *figures = &f->counting.account->figures;
+    struct pool_totals *totals = &f->sums.totals;
+    figures->allocations = totals->allocations;
+    figures->frees = totals->frees;
+    figures->total_bytes = totals->total_bytes;
+    totals->live = figures->live;
+    totals->live_bytes = figures->live_bytes;
+    if (!f->of_store) {
+        f->pool->totals = *totals;
+        f->pool->disorder = f->sums.disorder;
+    }
     f->counting.account = NULL;
     return 0;
 }
@@ -412,6 +428,15 @@ struct record_sink stream_figures_sink(struct stream_figures *f)
     return (struct record_sink){f, put};
 }
 
+void stream_figures_end(struct stream_figures *f)
+{
+    stream_pipe_close(f->pipe);
+    f->pipe = NULL;
+    forget_threads(f);
+    due_queue_release(&f->frees);
+    f->counted = true;
+}
+
 int stream_figures_read(struct stream_figures *f, const char *path, struct trace_counts *counts,
                         struct trace_info *info, struct err *e)
 {
@@ -421,11 +446,8 @@ int stream_figures_read(struct stream_figures *f, const char *path, struct trace
     const struct trace_load_options options = {
         .no_events = true, .beside = &sink, .beside_wanted = wanted};
     int status = trace_load_with(f->trace, path, &options, counts, info, e);
+    stream_figures_end(f);
     f->counted = status == 0;
-    stream_pipe_close(f->pipe);
-    f->pipe = NULL;
-    forget_threads(f);
-    due_queue_release(&f->frees);
     return status;
 }
 

@@ -72,10 +72,11 @@ struct stream_counting {
     bool scattered;         /* too many of them */
 };
 
-/* What belongs to who brings steps in order. */
+/* Sums of the pool at hand, which belong to the thread that brings steps in order. */
 struct stream_sums {
-    int64_t now; /* of allocations read */
-    uint64_t allocations, frees, total_bytes;
+    int64_t now;       /* of allocations read */
+    uint64_t disorder; /* see struct pool */
+    struct pool_totals totals;
 };
 
 struct stream_room;
@@ -85,10 +86,13 @@ struct stream_figures {
     struct trace *trace;
     size_t memory; /* see stream_figures_bound; 0: no bound */
     bool unsuited, counted;
-    bool disorder;                /* in some pool */
+    bool of_store; /* the records come from the trace itself, which has its own totals */
+    bool disorder; /* in some pool */
     struct accounting callstacks; /* by the trace's numbers of pools, and call stack */
     VEC(struct stream_pool) pools;
-    struct pool *pool; /* at hand; NULL: none with events */
+    struct pool *pool;  /* at hand; NULL: none with events */
+    struct spool spool; /* of the log, if `has_spool`: threads must not share one */
+    bool has_spool;
     struct stream_pipe *pipe;
     struct stream_room *room;
     /* Two threads do not write side by side. */
@@ -105,7 +109,8 @@ void stream_figures_release(struct stream_figures *f);
 
 /*
  * Keeps frees to come and the log in so many bytes, what is beyond in temporary files; likewise the
- * events of a trace that turns out not to be countable. To be called before it is loaded.
+ * events of a trace that turns out not to be countable. To be called before it is loaded, and
+ * after of_store is set: the budget of such a trace stays.
  */
 int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e);
 
@@ -122,11 +127,14 @@ int stream_figures_read(struct stream_figures *f, const char *path, struct trace
                         struct trace_info *info, struct err *e);
 
 /*
- * Takes the records of pools; whatever stands before them in a file must be in the trace by then.
- * From a pool's beginning to its end the trace's spool may be in use by a thread: of long pools the
- * records must not come from the trace itself. For tests and fuzzers.
+ * Takes the records of pools, in the order of a file, and ignores others. What precedes the pools
+ * in a file must be in the trace by then. If the records come from the trace itself, as in a save,
+ * set f->of_store before the first one: the trace then stays unchanged.
  */
 struct record_sink stream_figures_sink(struct stream_figures *f);
+
+/* After the last record: all pools are counted. Releases what only counting needs. */
+void stream_figures_end(struct stream_figures *f);
 
 /* Call stacks that are counted together. */
 struct stream_grouping {

@@ -134,7 +134,9 @@ static int save(struct capture *c, struct trace *t, struct saved_summary *made, 
 {
     uint32_t version = c->version;
     /* The trace is saved even if memory is beyond its bound. */
-    if (memory_limit_keep(&c->memory, t, SAVING_NEEDS, e) < 0)
+    uint64_t counting = made ? saved_summary_needs(t) : 0;
+    int room = memory_limit_keep(&c->memory, t, SAVING_NEEDS + counting, e);
+    if (room < 0)
         return -1;
     struct trace_write_stats stats;
     struct buf losses = {0};
@@ -145,7 +147,9 @@ static int save(struct capture *c, struct trace *t, struct saved_summary *made, 
                                    .going = still_saving,
                                    .going_ctx = c};
     if (made) {
-        *made = (struct saved_summary){.trace = t, .options = &options};
+        saved_summary_attach(made, t, &options);
+        made->bounded = c->memory.bytes != 0;
+        made->no_counting = room > 0;
         options.append = append_summary;
         options.append_ctx = c;
     }

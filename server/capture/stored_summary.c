@@ -24,6 +24,9 @@
 #define SHARE 8u
 #define NAMES_MOST ((uint64_t)64 << 20)
 
+/* Frees to come and the log, while counting within a memory limit. */
+#define COUNTING_NEEDS ((uint64_t)32 << 20)
+
 /* ---- storing */
 
 static uint64_t events_of(const struct trace *t)
@@ -143,6 +146,61 @@ static void store(const struct saved_summary *s, const struct stored_figures *fi
         close(content);
 }
 
+/* ---- counting during a save */
+
+uint64_t saved_summary_needs(const struct trace *t)
+{
+    uint64_t callstacks = t->callstacks.list.len + 1;
+    return COUNTING_NEEDS + callstacks * sizeof(struct counter_page) / COUNTER_PAGE_KEYS;
+}
+
+static void stop_counting(struct saved_summary *s)
+{
+    if (s->counting)
+        stream_figures_release(&s->counted);
+    s->counting = false;
+}
+
+/* The save may have failed before, and begins again. */
+static void begin_counting(struct saved_summary *s)
+{
+    struct err ignored = {0};
+    stop_counting(s);
+    if (s->no_counting || (s->only_to_store && !is_worth_while(s)))
+        return;
+    stream_figures_init(&s->counted, s->trace);
+    s->counted.of_store = true;
+    s->counting = true;
+    if (s->bounded && stream_figures_bound(&s->counted, COUNTING_NEEDS, &ignored) != 0)
+        stop_counting(s);
+}
+
+/* The save goes on if counting fails. */
+static int count_records(void *ctx, enum record_type type, const void *recs, size_t n,
+                         struct err *e)
+{
+    struct saved_summary *s = ctx;
+    struct err ignored = {0};
+    (void)e;
+    if (type == REC_POOLS)
+        begin_counting(s);
+    if (!s->counting)
+        return 0;
+    const struct record_sink to = stream_figures_sink(&s->counted);
+    if (record_put(&to, type, recs, n, &ignored) != 0)
+        stop_counting(s);
+    return 0;
+}
+
+void saved_summary_attach(struct saved_summary *s, struct trace *t, struct save_options *options)
+{
+    *s = (struct saved_summary){.trace = t, .options = options};
+    s->sink = (struct record_sink){.ctx = s, .put = count_records};
+    options->beside = &s->sink;
+    options->append = saved_summary_append;
+    options->append_ctx = s;
+}
+
 int saved_summary_append(void *ctx, int fd, struct err *e)
 {
     struct saved_summary *s = ctx;
@@ -151,7 +209,13 @@ int saved_summary_append(void *ctx, int fd, struct err *e)
     struct summary_options options = {.by = GROUP_SITE};
     struct err ignored = {0};
     (void)e;
-    saved_summary_release(s);
+    if (s->made)
+        summary_release(&s->summary);
+    s->made = false;
+    if (s->counting) {
+        stream_figures_end(&s->counted);
+        options.stream = &s->counted;
+    }
     if (is_worth_while(s)) {
         options.store = &figures;
         options.storable = &storable;
@@ -164,11 +228,13 @@ int saved_summary_append(void *ctx, int fd, struct err *e)
             store(s, &figures, fd);
         stored_figures_release(&figures);
     }
+    stop_counting(s);
     return 0;
 }
 
 void saved_summary_release(struct saved_summary *s)
 {
+    stop_counting(s);
     if (s->made)
         summary_release(&s->summary);
     s->made = false;

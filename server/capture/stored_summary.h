@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "analysis/figures/stored_figures.h"
+#include "analysis/figures/stream_figures.h"
 #include "analysis/figures/summary.h"
 #include "analysis/names/skiplist.h"
 #include "trace/save/save_file.h"
@@ -21,14 +22,28 @@
 /* With fewer events counting takes no noticeable time. */
 #define STORED_SUMMARY_EVENTS 200000u
 
-/* A summary by site, made while its trace is saved. Zero-initialise. */
+/*
+ * A summary by site, made while its trace is saved: the events are counted as they pass to the
+ * file. Those that cannot be counted so are swept when the trace is complete.
+ */
 struct saved_summary {
     struct trace *trace;
     const struct save_options *options; /* options of the save */
     bool only_to_store;                 /* make it only if it can be stored */
+    bool bounded;                       /* counting takes at most saved_summary_needs bytes */
+    bool no_counting;                   /* there is no room for them: sweep instead */
+    struct record_sink sink;
+    struct stream_figures counted;
+    bool counting;
     struct summary summary;
     bool made; /* it was made; release it before the trace */
 };
+
+/*
+ * Has a save of `t` with `options` make the summary `s`, which need not be initialised. Sets
+ * `beside`, `append` and `append_ctx`. `s` and `options` stay where they are until the save ends.
+ */
+void saved_summary_attach(struct saved_summary *s, struct trace *t, struct save_options *options);
 
 void saved_summary_release(struct saved_summary *s);
 
@@ -38,6 +53,9 @@ void saved_summary_release(struct saved_summary *s);
  * that cannot be stored is computed again later.
  */
 int saved_summary_append(void *ctx, int fd, struct err *e);
+
+/* Bytes that counting during a save may take at once. */
+uint64_t saved_summary_needs(const struct trace *t);
 
 /*
  * Loads the names and figures stored after the trace at `path` into `t`, which was just

@@ -39,6 +39,18 @@ static int watch_put(void *ctx, enum record_type type, const void *recs, size_t 
     return record_put(&w->to, type, recs, n, e);
 }
 
+/* Before conversion: records also go to save_options.beside. */
+struct tee {
+    const struct record_sink *beside;
+    struct record_sink to;
+};
+
+static int tee_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    const struct tee *t = ctx;
+    return record_put(t->beside, type, recs, n, e) != 0 ? -1 : record_put(&t->to, type, recs, n, e);
+}
+
 /* Chooses the compression options that the caller left open. */
 static struct container_options compression_for(const struct trace *t,
                                                 const struct save_options *options)
@@ -74,7 +86,9 @@ static int save_to_fd(struct trace *t, int fd, const struct save_options *option
         status = convert_open(&convert, &sink, &conversion, e);
     }
     if (status == 0) {
-        struct record_sink sink = convert_sink(convert);
+        struct tee tee = {options->beside, convert_sink(convert)};
+        struct record_sink sink =
+            options->beside ? (struct record_sink){.ctx = &tee, .put = tee_put} : tee.to;
         status = trace_save(t, &sink, e);
     }
     if (status == 0)

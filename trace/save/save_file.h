@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "trace/file/file_version.h"
+#include "trace/file/record.h"
 #include "trace/file/writer.h"
 #include "trace/store/store.h"
 
@@ -21,6 +22,8 @@ struct save_options {
     /* Called regularly, at least every few blocks; -1 with an error aborts. NULL: never called. */
     int (*going)(void *ctx, struct err *e);
     void *going_ctx;
+    /* Gets all records before their conversion to the file's version. NULL: nothing does. */
+    const struct record_sink *beside;
     /*
      * Called with the file when its trace is complete and before it gets its name. It may append to
      * the file (trace/file/appendix.h). -1 with an error aborts. NULL: never called.
