@@ -11,6 +11,7 @@
 #include "cli/options/parse_capture.h"
 #include "cli/options/question.h"
 #include "server/capture/trace_name.h"
+#include "server/daemon/daemon_events.h"
 #include "server/daemon/token.h"
 #include "server/net/address.h"
 #include "server/net/web_post.h"

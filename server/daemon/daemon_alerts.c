@@ -9,6 +9,7 @@
 #include "base/monotonic.h"
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_events.h"
 
 bool daemon_add_alert(struct daemon *d, const char *text, struct err *e)
 {

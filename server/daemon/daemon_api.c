@@ -4,6 +4,8 @@
 
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_events.h"
+#include "server/daemon/daemon_http.h"
 
 static const char *state_name(const struct capture *one)
 {

@@ -6,6 +6,8 @@
 
 #include "base/monotonic.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_clients.h"
+#include "server/daemon/daemon_events.h"
 
 #define ANNOUNCEMENTS_MAX 256u /* received before signals and captures are handled */
 

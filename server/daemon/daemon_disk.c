@@ -17,6 +17,8 @@
 #include "report/write/json_value.h"
 #include "server/capture/journal.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_events.h"
+#include "server/daemon/daemon_limits.h"
 
 #define LOOK_NS 1000000000LL
 

@@ -18,6 +18,7 @@
 #include "base/print_error.h"
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_events.h"
 #include "server/guard/guard.h"
 #include "server/net/web_post.h"
 

@@ -11,6 +11,7 @@
 
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_http.h"
 
 /* Only traces are served, not journals, spool files or other files. */
 static bool is_trace_name(const char *name)

@@ -11,6 +11,9 @@
 #include "base/monotonic.h"
 #include "base/outfile_left.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_events.h"
+#include "server/daemon/daemon_limits.h"
+#include "server/daemon/daemon_sinks.h"
 
 #define LOOK_NS 1000000000LL
 

@@ -10,6 +10,9 @@
 #include "base/monotonic.h"
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_clients.h"
+#include "server/daemon/daemon_events.h"
+#include "server/daemon/daemon_http.h"
 #include "server/daemon/dashboard.h"
 #include "server/daemon/token.h"
 

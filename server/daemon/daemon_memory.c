@@ -10,6 +10,7 @@
 
 #include "base/monotonic.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_limits.h"
 
 #define DIVIDE_NS 1000000000LL
 #define ROOM(HELD) ((HELD) / 3 * 4 + ((uint64_t)16 << 20))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_http.h"
 
 /* A client's text as a label; it is valid UTF-8 since it came as JSON. */
 static void put_label(struct buf *out, const char *name, const char *value)

@@ -17,6 +17,10 @@
 #include "base/print_error.h"
 #include "server/capture/recover.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_events.h"
+#include "server/daemon/daemon_limits.h"
+#include "server/daemon/daemon_recovery.h"
+#include "server/daemon/daemon_sinks.h"
 
 /* By then the session's process group has released the locks of its journal. */
 #define AFTER_NS 1000000000LL

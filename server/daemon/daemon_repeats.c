@@ -9,6 +9,7 @@
 
 #include "base/monotonic.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_events.h"
 
 #define FIRST_PAUSE_NS 60000000000LL
 #define LAST_PAUSE_NS 3600000000000LL

@@ -13,6 +13,7 @@
 #include "base/monotonic.h"
 #include "base/tempfile.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_http.h"
 #include "server/guard/guard.h"
 #include "symbols/instructions.h"
 

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "report/write/official_units.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_events.h"
 
 static const char *bytes_text(const struct daemon *d, char out[FORMAT_SIZE], uint64_t bytes)
 {
@@ -29,12 +30,6 @@ void daemon_say(struct daemon *d, const struct capture *one, const char *line)
     print_client(one);
     printf(": %s\n", line);
     fflush(stdout);
-}
-
-void daemon_said(void *ctx, struct capture *one)
-{
-    if (!daemon_hold(one))
-        daemon_say(ctx, one, one->last_words);
 }
 
 void daemon_say_left_alone(const struct daemon *d, const struct capture *one)

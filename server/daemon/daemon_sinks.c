@@ -21,6 +21,9 @@
 #include "base/tempfile.h"
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_events.h"
+#include "server/daemon/daemon_http.h"
+#include "server/daemon/daemon_sinks.h"
 #include "server/guard/guard.h"
 #include "server/sinks/push.h"
 

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_http.h"
 
 #define PUSH_NS 1000000000LL
 #define STREAMS_MAX 32u

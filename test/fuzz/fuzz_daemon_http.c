@@ -18,6 +18,9 @@
 #include <unistd.h>
 
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_clients.h"
+#include "server/daemon/daemon_events.h"
+#include "server/daemon/daemon_http.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "server/daemon/daemon.h"
+#include "server/daemon/daemon_http.h"
 
 #define SECOND 1000000000LL
 #define CLIENTS 6u
