@@ -85,12 +85,10 @@ static bool fits_heap(const struct pageable *p, size_t size)
 
 void *pageable_zeroed(struct pageable *p, size_t size)
 {
-    if (p && !fits_heap(p, size))
-        return map_region(p, size);
-    void *at = calloc(1, size ? size : 1);
+    void *at = p && !fits_heap(p, size) ? NULL : calloc(1, size ? size : 1);
     if (p && at)
         p->heap += (int64_t)size;
-    return at;
+    return at || !p ? at : map_region(p, size);
 }
 
 void pageable_free(struct pageable *p, void *at, size_t size)
@@ -109,9 +107,10 @@ void *pageable_resize(struct pageable *p, void *old, size_t old_size, size_t siz
     bool mapped = old_size >= REGION_LEAST && is_region(p, old);
     if (!mapped && fits_heap(p, size < REGION_LEAST ? size : size - old_size)) {
         void *at = realloc(old, size);
-        if (at)
+        if (at) {
             p->heap += (int64_t)size - (int64_t)old_size;
-        return at;
+            return at;
+        }
     }
     void *at = map_region(p, size);
     if (!at)

@@ -227,7 +227,6 @@ static void undo(struct recovering *r)
 static int save_part(void *ctx, const char *saved, struct err *e)
 {
     struct recovering *r = ctx;
-    memory_limit_open_gate(&r->memory);
     if (saved && access(saved, F_OK) == 0)
         return 0;
     return save(r, e);
@@ -239,6 +238,12 @@ static int keep_memory(void *ctx, struct trace *t, struct err *e)
     int beyond = memory_limit_keep(&r->memory, t, memory_limit_reserve(&r->memory), e);
     memory_limit_close_gate(&r->memory);
     return beyond < 0 ? -1 : beyond > 1;
+}
+
+static void free_reserve(void *ctx)
+{
+    struct recovering *r = ctx;
+    memory_limit_open_gate(&r->memory);
 }
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total)
@@ -294,13 +299,17 @@ static int play_and_save(struct recovering *r, struct err *e)
                                              .part_ctx = r,
                                              .look = bound ? keep_memory : NULL,
                                              .look_ctx = r,
+                                             .complete = free_reserve,
+                                             .complete_ctx = r,
                                              .progress_ctx = r,
                                              .progress =
                                                  r->options->progress ? show_progress : NULL};
     if (trace_init(&r->trace, &store, e) != 0)
         return -1;
+    if (bound)
+        trace_page_tables(&r->trace, r->memory.budget);
     int status = recovery_run(r->reader, &r->trace, &playing, &r->found, e);
-    memory_limit_open_gate(&r->memory);
+    free_reserve(r);
     if (status == 0) {
         tell_end(r);
         status = save(r, e);

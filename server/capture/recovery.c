@@ -91,13 +91,20 @@ static int read_ahead(struct player *p, struct intake_start *start, struct err *
 
 /* ---- second pass */
 
+static int complete(struct player *p, enum session_end end, const struct err *cause, struct err *e)
+{
+    if (p->options->complete)
+        p->options->complete(p->options->complete_ctx);
+    return intake_finish(&p->r, end, cause, e);
+}
+
 static int part_full(void *ctx, struct err *e)
 {
     struct player *p = ctx;
     const struct err none = {0};
     size_t part = p->r.ingest.parts;
     const char *saved = part < p->saved.len ? p->saved.at[part] : NULL;
-    if (intake_finish(&p->r, SESSION_PART_FULL, &none, e) != 0)
+    if (complete(p, SESSION_PART_FULL, &none, e) != 0)
         return -1;
     return p->options->part ? p->options->part(p->options->part_ctx, saved, e) : 0;
 }
@@ -240,7 +247,7 @@ static int run(struct player *p, struct trace *t, struct err *e)
     p->out->unanswered = intake_unanswered(&p->r);
     if (p->options->more && p->options->more(p->options->more_ctx, &p->r.ingest, &start, e) != 0)
         return -1;
-    return intake_finish(&p->r, p->out->end, &p->out->cause, e);
+    return complete(p, p->out->end, &p->out->cause, e);
 }
 
 int recovery_run(struct journal_reader *reader, struct trace *t,

@@ -35,6 +35,9 @@ struct recovery_options {
      */
     int (*look)(void *ctx, struct trace *t, struct err *e);
     void *look_ctx;
+    /* Called before a part or the whole trace is completed, which takes memory too. May be NULL. */
+    void (*complete)(void *ctx);
+    void *complete_ctx;
     /* Called regularly, with the bytes read so far and in all. May be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *progress_ctx;

@@ -124,10 +124,11 @@ class Streams(Case):
             recovered = subprocess.run(
                 group.command(TIDEMARK, "recover", journal, "-f", "-o", self.dir / "y"),
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
-        self.assertEqual(recovered.returncode, 4, recovered.stdout)
-        self.assertIn("not all of the journal fits in memory", recovered.stdout)
+        # AddressSanitizer's memory counts, too, and may leave too little.
+        self.assertIn(recovered.returncode, (0,) if PLAIN else (0, 4), recovered.stdout)
         self.assertIn(run("verify", self.dir / "y").returncode, (0, 1))
-        shutil.rmtree(journal)
+        self.assertEqual(journal.exists(), recovered.returncode != 0)
+        shutil.rmtree(journal, ignore_errors=True)
 
 
 class Daemons(Running):

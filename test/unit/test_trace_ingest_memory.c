@@ -272,6 +272,34 @@ static void stacks_are_found_many_at_a_time(void **state)
     free(ids);
 }
 
+/* Stacks share the nodes that they have in common, in whatever order they come. */
+static void stacks_share_their_nodes(void **state)
+{
+    (void)state;
+    enum { DEPTH = 5, ALL = 1 << 2 * DEPTH, DEEP = 4000 };
+    struct callstacks c;
+    struct err e = {0};
+    uint64_t ids[DEEP];
+    uint32_t id;
+    bool fresh;
+    assert_int_equal(callstacks_init(&c, &e), 0);
+    for (uint32_t i = 0; i < ALL; i++) {
+        uint32_t digits = i * 389 % ALL; /* each number once */
+        for (uint32_t k = 0; k < DEPTH; k++)
+            ids[k] = digits >> 2 * k & 3;
+        assert_int_equal(callstacks_intern(&c, ids, DEPTH, &id, &fresh, &e), 0);
+        assert_true(fresh);
+    }
+    assert_int_equal(c.nodes.len, 1 + 4 + 16 + 64 + 256 + 1024);
+    /* The hash has one entry at most for a new stack, however deep. */
+    size_t count = c.children_count;
+    for (uint32_t k = 0; k < DEEP; k++)
+        ids[k] = k + 7;
+    assert_int_equal(callstacks_intern(&c, ids, DEEP, &id, &fresh, &e), 0);
+    assert_true(c.children_count <= count + 1);
+    callstacks_release(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +308,7 @@ int main(void)
         cmocka_unit_test(pools_are_made_when_their_turn_comes),
         cmocka_unit_test(stacks_are_found_by_their_addresses),
         cmocka_unit_test(stacks_are_found_many_at_a_time),
+        cmocka_unit_test(stacks_share_their_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

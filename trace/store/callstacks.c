@@ -12,6 +12,7 @@
 #define NODES_MAX UINT32_MAX
 #define FIND_AT_ONCE ((size_t)32)
 #define CHILDREN_BYTES(C) (((C)->children_mask + 1) * sizeof *(C)->children)
+#define CONTENTS_BYTES(C) (((C)->contents_mask + 1) * sizeof *(C)->contents)
 /*
  * Part of the hash, beside the number of frames: marks stacks with custom frames. So addresses from
  * a client never match such a stack, whatever bits they have.
@@ -47,7 +48,7 @@ void callstacks_release(struct callstacks *c)
     pageable_vec_release(c->pageable, &c->nodes);
     pageable_free(c->pageable, c->children, c->children ? CHILDREN_BYTES(c) : 0);
     pageable_vec_release(c->pageable, &c->list);
-    free(c->contents);
+    pageable_free(c->pageable, c->contents, c->contents ? CONTENTS_BYTES(c) : 0);
     map_release(&c->frame_numbers);
     pageable_vec_release(c->pageable, &c->frames);
     pageable_vec_release(c->pageable, &c->inlines);
@@ -112,6 +113,23 @@ static size_t child_slot(const struct callstacks *c, uint32_t parent, uint32_t f
     return map_hash((uint64_t)parent << 32 | frame) & c->children_mask;
 }
 
+/*
+ * A node that follows its parent is found without the hash. So the frames of a new stack cost one
+ * entry at most, and a table on disk is filled in order.
+ */
+static bool follows_parent(const struct callstacks *c, size_t node)
+{
+    return c->nodes.at[node].parent == node - 1;
+}
+
+static void place_child(struct callstacks *c, uint32_t node)
+{
+    size_t at = child_slot(c, c->nodes.at[node].parent, c->nodes.at[node].frame);
+    while (c->children[at])
+        at = (at + 1) & c->children_mask;
+    c->children[at] = node;
+}
+
 static bool callstacks_grow_children(struct callstacks *c)
 {
     size_t n = (c->children_mask + 1) * 2;
@@ -121,30 +139,46 @@ static bool callstacks_grow_children(struct callstacks *c)
     pageable_free(c->pageable, c->children, CHILDREN_BYTES(c));
     c->children = table;
     c->children_mask = n - 1;
-    for (size_t i = 1; i < c->nodes.len; i++) {
-        size_t at = child_slot(c, c->nodes.at[i].parent, c->nodes.at[i].frame);
-        while (table[at])
-            at = (at + 1) & c->children_mask;
-        table[at] = (uint32_t)i;
+    for (uint32_t i = 1; i < c->nodes.len; i++) {
+        if (!follows_parent(c, i))
+            place_child(c, i);
     }
     return true;
 }
 
-/* The node of `frame` below `parent`, added if new; 0 when memory is short. */
+/* The node of `frame` below `parent`; 0 when there is none. */
+static uint32_t find_child(const struct callstacks *c, uint32_t parent, uint32_t frame)
+{
+    const struct callstack_node *nodes = c->nodes.at;
+    uint32_t next = parent + 1, found;
+    if (next < c->nodes.len && nodes[next].parent == parent) {
+        if (nodes[next].frame == frame)
+            return next;
+    } else if (next == c->nodes.len) {
+        return 0;
+    }
+    for (size_t at = child_slot(c, parent, frame); (found = c->children[at]);
+         at = (at + 1) & c->children_mask) {
+        if (nodes[found].parent == parent && nodes[found].frame == frame)
+            break;
+    }
+    return found;
+}
+
+/* The same, added if new; 0 when memory is short. */
 static uint32_t callstacks_child(struct callstacks *c, uint32_t parent, uint32_t frame)
 {
-    size_t at = child_slot(c, parent, frame);
-    for (; c->children[at]; at = (at + 1) & c->children_mask) {
-        const struct callstack_node *node = &c->nodes.at[c->children[at]];
-        if (node->parent == parent && node->frame == frame)
-            return c->children[at];
-    }
+    uint32_t number = find_child(c, parent, frame);
+    if (number)
+        return number;
     if (c->nodes.len >= NODES_MAX ||
         !pageable_push(c->pageable, &c->nodes, (struct callstack_node){parent, frame}))
         return 0;
-    uint32_t number = (uint32_t)(c->nodes.len - 1);
-    c->children[at] = number;
-    if (c->nodes.len > (c->children_mask + 1) / 4 * 3 && !callstacks_grow_children(c))
+    number = (uint32_t)(c->nodes.len - 1);
+    if (follows_parent(c, number))
+        return number;
+    place_child(c, number);
+    if (++c->children_count > (c->children_mask + 1) / 4 * 3 && !callstacks_grow_children(c))
         return 0;
     return number;
 }
@@ -167,7 +201,7 @@ int callstacks_append(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
 static bool callstacks_grow_contents(struct callstacks *c)
 {
     size_t mask = c->contents_mask * 2 + 1;
-    struct callstack_slot *table = calloc(mask + 1, sizeof *table);
+    struct callstack_slot *table = pageable_zeroed(c->pageable, (mask + 1) * sizeof *table);
     if (!table)
         return false;
     for (size_t i = 0; i <= c->contents_mask; i++) {
@@ -178,7 +212,7 @@ static bool callstacks_grow_contents(struct callstacks *c)
             at = (at + 1) & mask;
         table[at] = c->contents[i];
     }
-    free(c->contents);
+    pageable_free(c->pageable, c->contents, CONTENTS_BYTES(c));
     c->contents = table;
     c->contents_mask = mask;
     return true;

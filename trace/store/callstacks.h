@@ -69,10 +69,11 @@ struct callstack_slot {
 };
 
 struct callstacks {
-    struct pageable *pageable;        /* allocator of all but `contents`; NULL: the heap */
+    struct pageable *pageable;        /* allocator of the tables; NULL: the heap */
     VEC(struct callstack_node) nodes; /* nodes.at[0] is the root */
-    uint32_t *children;               /* hash of (parent, frame) → node */
+    uint32_t *children;               /* hash of (parent, frame) → node that is not parent + 1 */
     size_t children_mask;
+    size_t children_count;
     VEC(struct callstack) list;      /* list.at[id - 1] */
     struct callstack_slot *contents; /* hash table */
     size_t contents_mask;

@@ -100,16 +100,21 @@ uint64_t trace_decoder_budget(const struct trace *t)
     return half == 0 || half > TRACE_DECODERS_LEAST ? half : TRACE_DECODERS_LEAST;
 }
 
+void trace_page_tables(struct trace *t, size_t budget)
+{
+    pageable_init(&t->pageable, t->spool.dir, budget);
+    strings_use(&t->strings, &t->pageable);
+    callstacks_use(&t->callstacks, &t->pageable);
+    t->memory.pageable = t->location_numbers.pageable = t->symbol_numbers.pageable = &t->pageable;
+}
+
 int trace_make_pageable(struct trace *t, struct err *e)
 {
     size_t third = t->memory_budget / 3;
     size_t budget = third && third < TRACE_TABLES_BUDGET ? third : TRACE_TABLES_BUDGET;
     if (third && spool_set_budget(&t->spool, third, e) != 0)
         return -1;
-    pageable_init(&t->pageable, t->spool.dir, budget);
-    strings_use(&t->strings, &t->pageable);
-    callstacks_use(&t->callstacks, &t->pageable);
-    t->memory.pageable = t->location_numbers.pageable = t->symbol_numbers.pageable = &t->pageable;
+    trace_page_tables(t, budget);
     return 0;
 }
 
@@ -134,6 +139,8 @@ int trace_renew(struct trace *t, struct err *e)
                         .symbol_codes = before.symbol_codes,
                         .sources = before.sources};
     int status = init_tables(t, e);
+    if (before.pageable.dir)
+        trace_page_tables(t, before.pageable.budget);
     t->strings.limit = before.strings.limit;
     t->callstacks.limit = before.callstacks.limit;
     t->sched.limit = before.sched.limit;

@@ -165,9 +165,14 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
 void trace_release(struct trace *t);
 
 /*
- * Makes the tables of a newly initialised trace pageable beyond TRACE_TABLES_BUDGET, or a third of
- * the requested resident budget. For loaded traces: a capture is forked to be saved, and its memory
- * is watched (server/capture/memory_limit.h).
+ * Lets the tables of a trace that was just initialised take `budget` bytes from the heap. What they
+ * take beyond that, the kernel can write to a file. Not for a capture, which forks to save a part.
+ */
+void trace_page_tables(struct trace *t, size_t budget);
+
+/*
+ * The same for a trace that is loaded: the budget is TRACE_TABLES_BUDGET, or a third of the
+ * resident budget that was asked for. Events get another third.
  */
 int trace_make_pageable(struct trace *t, struct err *e);
 
