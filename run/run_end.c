@@ -1,0 +1,308 @@
+/* The end of `tidemark run`: the traces are saved, and what they lack is reported. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/format.h"
+#include "base/print_error.h"
+#include "run/run_state.h"
+#include "run/run_why.h"
+
+static void say_end(const struct run *r, struct buf *out)
+{
+    int status = r->launch.status;
+    if (r->attach.pid)
+        buf_puts(out, r->attach.left ? "detached, the process goes on" : "the process ended");
+    else if (r->launch.adopted)
+        buf_puts(out, "unknown: the program was not started by tidemark run");
+    else if (WIFSIGNALED(status))
+        buf_printf(out, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        buf_printf(out, "exit status %d", WEXITSTATUS(status));
+}
+
+/* --pid has no option for it. */
+static const char *follow_advice(const struct run *r)
+{
+    return r->attach.pid ? "" : ": --follow-fork does";
+}
+
+/* Why a trace is empty, as far as it shows. */
+static void say_why_nothing(const struct run *r, const struct run_process *p, struct buf *out)
+{
+    struct rec_header h;
+    struct err e;
+    struct buf why = {0};
+    char n[FORMAT_SIZE];
+    if (r->program.obstacle != PROGRAM_FINE && r->program.obstacle != PROGRAM_UNKNOWN) {
+        buf_printf(out, "%s ", r->program.image);
+        program_explain(&r->program, out);
+    } else if (!p && collector_failure(r->collector)) {
+        buf_printf(out, "there was no file to be had for the recording: %s",
+                   strerror(collector_failure(r->collector)));
+    } else if (!p) {
+        buf_puts(out, "the program never loaded libtidemark.so: LD_PRELOAD was lost on the way to "
+                      "it, or its dynamic linker could not load the library");
+    } else if (!p->record || p->silent || recording_read_header(p->collected->fd, &h, &e) != 0) {
+        buf_puts(out, "the program ended before its first allocation, or there was no room for "
+                      "the recording");
+    } else if (h.control == REC_CONTROL_HOLD) {
+        buf_puts(out, "the process ended before it was attached to");
+    } else if (h.options.min_size) {
+        buf_printf(out, "no block had --min-size, %s", format_bytes(n, h.options.min_size));
+    } else if (h.options.flags & REC_OPTION_PAUSED) {
+        buf_puts(out, "the recording was paused from the beginning to the end");
+    } else if (h.state == REC_STATE_FULL) {
+        buf_puts(out, "there was no room for the recording");
+    } else if (h.state == REC_STATE_EXEC && !r->options->follow_fork) {
+        buf_printf(out, "it executed another program, which is not recorded%s", follow_advice(r));
+    } else if (run_why_memory(&h, &why)) {
+        buf_printf(out, "the program %s", buf_str(&why));
+    } else {
+        buf_puts(out, "the program called none of the functions that are watched: it has an "
+                      "its own allocator, or needed no memory");
+        if (h.children)
+            buf_printf(out, "; its %s were not recorded%s",
+                       format_counted(n, h.children, "child process"), follow_advice(r));
+    }
+    buf_release(&why);
+}
+
+/*
+ * The trace may be that of a wrapper, which executed something that cannot be recorded. Returns
+ * whether that is so.
+ */
+static bool say_what_followed(const struct run *r, const struct run_process *root)
+{
+    const char *path = run_unseen_program(&r->tree.unseen, root->collected->hello.pid);
+    bool lost = path != NULL;
+    const struct run_process *last = run_tree_last(&r->tree);
+    struct rec_header h;
+    struct err e;
+    struct buf text = {0};
+    if (last != root) {
+        lost = run_why_nothing(last, &text);
+        fprintf(stderr, "tidemark: it executed another program, which could not be recorded: %s\n",
+                buf_str(&text));
+    } else if (path && recording_read_header(root->collected->fd, &h, &e) == 0 && h.bare_execs) {
+        fprintf(stderr,
+                "tidemark: it executed another program, which never loaded libtidemark.so: a limit "
+                "on its memory (RLIMIT_DATA, RLIMIT_AS) leaves no room for recording\n");
+    } else if (path) {
+        format_terminal(&text, view_of(*path ? path : "it"));
+        buf_puts(&text, " ");
+        if (r->attach.pid)
+            buf_puts(&text, "was executed after the attach, and --pid records one program");
+        else
+            run_unseen_reason(path, &text);
+        fprintf(stderr, "tidemark: it executed another program, which was not recorded: %s\n",
+                buf_str(&text));
+    }
+    buf_release(&text);
+    return lost;
+}
+
+/* What the trace lacks, where it has the rest. */
+static void say_unseen(const struct run_process *p)
+{
+    struct rec_header h;
+    struct err e;
+    char n[FORMAT_SIZE];
+    struct buf names = {0};
+    if (recording_read_header(p->collected->fd, &h, &e) != 0)
+        return;
+    h.unseen[sizeof h.unseen - 1] = 0;
+    if (h.unseen[0]) {
+        format_terminal(&names, view_of(h.unseen));
+        fprintf(stderr, "tidemark: not recorded are calls of %s\n", buf_str(&names));
+    }
+    if (h.deep_unseen)
+        fprintf(stderr,
+                "tidemark: not recorded is what libraries do that %s of dlopen with RTLD_DEEPBIND "
+                "loaded\n",
+                format_counted(n, h.deep_unseen, "call"));
+    buf_release(&names);
+}
+
+/* Reports children without a trace, for which a user might look. */
+static void say_idle(struct run *r)
+{
+    char n[FORMAT_SIZE];
+    struct run_idle *idle = &r->tree.idle;
+    if (idle->count)
+        fprintf(stderr, "tidemark: %s recorded nothing and %s no trace: %s%s\n",
+                format_counted(n, idle->count, "child process"), idle->count == 1 ? "has" : "have",
+                buf_str(&idle->why), idle->count == 1 ? "" : ", to name one");
+}
+
+static void say_clients(const struct run *r)
+{
+    char n[FORMAT_SIZE];
+    if (r->tree.clients && !r->options->no_client)
+        fprintf(stderr,
+                "tidemark: not recorded: %s of child processes; their traces have malloc alone\n",
+                format_counted(n, r->tree.clients, "Tracy client"));
+}
+
+/* They cannot be counted: a child that was missed at its fork reports again when it executes. */
+static void say_missed(const struct run *r)
+{
+    if (collector_missed(r->collector))
+        fprintf(stderr,
+                "tidemark: not all children were recorded: there was no file to be had: %s\n",
+                strerror(collector_failure(r->collector)));
+}
+
+/* What ran beside the programs that have traces, and what --fail-if therefore says nothing of. */
+static void say_unrecorded(struct run *r)
+{
+    struct buf text = {0};
+    uint64_t unseen = run_unseen_tell(&r->tree.unseen, r->pid,
+                                      r->attach.pid ? "" : "; --follow-fork records them", &text);
+    fputs(buf_str(&text), stderr);
+    buf_release(&text);
+    r->traces.uncovered =
+        unseen + (r->tree.idle.told || r->tree.folded_idle.told) + collector_missed(r->collector);
+}
+
+/* Two traces: the recording cannot be read anew, or a clock not be compared with another. */
+static int save_client(struct run *r, struct err *e)
+{
+    uint32_t own = r->options->version, version;
+    struct run_record *client = run_client_read(&r->client, -1, r->spool, &version, e);
+    char *name = client ? run_tree_name(r->output, "client") : NULL;
+    if (client && !name)
+        err_no_memory(e, "the output's name");
+    if (!r->options->version_given && client)
+        r->options->version = version;
+    int status = name ? run_trace_save(&r->traces, &client->trace, name, e) : -1;
+    r->options->version = own;
+    if (status == 0)
+        fprintf(stderr, "tidemark: the program's Tracy client has a separate trace, %s: %s\n", name,
+                r->options->buffer
+                    ? "with --buffer what was read of the recording is given back"
+                    : "its clock is not the processor's time stamp counter, by which "
+                      "malloc is recorded");
+    free(name);
+    run_record_free(client);
+    return status;
+}
+
+static int join_client(struct run *r, const struct run_process *p, struct err *e)
+{
+    uint32_t version;
+    int fits = r->options->buffer ? 0 : run_client_fits(&r->client, p->collected->fd, e);
+    if (fits <= 0)
+        return fits < 0 ? -1 : save_client(r, e);
+    r->joined = run_client_read(&r->client, p->collected->fd, r->spool, &version, e);
+    if (r->joined && !r->options->version_given)
+        r->options->version = version;
+    return r->joined ? 0 : -1;
+}
+
+/* What the program reports through tidemark.h: zones and more are the client's in the trace. */
+static void say_left_out(const struct run *r, const struct run_process *p)
+{
+    char n[FORMAT_SIZE];
+    if (r->joined && p->record->notes)
+        fprintf(stderr,
+                "tidemark: not in the trace beside the Tracy client's: %s of tidemark.h; "
+                "--no-client records them with malloc alone\n",
+                format_counted(n, p->record->notes, "report"));
+}
+
+/* The program has a client of Tracy: what that sent and the recording become one trace. */
+static void take_client(struct run *r, const struct run_process *p)
+{
+    struct rec_header h;
+    struct err e = {0};
+    if (recording_read_header(p->collected->fd, &h, &e) != 0 || h.client_port == 0 ||
+        !run_wants_client(r))
+        return;
+    if (r->client.connected && h.client_port == r->client.port && join_client(r, p, &e) == 0) {
+        say_left_out(r, p);
+        return;
+    }
+    fprintf(stderr,
+            "tidemark: the trace has malloc alone, and nothing of the program's Tracy client at "
+            "port %u%s\n",
+            h.client_port,
+            !r->client.journal || access(r->client.journal, F_OK) != 0
+                ? ": the program ended before a server was connected; with TRACY_NO_EXIT=1 the "
+                  "client waits for it, and --no-client leaves it alone"
+                : "");
+    if (e.code)
+        print_error(&e);
+    else
+        err_set(&e, ERR_CONNECT, "the program's Tracy client was not recorded");
+    r->tree.failure = r->tree.failure.code ? r->tree.failure : e;
+    if (r->client.journal && access(r->client.journal, F_OK) == 0) {
+        fprintf(stderr,
+                "tidemark: what that client sent is kept in %s; `tidemark recover` makes a trace "
+                "of it\n",
+                r->client.journal);
+        r->keeps_client = true;
+    }
+}
+
+static int save_root(struct run *r, struct run_process *p, struct err *e)
+{
+    struct buf end = {0};
+    take_client(r, p);
+    struct trace *t = r->joined ? &r->joined->trace : &p->record->trace;
+    say_end(r, &end);
+    int status =
+        end.failed ? err_no_memory(e, "a fact") : trace_add_fact(t, e, "end", "%s", buf_str(&end));
+    if (status == 0 && p->record->events == 0) {
+        struct buf why = {0};
+        say_why_nothing(r, p, &why);
+        fprintf(stderr, "tidemark: nothing was recorded: %s\n", buf_str(&why));
+        status = trace_add_fact(t, e, "nothing_recorded", "%s", buf_str(&why));
+        buf_release(&why);
+    }
+    buf_release(&end);
+    return status == 0 ? run_trace_finish(&r->traces, t, r->output, r->options->replace, e) : -1;
+}
+
+int run_finish(struct run *r)
+{
+    struct err e = {0};
+    int status = 0;
+    run_tree_save_alive(&r->tree);
+    run_tree_save_folded(&r->tree);
+    say_idle(r);
+    say_clients(r);
+    struct run_process *root = run_tree_root(&r->tree);
+    say_unrecorded(r);
+    if (root && root->record && !root->silent) {
+        r->traces.replaced = say_what_followed(r, root);
+        say_unseen(root);
+        say_missed(r);
+        if (save_root(r, root, &e) != 0) {
+            print_error(&e);
+            r->tree.keep = true;
+            status = err_exit_status(&e);
+        }
+    } else {
+        struct buf why = {0};
+        say_why_nothing(r, root, &why);
+        fprintf(stderr, "tidemark: nothing was recorded: %s\n", buf_str(&why));
+        buf_release(&why);
+        status = r->tree.children ? 0 : 3;
+        r->traces.replaced = true;
+        run_trace_check_cover(&r->traces, NULL);
+        if (r->options->report != RUN_JSON)
+            run_trace_list_processes(&r->traces);
+    }
+    if (status == 0 && r->tree.failure.code)
+        status = err_exit_status(&r->tree.failure);
+    if (r->tree.keep)
+        fprintf(stderr,
+                "tidemark: the recordings are kept; `tidemark run --recover %s` finishes them\n",
+                collector_folder(r->collector));
+    return status == 0 && r->traces.exceeded ? 1 : status;
+}
