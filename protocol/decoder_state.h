@@ -241,6 +241,12 @@ static inline int decoder_note_thread(struct decoder *d, uint32_t id)
     return query_ask(d->query, QUERY_THREAD, id, d->err);
 }
 
+/* The state of the thread or fiber that `map` has under `key`, or a new one. NULL after an error.
+ */
+struct thread_state *decoder_thread_state(struct decoder *d, struct map *map, uint64_t key,
+                                          uint64_t id, uint64_t fiber_key);
+struct thread_state *decoder_os_thread(struct decoder *d, uint32_t id);
+
 /* The thread or fiber of items that carry no thread. NULL after an error. */
 struct thread_state *decoder_current(struct decoder *d);
 

@@ -1,4 +1,4 @@
-/* Differences between two traces: the machine-readable formats, and the code shared by all. */
+/* Differences between two traces: the machine-readable formats. */
 
 #include "report/diff_report.h"
 
@@ -26,84 +26,6 @@ bool diff_format_parse(const char *text, enum diff_format *format)
         }
     }
     return false;
-}
-
-/* ---- shared */
-
-const struct diff_figure_of_pool diff_pool_figures[DIFF_POOL_FIGURES] = {
-    {"peak_bytes", "Peak", offsetof(struct pool_figures, peak_bytes), true},
-    {"live_bytes", "Live at the end", offsetof(struct pool_figures, live_bytes), true},
-    {"live_allocations", "Blocks live at the end", offsetof(struct pool_figures, live), false},
-    {"total_bytes", "Size of all allocations", offsetof(struct pool_figures, total_bytes), true},
-    {"allocations", "Allocations", offsetof(struct pool_figures, allocations), false},
-    {"temporary_allocations", "Temporary", offsetof(struct pool_figures, temporary), false},
-};
-
-uint64_t diff_pool_figure(const struct diff_pool *p, int side, size_t which)
-{
-    uint64_t n;
-    memcpy(&n, (const char *)&p->figures[side] + diff_pool_figures[which].offset, sizeof n);
-    return n;
-}
-
-const char *diff_change(char *out, size_t size, uint64_t base, uint64_t now, bool is_bytes)
-{
-    char text[FORMAT_SIZE];
-    uint64_t by = now > base ? now - base : base - now;
-    const char *sign = now > base ? "+" : now < base ? "-" : "";
-    const char *number = is_bytes ? format_bytes(text, by) : format_count(text, by);
-    double percent = base ? ((double)now - (double)base) / (double)base * 100 : 0;
-    if (now == base)
-        snprintf(out, size, "=");
-    else if (base == 0 || fabs(percent) >= 1e6)
-        snprintf(out, size, "%s%s", sign, number);
-    else
-        snprintf(out, size, "%s%s (%+.1f %%)", sign, number, percent);
-    return out;
-}
-
-void diff_row_name(struct buf *out, const struct diff_row *r, enum diff_by by)
-{
-    if (by == DIFF_TYPE) {
-        struct view name = r->type.len ? r->type : view_of("[no type]");
-        buf_put(out, name.p, name.len);
-        return;
-    }
-    put_site(out, &r->frame, r->no_callstack);
-    if (!r->side[0].there || !r->side[1].there)
-        return;
-    if (!r->frame.has_name && !view_equal(r->before.function, r->frame.function)) {
-        buf_puts(out, ", before: ");
-        frame_name(out, &r->before);
-    } else if (r->frame.line != r->before.line && r->before.line) {
-        buf_printf(out, ", before: line %" PRIu32, r->before.line);
-    }
-}
-
-void diff_row_type(struct buf *out, const struct diff_row *r)
-{
-    buf_put(out, r->type.p, r->type.len);
-    if (r->more_types)
-        buf_printf(out, ", +%" PRIu32, r->more_types);
-}
-
-bool diff_has_types(const struct diff_writer *w)
-{
-    for (size_t i = 0; i < w->d->rows.len && w->d->options.by != DIFF_TYPE; i++) {
-        if (w->d->rows.at[i].type.len)
-            return true;
-    }
-    return false;
-}
-
-struct diff_range diff_rows_of(const struct diff_writer *w, enum diff_kind kind)
-{
-    struct diff_range range = {.count = (size_t)w->d->count[kind]};
-    for (int k = 0; k < (int)kind; k++)
-        range.first += (size_t)w->d->count[k];
-    uint64_t limit = w->options->limit;
-    range.shown = limit && limit < range.count ? (size_t)limit : range.count;
-    return range;
 }
 
 /* ---- JSON */

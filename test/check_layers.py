@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds every #include against the table of who may include whom (ARCHITECTURE.md), the table against
-its own order, and the folders against their size; basenames are unique in the tree. Each folder has
-a README.md, and the files and functions that it names exist."""
+its own order, and the folders against their size; basenames are unique in the tree. No files call each
+other in circles. Each folder has a README.md, and the files and functions that it names exist."""
 
 import pathlib
 import re
@@ -79,6 +79,10 @@ SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
 # Processes of one program talk over socket pairs; an address has no place there.
 PAIRS_ONLY = {("symbols", "sys/socket.h")}
 GUIDE_FILE = re.compile(r"(?<![\w/])(?:[\w-]+/)*[\w-]+\.(?:awk|c|h|js|map|md|py|tsv)\b")
+FUNCTION = re.compile(r"^(static )?[a-z][\w *]*?\b(\w+)\([^;{}]*\)\n\{", re.M)
+NO_CODE = re.compile(r'/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|^#[^\n]*', re.M | re.S)
+# Its hooks stand in for functions of the C library, which the rest of it calls.
+MAY_CIRCLE = {"client"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -176,9 +180,33 @@ def check_guides():
         yield from check_guide(folder, words)
 
 
+def calls():
+    """The files whose functions each file uses, by the names that they define."""
+    texts, local, where = {}, {}, {}
+    for folder in set(MAY) - MAY_CIRCLE:
+        for path in pathlib.Path(folder).glob("*.c"):
+            texts[path] = NO_CODE.sub("", path.read_text())
+            local[path] = {name for static, name in FUNCTION.findall(texts[path]) if static}
+            where.update({name: path for static, name in FUNCTION.findall(texts[path])
+                          if not static and name != "main"})
+    return {path: {where[word] for word in re.findall(r"(?<![\w.>])(?<!struct )(?<!enum )[a-z]\w+", text)
+                   if word in where and word not in local[path]} - {path}
+            for path, text in texts.items()}
+
+
+def check_circles(uses):
+    for path in sorted(uses):
+        found, new = set(), {path}
+        while new:
+            new = set().union(*(uses[file] for file in new)) - found
+            found |= new
+        if path in found:
+            yield f"{path}: calls in a circle"
+
+
 def main():
     stems = {}
-    faults = [*check_order(), *unlisted(), *check_guides()]
+    faults = [*check_order(), *unlisted(), *check_guides(), *check_circles(calls())]
     for folder in MAY:
         faults += check_folder(folder, stems)
     print("\n".join(faults) or "layers hold")

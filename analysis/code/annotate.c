@@ -174,23 +174,6 @@ static int read_code(struct builder *b, const struct disassembler *d, struct err
     return status;
 }
 
-/* Lines follow each other without gaps. */
-struct annotate_line *annotate_line_at(struct annotation *a, uint64_t address)
-{
-    uint64_t offset = address - a->function.address;
-    size_t low = 0, high = a->lines.len;
-    if (offset >= a->shown)
-        return NULL;
-    while (high - low > 1) {
-        size_t mid = low + (high - low) / 2;
-        if (a->lines.at[mid].address - a->function.address <= offset)
-            low = mid;
-        else
-            high = mid;
-    }
-    return &a->lines.at[low];
-}
-
 /* ---- figures */
 
 /* By frame number: what of the function the call stacks that hold it pass through. */

@@ -2,6 +2,23 @@
 
 #include "analysis/code/annotate_parts.h"
 
+/* Lines follow each other without gaps. */
+struct annotate_line *annotate_line_at(struct annotation *a, uint64_t address)
+{
+    uint64_t offset = address - a->function.address;
+    size_t low = 0, high = a->lines.len;
+    if (offset >= a->shown)
+        return NULL;
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        if (a->lines.at[mid].address - a->function.address <= offset)
+            low = mid;
+        else
+            high = mid;
+    }
+    return &a->lines.at[low];
+}
+
 /*
  * Where a call stack's frame is in the function: a sample's innermost frame is the address at which
  * the thread was, all others are addresses that calls return to. False: not in it.

@@ -59,7 +59,7 @@ struct recording {
     struct recording_counts counts;
 };
 
-/* ---- merge.c */
+/* ---- recording_events.c */
 
 /* Passes on buffered events. */
 int recording_flush(struct recording *r, struct err *e);

@@ -60,59 +60,6 @@ static int save_location_payloads(struct saver *s)
     return 0;
 }
 
-static uint64_t scattered(uint64_t key)
-{
-    key *= 0x9e3779b97f4a7c15u;
-    return (key ^ key >> 32) * 0xd6e8feb86659fd93u;
-}
-
-static int compare_scattered(const void *a, const void *b)
-{
-    uint64_t x = scattered(((const struct rec_pair *)a)->key);
-    uint64_t y = scattered(((const struct rec_pair *)b)->key);
-    return x < y ? -1 : x > y;
-}
-
-/*
- * The order of lists that are maps in official tools, which write them in the order of their hash
- * tables. That takes up to twice as many bytes as the order of the keys. In the latter order, a
- * trace would grow when an official tool strips it.
- */
-static void scatter(struct rec_pair *pairs, size_t n)
-{
-    qsort(pairs, n, sizeof *pairs, compare_scattered);
-}
-
-int save_map(struct saver *s, enum record_type list, enum record_type one, const struct map *m)
-{
-    if (put_count(s, list, m->count) != 0)
-        return -1;
-    if (m->count == 0)
-        return 0;
-    struct rec_pair *pairs = malloc(m->count * sizeof *pairs);
-    if (!pairs)
-        return err_no_memory(s->e, "saving");
-    size_t n = 0, iter = 0;
-    for (const struct map_slot *slot; (slot = map_next(m, &iter));)
-        pairs[n++] = (struct rec_pair){slot->key, slot->value};
-    scatter(pairs, n);
-    int status = record_put(s->sink, one, pairs, n, s->e);
-    free(pairs);
-    return status;
-}
-
-/* Puts the `n` elements that `pairs` refers to, in scattered order of their keys. Frees `pairs`. */
-static int put_scattered(struct saver *s, struct rec_pair *pairs, size_t n,
-                         int (*put_one)(struct saver *s, size_t number))
-{
-    int status = 0;
-    scatter(pairs, n);
-    for (size_t i = 0; i < n && status == 0; i++)
-        status = put_one(s, (size_t)pairs[i].value);
-    free(pairs);
-    return status;
-}
-
 static int save_strings(struct saver *s)
 {
     const struct strings *strings = &s->t->strings;
@@ -292,7 +239,7 @@ static int save_callstack_frames(struct saver *s)
             resolved[n++] = (struct rec_pair){c->frames.at[i].id, i};
     }
     int status = put_count(s, REC_CALLSTACK_FRAMES, n);
-    return put_scattered(s, resolved, status == 0 ? n : 0, put_callstack_frame) != 0 ? -1 : status;
+    return save_scattered(s, resolved, status == 0 ? n : 0, put_callstack_frame) != 0 ? -1 : status;
 }
 
 static int save_app_info(struct saver *s)
@@ -339,7 +286,7 @@ static int save_symbols(struct saver *s)
     }
     head.regular = head.n - head.inlined;
     int status = put(s, REC_SYMBOLS, &head);
-    return put_scattered(s, known, status == 0 ? head.n : 0, put_symbol) != 0 ? -1 : status;
+    return save_scattered(s, known, status == 0 ? head.n : 0, put_symbol) != 0 ? -1 : status;
 }
 
 static int save_code_symbols(struct saver *s)

@@ -53,6 +53,10 @@ static inline struct rec_string_ref ref_at(uint64_t pointer)
 /* Puts a map as a list of pairs ordered by key, so that equal captures give equal files. */
 int save_map(struct saver *s, enum record_type list, enum record_type one, const struct map *m);
 
+/* Puts the `n` elements that `pairs` refers to, in scattered order of their keys. Frees `pairs`. */
+int save_scattered(struct saver *s, struct rec_pair *pairs, size_t n,
+                   int (*put_one)(struct saver *s, size_t number));
+
 /* In file order. */
 int save_topology(struct saver *s);                        /* PACKAGES */
 int save_crash(struct saver *s);                           /* CRASH */
