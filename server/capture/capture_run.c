@@ -199,11 +199,6 @@ static bool *save_asked(struct capture *c)
     return c->watched ? &c->monitor.turn : &c->stop.save;
 }
 
-static bool is_homeless(const void *ctx)
-{
-    return capture_is_homeless(ctx);
-}
-
 /* Adds a note for the user if the preload library also records the client's process. */
 static void look_beside(const struct session *s, uint64_t pid, struct buf *text)
 {
@@ -239,11 +234,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .drain_seconds = 2,
                                           .silent_seconds = 0.5,
                                           .quiet_seconds = 3,
-                                          .part_full = capture_save_part,
-                                          .part_saved = capture_part_saved,
-                                          .save_kept = capture_save_kept,
-                                          .is_homeless = is_homeless,
-                                          .part_ctx = c,
+                                          .parts = c,
                                           .progress_ctx = c,
                                           .progress = show_progress};
     c->o.session.journal = c->journal;

@@ -308,10 +308,8 @@ static void take_memory_back(struct capture *c)
         (void)spool_set_budget(&c->trace->spool, c->memory.budget, &ignored);
 }
 
-/* The state of the previous part, as struct session_limits describes it. */
-int capture_part_saved(void *ctx, bool wait, struct err *e)
+int capture_part_saved(struct capture *c, bool wait, struct err *e)
 {
-    struct capture *c = ctx;
     struct part_result r;
     char bytes[FORMAT_SIZE];
     if (c->saver.pid == 0)
@@ -353,13 +351,11 @@ static int go_on_in_next(struct capture *c, struct err *e)
 }
 
 /*
- * The session calls this when a trace is full: it saves the trace and begins the next part. If the
- * folder was removed, no file can be made in it: the part is then the last one. It is saved at the
- * end, and the client is captured again into an existing folder.
+ * If the folder was removed, no file can be made in it: the part is then the last one. It is saved
+ * at the end, and the client is captured again into an existing folder.
  */
-int capture_save_part(void *ctx, struct err *e)
+int capture_save_part(struct capture *c, struct err *e)
 {
-    struct capture *c = ctx;
     char time[FORMAT_SIZE];
     if (capture_is_homeless(c))
         return err_set(e, ERR_OUTPUT, "no other part can be made there");
@@ -433,9 +429,8 @@ static void kept_in_child(void *ctx, struct part_result *r)
     (void)kept_to(c, r, &r->e);
 }
 
-int capture_save_kept(void *ctx, struct err *e)
+int capture_save_kept(struct capture *c, struct err *e)
 {
-    struct capture *c = ctx;
     char *before = c->part_output;
     struct part_result *r = calloc(1, sizeof *r);
     struct err cause = {0};

@@ -73,18 +73,20 @@ int capture_go_elsewhere(struct capture *c, struct trace *t, struct err *e);
 bool capture_start_resolver(struct capture *c);
 
 /*
- * Callbacks of the session (struct session_limits). capture_save_part runs when a trace is full: it
- * saves the trace in a child process, or in this one if memory does not suffice for two.
- * capture_part_saved returns the state of that save.
+ * Saves a full trace and begins the next part. Returns 0 when it is saved, or 1 when a child
+ * process is saving it. If memory does not suffice for two processes, this one saves.
  */
-int capture_save_part(void *ctx, struct err *e);
-int capture_part_saved(void *ctx, bool wait, struct err *e);
+int capture_save_part(struct capture *c, struct err *e);
+
+/* That child: 1 when it has ended, 0 if not yet (never with `wait`), -1 when it failed. */
+int capture_part_saved(struct capture *c, bool wait, struct err *e);
 
 /*
- * Saves what a flight recorder keeps to new files, while it goes on recording. No file is replaced.
- * A failure is printed and does not end the capture.
+ * Saves what a flight recorder keeps, which is in the journal, to new files, while it goes on
+ * recording. Returns as capture_save_part; until a child has ended, the journal must drop nothing.
+ * No file is replaced. A failure is printed and does not end the capture.
  */
-int capture_save_kept(void *ctx, struct err *e);
+int capture_save_kept(struct capture *c, struct err *e);
 
 /*
  * Waits until the part before the current one is saved. -1 if the save failed, so that only the

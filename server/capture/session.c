@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/monotonic.h"
 #include "base/saturate.h"
+#include "server/capture/capture_save.h"
 #include "server/capture/client_modules.h"
 #include "server/capture/pace.h"
 #include "server/net/keepalive.h"
@@ -291,7 +292,7 @@ static void session_keep(struct session *s, size_t len)
  */
 static bool session_is_full(const struct session *s)
 {
-    return s->limits->part_full && !s->limits->forget && s->full_parts < FULL_PARTS_MAX &&
+    return s->limits->parts && !s->limits->forget && s->full_parts < FULL_PARTS_MAX &&
            trace_is_full_to(s->trace, TRACE_NEARLY_FULL);
 }
 
@@ -449,7 +450,7 @@ static bool session_is_part_due(struct session *s, long long now)
     bool full = session_is_full(s);
     /* A checkpoint needs all bytes in the journal to be decoded. */
     if (s->left_len || s->drain_until || (!late && !large && !asked && !full) ||
-        decoder_terminated(s->r.decoder) || (!l->part_full && !l->forget))
+        decoder_terminated(s->r.decoder) || (!l->parts && !l->forget))
         return false;
     s->full_parts += full;
     if (asked)
@@ -487,7 +488,7 @@ static void session_cut_journal(struct session *s)
 /* Checks whether the previous part is saved, and if so removes it from the journal. */
 static int session_part_saved(struct session *s, bool wait, struct err *e)
 {
-    int status = s->saving ? s->limits->part_saved(s->limits->part_ctx, wait, e) : 0;
+    int status = s->saving ? capture_part_saved(s->limits->parts, wait, e) : 0;
     if (status == 0)
         return 0;
     s->saving = false;
@@ -501,11 +502,11 @@ static int session_part_saved(struct session *s, bool wait, struct err *e)
 static int session_save_kept(struct session *s, struct err *e)
 {
     const struct session_limits *l = s->limits;
-    if (!l->forget || !l->save_kept || !l->turn || !*l->turn || s->saving)
+    if (!l->forget || !l->parts || !l->turn || !*l->turn || s->saving)
         return 0;
     *l->turn = false;
     memory_limit_open_gate(l->memory);
-    int status = l->save_kept(l->part_ctx, e);
+    int status = capture_save_kept(l->parts, e);
     s->saving = status > 0;
     return status < 0 ? -1 : 0;
 }
@@ -741,7 +742,7 @@ static int session_part_full(void *ctx, struct err *e)
     if (session_part_saved(s, true, e) != 0 || session_last_modules(s, e) != 0 ||
         session_finish_store(s, SESSION_PART_FULL, &none, e) != 0)
         return -1;
-    int status = s->limits->part_full(s->limits->part_ctx, e);
+    int status = capture_save_part(s->limits->parts, e);
     s->saving = status > 0;
     return status < 0 ? -1 : 0;
 }
@@ -777,7 +778,7 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
     s->stop = stop;
     s->began = s->last_tick = s->part_began = monotonic_ns();
     *e = (struct err){0};
-    if (limits->part_full || limits->forget) {
+    if (limits->parts || limits->forget) {
         s->r.ingest.part_full = session_part_full;
         s->r.ingest.part_full_ctx = s;
     }
@@ -785,8 +786,8 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
     if (end == SESSION_NO_ROOM && e->code == ERR_MEMORY && limits->memory && limits->memory->gated)
         err_prefix(e, "the memory limit is reached");
     memory_limit_open_gate(limits->memory);
-    if (end == SESSION_NO_ROOM && e->code == ERR_OUTPUT && limits->is_homeless &&
-        limits->is_homeless(limits->part_ctx))
+    if (end == SESSION_NO_ROOM && e->code == ERR_OUTPUT && limits->parts &&
+        capture_is_homeless(limits->parts))
         end = SESSION_HOMELESS;
     struct err late = {0};
     if (session_is_torn(s)) {

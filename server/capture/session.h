@@ -19,6 +19,8 @@
 #include "symbols/place/process_root.h"
 #include "trace/store/store.h"
 
+struct capture; /* server/capture/capture_save.h */
+
 /* Figures for a progress line. */
 struct session_progress {
     double seconds;          /* since the connection */
@@ -52,27 +54,12 @@ struct session_limits {
     double silent_seconds; /* after a stop: how long to wait for the next answer */
     double quiet_seconds;  /* after the client's end: how long to wait for the next sign of life */
     /*
-     * part_full is called when the format's clock (39 hours) is at its end, a table is close to the
-     * limit of the file format, or a rotation is due. It saves the store, which has all facts. The
-     * session then goes on with the live allocations. NULL: there are no parts; later times are
-     * clamped and counted. It returns 0 when the part is saved, 1 when a save is under way.
-     * part_saved then returns 1 when that has ended, 0 if not yet (never with `wait`), -1 when it
-     * failed.
+     * Saves the store, which has all facts, as a part (capture_save_part) when the format's clock
+     * (39 hours) is at its end, a table is close to the limit of the file format, or a rotation is
+     * due; the session then goes on with the live allocations. Saves what a flight recorder keeps
+     * when it is asked to (`turn`). NULL: there are no parts; later times are clamped and counted.
      */
-    int (*part_full)(void *ctx, struct err *e);
-    int (*part_saved)(void *ctx, bool wait, struct err *e);
-    /*
-     * Called when a flight recorder is asked (`turn`) for the interval that it keeps, which is in
-     * the journal: 0 when it is saved; 1 when a save is under way, as `part_saved` reports, until
-     * which the journal drops nothing. NULL: requests are ignored.
-     */
-    int (*save_kept)(void *ctx, struct err *e);
-    /*
-     * Whether a write failed because the output folder is gone, not because the disk is full. NULL:
-     * never.
-     */
-    bool (*is_homeless)(const void *ctx);
-    void *part_ctx;
+    struct capture *parts;
     void *progress_ctx;
     void (*progress)(void *ctx, const struct session_progress *p); /* about ten times a second */
 };
