@@ -10,6 +10,7 @@
 #include "cli/options/options.h"
 #include "cli/options/parse_capture.h"
 #include "cli/options/question.h"
+#include "server/capture/memory_limit.h"
 #include "server/capture/trace_name.h"
 #include "server/daemon/daemon_events.h"
 #include "server/daemon/token.h"
@@ -520,6 +521,11 @@ int daemon_parse(struct daemon *d, int argc, char **argv)
         .take = parse_option,
         .rest = parse_rest};
     int status = command_line_parse(&line, d, argc, argv);
+    d->memory_given = d->memory != 0;
+    if (!d->memory)
+        d->memory = memory_limit_of_group();
+    if (d->memory && d->memory < DAEMON_SESSION_LEAST)
+        d->memory = DAEMON_SESSION_LEAST;
     uint64_t most = d->memory / DAEMON_SESSION_LEAST;
     if (d->pause_when_full && !d->min_free)
         d->min_free = PAUSE_FREE;

@@ -36,7 +36,8 @@ struct daemon {
     const char *name; /* template of the traces' names */
     struct client_filter filter;
     unsigned max_clients;
-    uint64_t memory; /* bound for all sessions together; 0: none */
+    uint64_t memory;   /* bound for all sessions together; 0: none */
+    bool memory_given; /* else it is the control group's */
     bool drop_in;
     bool terminal;
     bool no_recover;

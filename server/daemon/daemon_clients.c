@@ -93,8 +93,9 @@ static bool has_room(struct daemon *d)
         daemon_log(
             d, LOG_WARNING, "clients.full", NULL, NULL,
             "%u clients are being captured, further ones must wait (%s)", d->captures.running,
-            d->memory && d->max_clients == d->memory / DAEMON_SESSION_LEAST ? "--memory-limit"
-                                                                            : "--max-clients");
+            !d->memory || d->max_clients != d->memory / DAEMON_SESSION_LEAST ? "--max-clients"
+            : d->memory_given                                                ? "--memory-limit"
+                              : "the memory limit of the control group");
     d->full_told = true;
     return false;
 }

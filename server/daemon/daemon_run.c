@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/monotonic.h"
@@ -182,6 +183,23 @@ static void hear_captures(struct daemon *d)
     }
 }
 
+/* The process that inspects clients ended; that happens once a second at most. */
+static void note_sampler(struct daemon *d)
+{
+    int status;
+    enum sampler_state state = sampler_look(&d->captures.sampler, &status);
+    if (state == SAMPLER_AGAIN)
+        daemon_log(d, LOG_ERROR, "sampler.died", NULL, NULL,
+                   "the process that inspects clients ended (%s %d) and is restarted; present "
+                   "captures go on without it",
+                   WIFSIGNALED(status) ? "signal" : "exit status",
+                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    if (state == SAMPLER_GONE)
+        daemon_log(d, LOG_ERROR, "sampler.died", NULL, NULL,
+                   "the process that inspects clients ended and cannot be restarted: clients of "
+                   "other users cannot be inspected until the daemon is restarted");
+}
+
 /* Waits until something happens, and takes note of it. */
 static int turn(struct daemon *d, bool listening, struct err *e)
 {
@@ -191,6 +209,7 @@ static int turn(struct daemon *d, bool listening, struct err *e)
     if (poll(d->polled.at, d->polled.len, wait) < 0 && errno != EINTR)
         return err_errno(e, ERR_CONNECT, "cannot wait for clients");
     hear_captures(d);
+    note_sampler(d);
     captures_end_strays(&d->captures);
     captures_ask_counters(&d->captures);
     daemon_divide_memory(d);

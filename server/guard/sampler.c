@@ -235,10 +235,26 @@ static void sample(struct sampling *s)
     }
 }
 
-static _Noreturn void be_sampler(int control, void (*guard)(void))
+/* Ends with status 0 once no one can ask any more. */
+static _Noreturn void be_sampler(int control, pid_t parent, void (*guard)(void))
 {
     struct sampling s = {.control = control};
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(0);
+    (void)prctl(PR_SET_NAME, "tidemark-look");
+    guard();
+    sample(&s);
+    _exit(s.control >= 0 || s.sessions.len > 0);
+}
+
+/* ---- its parent */
+
+static _Noreturn void keep_sampler(int control, void (*guard)(void))
+{
     struct err e = {0};
+    int status = 0;
+    pid_t parent;
     (void)close_range(0, (unsigned)control - 1, 0);
     (void)close_range((unsigned)control + 1, ~0u, 0);
     /*
@@ -246,12 +262,19 @@ static _Noreturn void be_sampler(int control, void (*guard)(void))
      * sessions.
      */
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_NAME, "tidemark-look");
-    if (privileges_keep(KEPT, &e) == 0) {
-        guard();
-        sample(&s);
+    (void)prctl(PR_SET_NAME, "tidemark-keep");
+    if (privileges_keep(KEPT, &e) != 0)
+        _exit(1);
+    for (parent = getpid();; sleep(SAMPLER_PAUSE_S)) {
+        pid_t pid = fork();
+        if (pid == 0)
+            be_sampler(control, parent, guard);
+        while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+        if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            _exit(0);
+        (void)send_with(control, &status, sizeof status, NULL, 0);
     }
-    _exit(0);
 }
 
 /* ---- the daemon */
@@ -264,7 +287,7 @@ int sampler_start(struct sampler *s, void (*guard)(void), struct err *e)
         return err_errno(e, ERR_CONNECT, "cannot begin the process that looks into clients");
     s->pid = fork();
     if (s->pid == 0)
-        be_sampler(ends[1], guard);
+        keep_sampler(ends[1], guard);
     close(ends[1]);
     s->fd = ends[0];
     if (s->pid > 0)
@@ -284,6 +307,18 @@ void sampler_stop(struct sampler *s)
     while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     *s = SAMPLER_NONE;
+}
+
+enum sampler_state sampler_look(struct sampler *s, int *status)
+{
+    ssize_t n = s->fd < 0 ? -1 : recv(s->fd, status, sizeof *status, MSG_DONTWAIT);
+    if (n == (ssize_t)sizeof *status)
+        return SAMPLER_AGAIN;
+    if (n != 0)
+        return SAMPLER_RUNS;
+    sampler_stop(s);
+    *status = 0;
+    return SAMPLER_GONE;
 }
 
 int sampler_connect(const struct sampler *s)

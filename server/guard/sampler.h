@@ -2,7 +2,7 @@
 #define TIDEMARK_SERVER_SAMPLER_H
 
 /*
- * The one process of a daemon that keeps privileges: it inspects clients' processes on behalf of
+ * The one process of a daemon that uses privileges: it inspects clients' processes on behalf of
  * sessions, which have none. It reads no bytes from clients, only requests of a fixed size. A
  * session gets open files: the table of mappings and the root of the process at the other end of
  * its connection, and executable files that this process has mapped.
@@ -15,8 +15,8 @@
 #include "symbols/place/process_root.h"
 
 struct sampler {
-    int fd; /* -1: none */
-    pid_t pid;
+    int fd;    /* -1: none */
+    pid_t pid; /* of its parent */
 };
 
 #define SAMPLER_NONE ((struct sampler){.fd = -1})
@@ -25,9 +25,21 @@ struct sampler {
  * Forks the process, which ends after the last session has disconnected, also when the caller is
  * killed. Call it before privileges are given up. `guard` restricts the new process further.
  * ERR_CONNECT.
+ *
+ * Its parent, a process that reads nothing, has the same privileges and starts it again when it was
+ * killed, at most once in SAMPLER_PAUSE_S. Sessions of before have no sampler from then on.
  */
+#define SAMPLER_PAUSE_S 1
 int sampler_start(struct sampler *s, void (*guard)(void), struct err *e);
 void sampler_stop(struct sampler *s);
+
+enum sampler_state { SAMPLER_RUNS, SAMPLER_AGAIN, SAMPLER_GONE };
+
+/*
+ * Whether the sampler ended since the last call, with its wait status. SAMPLER_AGAIN: another one
+ * begins. SAMPLER_GONE: its parent ended too, so there is no sampler any more.
+ */
+enum sampler_state sampler_look(struct sampler *s, int *status);
 
 /*
  * Makes a connection for a new session, owned by the caller. -1: there is no sampler, or it has

@@ -1,10 +1,11 @@
 """A daemon of root gives up its capabilities. One process of it keeps those that looking into the
-clients of other users takes."""
+clients of other users takes, and its parent does, which restarts it."""
 
 import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import unittest
@@ -12,7 +13,7 @@ import unittest
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
 from test_daemon_parts import BEGIN
-from tools import BUILD, SAMPLER, all_children, name_of, run, wait_until
+from tools import BUILD, KEEPER, SAMPLER, all_children, name_of, run, wait_until
 
 NOBODY = 65534
 # Bits of linux/capability.h: DAC_READ_SEARCH, SYS_PTRACE, CHECKPOINT_RESTORE.
@@ -51,22 +52,24 @@ class Privileges(Telling):
         self.addCleanup(process.kill)
         return map(int, process.stdout.readline().split())
 
-    def test_no_process_but_one_has_capabilities(self):
+    def test_no_process_but_the_sampler_has_capabilities(self):
         with self.web("--name", "x", "--target", "127.0.0.1:1") as process:
             client = self.connect()
-            (sampler,) = [p for p in processes_of(process.pid) if name_of(p) == SAMPLER]
+            sampler, keeper = self.samplers(process)
             found = {p: status_of(p) for p in processes_of(process.pid)}
             self.assertGreaterEqual(len(found), 4)  # daemon, sampler, prober, session
             for pid, status in found.items():
                 with self.subTest(pid=pid, name=name_of(pid)):
-                    self.assertEqual(status["CapPrm"] & ~(KEPT if pid == sampler else 0), 0)
+                    allowed = KEPT if pid in (sampler, keeper) else 0
+                    self.assertEqual(status["CapPrm"] & ~allowed, 0)
                     self.assertEqual(status["CapEff"], status["CapPrm"])
                     self.assertEqual((status["CapInh"], status["CapAmb"]), (0, 0))
                     self.assertEqual(status["NoNewPrivs"], 1)
                     self.assertEqual(status["CapBnd"], 0)
             self.assertEqual(found[sampler]["CapPrm"], status_of(os.getpid())["CapPrm"] & KEPT)
             self.end(client, process)
-        self.assertIsNone(name_of(sampler))
+        wait_until(lambda: name_of(sampler) is None)
+        self.assertIsNone(name_of(keeper))
 
     def test_a_client_of_another_user(self):
         """Its table of mappings and the build id of a program that root itself could not open."""
@@ -74,6 +77,22 @@ class Privileges(Telling):
             port, pid = self.owned_client("offline")
             announce(self.udp, port, b"shop", pid=pid, protocol=82)
             self.wait_said("Trace size")
+            self.assertEqual(self.stop(process), 0, self.said())
+        facts = run("info", "--format", "json", self.traces / "x.tracy").stdout
+        self.assertRegex(facts, rf"[0-9a-f]+-[0-9a-f]+ [0-9a-f]+ {self.build_id} \S*/shop")
+
+    def test_it_is_started_again(self):
+        """The next client is inspected. The daemon logs it, and does without when its parent is killed."""
+        with self.web("--name", "x") as process:
+            sampler, keeper = self.samplers(process)
+            os.kill(sampler, signal.SIGKILL)
+            self.wait_said("ended (signal 9) and is restarted", process)
+            wait_until(lambda: SAMPLER in map(name_of, all_children(keeper)))
+            port, pid = self.owned_client("offline")
+            announce(self.udp, port, b"shop", pid=pid, protocol=82)
+            self.wait_said("Trace size")
+            os.kill(keeper, signal.SIGKILL)
+            self.wait_said("cannot be restarted", process)
             self.assertEqual(self.stop(process), 0, self.said())
         facts = run("info", "--format", "json", self.traces / "x.tracy").stdout
         self.assertRegex(facts, rf"[0-9a-f]+-[0-9a-f]+ [0-9a-f]+ {self.build_id} \S*/shop")
@@ -92,12 +111,12 @@ class Privileges(Telling):
         """The sampler goes with the last session, not with the daemon."""
         with self.web("--name", "x") as process:
             client = self.connect()
-            (sampler,) = [p for p in processes_of(process.pid) if name_of(p) == SAMPLER]
+            sampler, keeper = self.samplers(process)
             process.kill()
             process.wait()
             self.assertEqual(name_of(sampler), SAMPLER)
             client.peer.shutdown(socket.SHUT_RDWR)
-            wait_until(lambda: name_of(sampler) is None)
+            wait_until(lambda: name_of(sampler) is None and name_of(keeper) is None)
             wait_until((self.traces / "x.tracy").exists)
 
     def test_a_folder_that_root_may_write_with_capabilities_only(self):
@@ -107,6 +126,13 @@ class Privileges(Telling):
         result = run("daemon", "-o", self.traces, "-p", self.udp, "--local")
         self.assertEqual(result.returncode, 4, result.stdout + result.stderr)
         self.assertIn("start it as the owner of the folder", result.stderr + result.stdout)
+
+    @staticmethod
+    def samplers(process):
+        """The one that inspects clients, and its parent, which restarts it."""
+        (keeper,) = [p for p in all_children(process.pid) if name_of(p) == KEEPER]
+        wait_until(lambda: SAMPLER in map(name_of, all_children(keeper)))
+        return all_children(keeper)[0], keeper
 
     def connect(self):
         client = Driven(b"")

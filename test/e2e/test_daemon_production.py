@@ -35,11 +35,10 @@ class Running(Case):
         self.log = self.dir / "log"
 
     @contextlib.contextmanager
-    def daemon(self, *args):
+    def daemon(self, *args, start=lambda *command: list(map(str, command))):
         with open(self.log, "wb") as log:
-            process = subprocess.Popen([TIDEMARK, "daemon", "-o", str(self.traces), "-p",
-                                        str(self.udp), "--local", *map(str, args)],
-                                       stdout=log, stderr=log)
+            process = subprocess.Popen(start(TIDEMARK, "daemon", "-o", self.traces, "-p", self.udp,
+                                             "--local", *args), stdout=log, stderr=log)
         try:
             self.wait_said("Listening", process)
             yield process

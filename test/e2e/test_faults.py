@@ -22,8 +22,8 @@ import test_rotate
 from passing import Player, frame_ends, journal_arrived, journal_bytes, wait_for
 from test_daemon import announce
 from test_recover import dump
-from tools import (BUILD, FIREHOSE, LIMIT, SAMPLER, TIDEMARK, TRACES, Case, all_children, name_of,
-                   report, run, wait_until)
+from tools import (BUILD, FIREHOSE, KEEPER, LIMIT, SAMPLER, TIDEMARK, TRACES, Case, all_children,
+                   name_of, report, run, wait_until)
 
 # Where guarded sessions may write, too.
 TEMPORARY = os.environ.get("TMPDIR") or "/var/tmp"
@@ -418,7 +418,7 @@ def has_landlock():
 
 
 def children(pid):
-    return [child for child in all_children(pid) if name_of(child) != SAMPLER]
+    return [child for child in all_children(pid) if name_of(child) not in (SAMPLER, KEEPER)]
 
 
 def alive(pid):

@@ -12,7 +12,7 @@ import unittest
 from hostile import Hostile, stream
 from memory_group import MemoryGroup, NoGroups
 from passing import journal_bytes
-from test_daemon_production import Running
+from test_daemon_http import Web
 from tools import LIMIT, TIDEMARK, Case, run, wait_until
 
 MIB = 1 << 20
@@ -131,7 +131,7 @@ class Streams(Case):
         shutil.rmtree(journal, ignore_errors=True)
 
 
-class Daemons(Running):
+class Daemons(Web):
     @unittest.skipUnless(PLAIN, "AddressSanitizer's memory counts, too")
     def test_all_clients_together(self):
         """Three hostile clients of a daemon with 500 MiB."""
@@ -149,6 +149,18 @@ class Daemons(Running):
             self.stop(process)
         self.assertGreater(most, 50 * MIB)
         self.assertLessEqual(most, 500 * MIB, self.said())
+
+    def test_a_container(self):
+        """Its limit is that of all captures together, unless the daemon is given one."""
+        try:
+            group = MemoryGroup(300 * MIB)
+        except NoGroups as why:
+            self.skipTest(str(why))
+        with group:
+            for args, limit in ((), 225), (("--memory-limit", "1G"), 1024):
+                with self.daemon("--http", "127.0.0.1:0", *args, start=group.command) as process:
+                    self.assertEqual(self.status()["memory_limit"], limit * MIB)
+                    self.assertEqual(self.stop(process), 0, self.said())
 
     @staticmethod
     def family(pid):

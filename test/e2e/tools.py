@@ -21,7 +21,7 @@ WIRE = ROOT / "fixtures" / "wire"
 TRACES = ROOT / "fixtures" / "traces"
 RELEASES = ("v0.9.1", "v0.10", "v0.11.1", "v0.12.2", "v0.13.1", "v0.14.0")
 LIMIT = 900
-SAMPLER = "tidemark-look"  # of a daemon of root
+SAMPLER, KEEPER = "tidemark-look", "tidemark-keep"  # of a daemon of root
 
 # Under nohup, or in a script's background, signals come ignored; the tests send them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -151,7 +151,7 @@ def listens(process, port, protocol="udp"):
 
 def children(process):
     """The processes that it started and that are there: a daemon's sessions."""
-    return [pid for pid in all_children(process.pid) if name_of(pid) != SAMPLER]
+    return [pid for pid in all_children(process.pid) if name_of(pid) not in (SAMPLER, KEEPER)]
 
 
 def all_children(pid):
