@@ -136,6 +136,12 @@ struct record_sink stream_figures_sink(struct stream_figures *f);
 /* After the last record: all pools are counted. Releases what only counting needs. */
 void stream_figures_end(struct stream_figures *f);
 
+/*
+ * Counts the events in the trace's store, of the selection's pools. `f` was just initialised. -1
+ * with f->unsuited when they cannot be counted.
+ */
+int stream_figures_store(struct stream_figures *f, const struct selection *s, struct err *e);
+
 /* Call stacks that are counted together. */
 struct stream_grouping {
     const uint32_t *groups; /* by call stack; from group_count on 0 */

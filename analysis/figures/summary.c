@@ -57,7 +57,8 @@ struct builder {
     bool has_group;
     struct moments moments;
     struct zone_calls calls;
-    struct map keys; /* by block that is freed later: its zone or frame */
+    struct stream_figures counted; /* the store's events, if no sweep is needed */
+    struct map keys;               /* by block that is freed later: its zone or frame */
     uint64_t steps;
     struct memory_op waiting[AHEAD]; /* the newest steps, number n at n % AHEAD */
 };
@@ -182,8 +183,8 @@ static int store(const struct builder *b, struct err *e)
     return status < 0 ? -1 : 0;
 }
 
-/* What a sweep would find, of what was counted while the trace was loaded. */
-static int take_stream(struct builder *b, struct err *e)
+/* What a sweep would find, of what was counted. */
+static int take_stream(struct builder *b, struct stream_figures *stream, struct err *e)
 {
     const struct selection *from = &b->s->selection;
     struct stream_grouping groupings[2];
@@ -194,9 +195,27 @@ static int take_stream(struct builder *b, struct err *e)
             groupings[n++] = (struct stream_grouping){o->groups, o->group_count, &b->accounts[i]};
     }
     take_addresses(b);
-    if (stream_figures_callstacks(b->options->stream, from, &b->accounts[BY_CALLSTACK], e) != 0)
+    if (stream_figures_callstacks(stream, from, &b->accounts[BY_CALLSTACK], e) != 0)
         return -1;
-    return stream_figures_group(b->options->stream, from, groupings, n, e);
+    return stream_figures_group(stream, from, groupings, n, e);
+}
+
+/* 1: the store's events were counted without a sweep; 0: they cannot be; -1 with `e`. */
+static int count_store(struct builder *b, struct err *e)
+{
+    struct err failed = {0};
+    stream_figures_init(&b->counted, b->trace);
+    b->counted.of_store = true;
+    if (b->trace->memory_budget &&
+        stream_figures_bound(&b->counted, b->trace->memory_budget, e) != 0)
+        return -1;
+    if (stream_figures_store(&b->counted, &b->s->selection, &failed) == 0)
+        return take_stream(b, &b->counted, e) == 0 ? 1 : -1;
+    bool unsuited = b->counted.unsuited;
+    stream_figures_release(&b->counted);
+    if (!unsuited)
+        *e = failed;
+    return unsuited ? 0 : -1;
 }
 
 static int sweep(struct builder *b, struct err *e)
@@ -249,7 +268,10 @@ static int sweep(struct builder *b, struct err *e)
     if (b->options->stored)
         return take_stored(b, e);
     if (b->options->stream)
-        return take_stream(b, e);
+        return take_stream(b, b->options->stream, e);
+    int counted = summary_streams(b->options) ? count_store(b, e) : 0;
+    if (counted != 0)
+        return counted < 0 ? -1 : 0;
     const struct memory_observer to = {.ctx = b, .op = take_step};
     if (selection_sweep(&b->s->selection, &to, e) != 0 || count_waiting(b, e) != 0)
         return -1;
@@ -616,6 +638,7 @@ int summary_build(struct summary *s, struct trace *t, const struct summary_optio
     int status = build(&b, e);
     for (size_t i = 0; i < ACCOUNTINGS; i++)
         accounting_release(&b.accounts[i]);
+    stream_figures_release(&b.counted);
     program_frames_release(&b.program);
     sites_release(&b.sites);
     sites_release(&b.functions);

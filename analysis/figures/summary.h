@@ -3,7 +3,7 @@
 
 /*
  * The memory summary of a trace, captured or loaded: figures per pool, per allocation site and per
- * group, memory faults, checks, and a verdict in one sentence. Built in one sweep over the stored
+ * group, memory faults, checks, and a verdict in one sentence. Built in one pass over the stored
  * history; all results stay valid as long as trace and summary do.
  */
 

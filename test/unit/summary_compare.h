@@ -8,6 +8,16 @@
 #include "analysis/figures/summary.h"
 #include "base/buf.h"
 
+/*
+ * Selects all blocks and counts as narrow: a summary of it is made by the sweep, never by the
+ * counters that need no sweep.
+ */
+#define EVERY_BLOCK(POOL)                                                                          \
+    (const struct selection_options)                                                               \
+    {                                                                                              \
+        .pool = (POOL), .has_size = true, .size_max = UINT64_MAX                                   \
+    }
+
 static inline void compare_views(struct view a, struct view b)
 {
     assert_int_equal(a.len, b.len);

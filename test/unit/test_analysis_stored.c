@@ -76,8 +76,10 @@ static void compare_pool(struct trace *names, struct trace *whole, const struct 
 {
     struct summary stored, swept;
     struct err e = {0};
-    struct summary_options options = {.by = GROUP_SITE, .pool = pool};
+    const struct selection_options every = EVERY_BLOCK(NULL);
+    struct summary_options options = {.by = GROUP_SITE, .pool = pool, .only = pool ? NULL : &every};
     assert_int_equal(summary_build(&swept, whole, &options, &e), 0);
+    options.only = NULL;
     assert_true(summary_is_stored(&options));
     options.stored = f;
     if (summary_build(&stored, names, &options, &e) != 0)

@@ -28,7 +28,7 @@ struct answer {
 static void build(struct answer *a, struct summary_options options)
 {
     struct err e = {0};
-    assert_true(summary_streams(&options));
+    assert_true(summary_streams(&options) == !options.only);
     options.stream = a->stream.counted ? &a->stream : NULL;
     if (summary_build(&a->summary, &a->trace, &options, &e) != 0)
         fail_msg("%s", e.text);
@@ -57,20 +57,27 @@ static bool compare_ways(const char *path, const char *pool)
 {
     static const enum grouping all[] = {GROUP_SITE, GROUP_FUNCTION, GROUP_CALLSTACK, GROUP_TYPE,
                                         GROUP_POOL};
-    struct answer stream, store;
+    const struct selection_options every = EVERY_BLOCK(pool);
+    struct answer stream, store, swept;
     answer_begin(&stream, path, true);
     answer_begin(&store, path, false);
+    answer_begin(&swept, path, false);
     for (size_t i = 0; i < 2 * sizeof all / sizeof *all; i++) {
         struct summary_options o = {.by = all[i / 2], .stacks = i % 2, .pool = pool};
         build(&stream, o);
         build(&store, o);
-        compare(&stream.summary, &store.summary);
+        o.only = &every;
+        build(&swept, o);
+        compare(&stream.summary, &swept.summary);
+        compare(&store.summary, &swept.summary);
         summary_release(&stream.summary);
         summary_release(&store.summary);
+        summary_release(&swept.summary);
     }
     bool counted = stream.stream.counted;
     answer_end(&stream);
     answer_end(&store);
+    answer_end(&swept);
     return counted;
 }
 
@@ -108,6 +115,28 @@ static void test_random_histories(void **state)
         assert_true(compare_saved(&h.trace, "two"));
         rh_release(&h);
     }
+}
+
+/* A store may name threads that it does not list, since a test or a caller may fill it so. */
+static void test_a_store_with_unlisted_threads_is_swept(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct summary counted, swept;
+    const struct memory_event_in ev = {
+        .ptr = 64, .size = 5, .time_alloc = 3, .time_free = 9, .thread_alloc = 40000};
+    const struct selection_options every = EVERY_BLOCK(NULL);
+    struct summary_options options = {.by = GROUP_SITE};
+    fixture_init(&f);
+    assert_int_equal(memory_append(&f.trace.memory, 0, &ev, &f.e), 0);
+    assert_int_equal(summary_build(&counted, &f.trace, &options, &f.e), 0);
+    options.only = &every;
+    assert_int_equal(summary_build(&swept, &f.trace, &options, &f.e), 0);
+    assert_int_equal(counted.allocations, 1);
+    compare(&counted, &swept);
+    summary_release(&counted);
+    summary_release(&swept);
+    trace_release(&f.trace);
 }
 
 static void test_pools_of_one_name_are_read_again(void **state)
@@ -358,6 +387,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_histories),
+        cmocka_unit_test(test_a_store_with_unlisted_threads_is_swept),
         cmocka_unit_test(test_pools_of_one_name_are_read_again),
         cmocka_unit_test(test_odd_blocks),
         cmocka_unit_test(test_many_events),

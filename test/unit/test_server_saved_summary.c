@@ -64,7 +64,8 @@ static bool compare_save(struct trace *t, unsigned failures, bool bounded, bool 
     struct summary swept;
     struct pool_totals before[RH_POOLS];
     struct watch w = {.failures = failures};
-    const struct summary_options options = {.by = GROUP_SITE};
+    const struct selection_options every = EVERY_BLOCK(NULL);
+    const struct summary_options options = {.by = GROUP_SITE, .only = &every};
     assert_true(t->memory.pools.len <= RH_POOLS);
     for (size_t i = 0; i < t->memory.pools.len; i++)
         before[i] = t->memory.pools.at[i]->totals;
