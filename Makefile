@@ -42,7 +42,7 @@ LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 sources_in = $(sort $(wildcard $(foreach f,$(1),$(f)/*.c $(f)/*/*.c)))
 
 .PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check check-layers check-docs \
-        asan valgrind fuzz bench bench-hostile bench-quick soak format format-check tidy install install-compat uninstall deb clean
+        check-subjects check-scripts ci-short ci-medium ci-long asan valgrind fuzz bench bench-hostile bench-quick soak format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
@@ -84,7 +84,7 @@ define folder_library
 $(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/dwarf_libdwarf_lines.c,$(call sources_in,$(1)))) \
                     $(if $(filter protocol,$(1)),$(BUILD)/gen/wire_table.o) $(if $(filter report,$(1)),$(BUILD)/gen/page_template.o)
 	@rm -f $$@
-	$$(Q)$$(AR) rcs $$@ $$^
+	$$(Q)$$(AR) rcsT $$@ $$^
 endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_library,$(f))))
 
@@ -271,9 +271,15 @@ deps-test-full: deps-test
 
 UNIT_TESTS := $(patsubst test/unit/%.c,$(BUILD)/test/unit/%,$(sort $(wildcard test/unit/test_*.c)))
 
-$(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(SAN_OBJECTS) $(LIBS)
+# The archives are thin, so the linker's trace names the objects that it takes. They are the test's
+# prerequisites: an edit links again only the tests that contain it.
+$(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(SAN_OBJECTS) | $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(LDFLAGS) -o $@ $@.o $(SAN_OBJECTS) $(LIBS) $(LDLIBS) -lcmocka -Wl,--trace >$@.trace
+	$(Q)sed -n 's|^\($(BUILD)/.*\.o\)$$|$@: \1\n\1:|p' $@.trace >$@.link.d && rm -f $@.trace
+
+# Before a test's first linking, all may be in it.
+$(foreach t,$(UNIT_TESTS),$(if $(wildcard $(t).link.d),,$(eval $(t): $(LIBS))))
 
 # This library makes allocations fail, those of Tidemark's code only.
 $(BUILD)/test/unit/test_trace_failures: LDFLAGS += \
@@ -327,8 +333,9 @@ unit: deps-test $(if $(T),$(BUILD)/test/unit/test_$(T),$(UNIT_TESTS) $(TEST_TOOL
 e2e: deps-test $(BUILD)/tidemark libtidetrace $(PRELOADED) $(TEST_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e $(if $(T),--pattern test_$(T).py)
 
-## check: what a developer runs before each commit: layers, format, documents, unit tests, some e2e
-check: deps-test all $(UNIT_TESTS) $(TEST_TOOLS) check-layers format-check check-docs
+## check: what a developer runs before each commit: layers, subjects, format, documents, unit tests,
+## some e2e
+check: deps-test all $(UNIT_TESTS) $(TEST_TOOLS) check-layers check-subjects format-check check-docs
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit
 	@for name in report update verify; do \
 	    BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e --pattern test_$$name.py || exit 1; \
@@ -337,6 +344,19 @@ check: deps-test all $(UNIT_TESTS) $(TEST_TOOLS) check-layers format-check check
 ## check-layers: holds every #include against the folder table
 check-layers:
 	@$(PYTHON) test/check_layers.py
+
+## check-subjects: commit subjects are `area: imperative summary` in at most 72 characters
+check-subjects:
+	@$(PYTHON) test/check_subjects.py
+
+## check-scripts: shellcheck of all shell scripts
+check-scripts:
+	@shellcheck .ci/run test/ci test/run-example test/replay-example test/build-deb test/fuzz/run \
+	    web/build test/web/install
+
+## ci-short, ci-medium, ci-long: the tiers of the CI; .ci/run is short and medium
+ci-short ci-medium ci-long: ci-%:
+	@test/ci $*
 
 ## check-docs: holds the documents against the program
 check-docs: deps-test $(BUILD)/tidemark
@@ -421,7 +441,9 @@ SOURCE_DIRS := base protocol trace import symbols analysis naming report server 
 SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch]) $(SOURCE_DIRS:%=%/*/*.[ch])))
 TIDIED      := $(filter %.c,$(filter-out test/% bench/% examples/%,$(SOURCES)))
 
-## format: formats all sources; format-check only looks; tidy runs clang-tidy
+## format: formats all sources; format-check only looks; tidy runs clang-tidy, whose analyzer gives a
+## function up after TIDY_NODES states (its own limit, 225000, takes five times as long)
+TIDY_NODES ?= 50000
 format:
 	@clang-format -i $(SOURCES)
 
@@ -431,7 +453,8 @@ format-check:
 .PHONY: $(TIDIED:%=tidy-%) format-check
 tidy: $(TIDIED:%=tidy-%)
 $(TIDIED:%=tidy-%): tidy-%: | $(BUILD)/gen/wire_table.c
-	@clang-tidy --quiet $* -- $(CPPFLAGS) -std=c17 2>/dev/null
+	@clang-tidy --quiet $* -- $(CPPFLAGS) -std=c17 -Xclang -analyzer-config \
+	    -Xclang max-nodes=$(TIDY_NODES) 2>/dev/null
 
 ## ---- installing
 

@@ -79,6 +79,7 @@ static inline void snapshot_bytes(struct snapshot *s, void *bytes, size_t n)
     }
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): TYPE is a type, I a new variable */
 #define SNAPSHOT_NUMBER(NAME, TYPE, LOAD, STORE)                                                   \
     static inline void NAME(struct snapshot *s, TYPE *v)                                           \
     {                                                                                              \
@@ -135,6 +136,7 @@ size_t snapshot_count(struct snapshot *s, size_t count, size_t most);
          I < I##_n && snapshot_goes_on((S)) && (!(S)->loading || SNAPSHOT_PUSH((S), (V), I)) &&    \
          (V)->at;                                                                                  \
          I++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 #define SNAPSHOT_PUSH(S, V, I)                                                                     \
     (vec_reserve((V), (I) + 1)                                                                     \
          ? (memset(&(V)->at[I], 0, sizeof *(V)->at), (V)->len = (I) + 1, true)                     \

@@ -118,7 +118,7 @@ static const struct {
     size_t size;
     int (*recover)(struct recover_options *o, struct err *e);
 } kinds[] = {
-    {JOURNAL_MAGIC, JOURNAL_MAGIC_SIZE, recover_segment},
+    {journal_magic, sizeof journal_magic, recover_segment},
     {REC_MAGIC, sizeof REC_MAGIC - 1, run_recover_recording},
 };
 

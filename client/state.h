@@ -167,7 +167,8 @@ struct resting {
 #define CLIENT_RESTING 64u
 #define CLIENT_NODE_UNITS 4u
 #define CLIENT_NODES 4088u /* per chunk */
-_Static_assert(CLIENT_NODES == (CLIENT_NODE_UNITS * REC_UNIT - sizeof(struct rec_chunk)) / 16,
+_Static_assert(CLIENT_NODES ==
+                   ((size_t)CLIENT_NODE_UNITS * REC_UNIT - sizeof(struct rec_chunk)) / 16,
                "a chunk of nodes is full of them");
 #define CLIENT_NODE_CHUNKS 4096u
 

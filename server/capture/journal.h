@@ -25,8 +25,7 @@
 #include "base/err.h"
 #include "server/capture/intake.h"
 
-#define JOURNAL_MAGIC "TIDEJRN1"
-#define JOURNAL_MAGIC_SIZE 8u
+static const char journal_magic[8] = {'T', 'I', 'D', 'E', 'J', 'R', 'N', '1'};
 #define JOURNAL_SEGMENT_BYTES ((uint64_t)64 << 20)
 #define JOURNAL_RECORD_MAX ((uint32_t)1 << 20) /* bytes of a payload */
 #define JOURNAL_HEADROOM 16u /* bytes reserved before the argument of journal_append_received */

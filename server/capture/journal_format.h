@@ -41,7 +41,7 @@ static inline void segment_header_encode(const struct segment_header *h,
                                          uint8_t out[SEGMENT_HEADER])
 {
     memset(out, 0, SEGMENT_HEADER);
-    memcpy(out, JOURNAL_MAGIC, JOURNAL_MAGIC_SIZE);
+    memcpy(out, journal_magic, sizeof journal_magic);
     store_u32(out + 8, JOURNAL_VERSION);
     store_u32(out + 12, h->number);
     store_u64(out + 16, h->id);
@@ -52,7 +52,7 @@ static inline void segment_header_encode(const struct segment_header *h,
 /* Whether SEGMENT_HEADER bytes are a valid header, of any version. */
 static inline bool segment_header_is_whole(const uint8_t bytes[SEGMENT_HEADER])
 {
-    return memcmp(bytes, JOURNAL_MAGIC, JOURNAL_MAGIC_SIZE) == 0 &&
+    return memcmp(bytes, journal_magic, sizeof journal_magic) == 0 &&
            load_u64(bytes + 40) == XXH3_64bits(bytes, 40);
 }
 

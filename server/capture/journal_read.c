@@ -371,7 +371,7 @@ static int check_header(struct journal_reader *r, const uint8_t bytes[SEGMENT_HE
 {
     struct segment_header h = {
         .number = load_u32(bytes + 12), .id = load_u64(bytes + 16), .before = load_u64(bytes + 24)};
-    if (memcmp(bytes, JOURNAL_MAGIC, JOURNAL_MAGIC_SIZE) != 0)
+    if (memcmp(bytes, journal_magic, sizeof journal_magic) != 0)
         return cut(r, true, "no journal begins here");
     if (!segment_header_is_whole(bytes))
         return cut(r, true, "the segment's header is damaged");

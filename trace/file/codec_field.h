@@ -47,6 +47,7 @@ ALWAYS_INLINE bool x_has(struct xfer *x, uint64_t n)
     return false;
 }
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): TYPE is a type */
 #define X_FIELD(NAME, TYPE, BYTES, LOAD, STORE)                                                    \
     ALWAYS_INLINE void NAME(struct xfer *x, enum dir d, TYPE *v)                                   \
     {                                                                                              \
@@ -64,6 +65,7 @@ ALWAYS_INLINE bool x_has(struct xfer *x, uint64_t n)
             STORE(x->p, *v);                                                                       \
         x->p += (BYTES);                                                                           \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 ALWAYS_INLINE uint8_t load_u8(const uint8_t *p)
 {
