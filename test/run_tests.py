@@ -133,7 +133,8 @@ def run_all(only, pattern):
         for i, n in enumerate(found):
             total[i] += n
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    # Most of them wait more than they compute.
+    with concurrent.futures.ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
         running = {pool.submit(run_alone, job): job for job in beside}
         for done in concurrent.futures.as_completed(running):
             take(running[done], done.result())
