@@ -100,7 +100,7 @@ static void alloc(uint32_t pool, const void *address, size_t size, const struct 
     struct block block = {pool, (uintptr_t)address, size, REC_HOW_API, 0};
     struct thread *t = event_enter(&level, false, size);
     if (t && event_has_room(t, level, &block)) {
-        block.stack = level == 0 ? unwind_stack(t, origin) : 0;
+        block.stack = level == 0 ? unwind_stack(t, origin, true) : 0;
         record_alloc(t, level, &block);
     }
     event_leave(level);

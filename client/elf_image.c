@@ -92,7 +92,7 @@ static bool is_hidden(const struct elf_image *m, uint32_t symbol)
     return m->versions && m->versions[symbol] & VERSION_HIDDEN;
 }
 
-uint64_t elf_image_function(const struct elf_image *m, const char *name)
+static uint64_t find_symbol(const struct elf_image *m, const char *name, unsigned type)
 {
     if (!m->hash || !m->hash[0] || !m->hash[2])
         return 0;
@@ -107,12 +107,22 @@ uint64_t elf_image_function(const struct elf_image *m, const char *name)
     for (;; i++) {
         const ElfW(Sym) *symbol = &m->symbols[i];
         if ((chain[i - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
-            !is_hidden(m, i) && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+            !is_hidden(m, i) && ELF64_ST_TYPE(symbol->st_info) == type &&
             strcmp(m->names + symbol->st_name, name) == 0)
             return m->base + symbol->st_value;
         if (chain[i - first] & 1)
             return 0;
     }
+}
+
+uint64_t elf_image_function(const struct elf_image *m, const char *name)
+{
+    return find_symbol(m, name, STT_FUNC);
+}
+
+uint64_t elf_image_object(const struct elf_image *m, const char *name)
+{
+    return find_symbol(m, name, STT_OBJECT);
 }
 
 struct definition {

@@ -29,6 +29,9 @@ bool elf_image_covers(const struct elf_image *m, uint64_t address, uint32_t flag
 /* The address of a function that the module defines; 0: it defines none of this name. */
 uint64_t elf_image_function(const struct elf_image *m, const char *name);
 
+/* The same for data. */
+uint64_t elf_image_object(const struct elf_image *m, const char *name);
+
 /*
  * The function at `address`, which dlsym returned for `name`. In an executable at a fixed address
  * whose code takes the function's address, dlsym returns the executable's PLT entry: then it is the

@@ -204,7 +204,7 @@ void event_alloc(const void *address, size_t size, unsigned how, const struct or
             origin = call;
         }
         if (client_likely(!state.drops || has_room(t, level, &block))) {
-            block.stack = client_likely(level == 0) ? unwind_stack(t, origin) : 0;
+            block.stack = client_likely(level == 0) ? unwind_stack(t, origin, true) : 0;
             record_alloc(t, level, &block);
         }
     }
@@ -227,7 +227,7 @@ enum event_free event_free(const void *address, unsigned how, const struct origi
     struct thread *t = enter(origin->sp, &level, true, 0);
     if (client_likely(t != NULL)) {
         origin = labelled(origin, &how);
-        uint32_t stack = state.free_stacks && level == 0 ? unwind_stack(t, origin) : 0;
+        uint32_t stack = state.free_stacks && level == 0 ? unwind_stack(t, origin, false) : 0;
         record_free(t, level, &(struct block){0, (uintptr_t)address, 0, how, stack});
     }
     leave(level);
@@ -289,7 +289,7 @@ uint32_t event_stack(const struct origin *origin)
 {
     unsigned level;
     struct thread *t = enter(HERE, &level, true, 0);
-    uint32_t stack = t && level == 0 ? unwind_stack(t, origin) : 0;
+    uint32_t stack = t && level == 0 ? unwind_stack(t, origin, true) : 0;
     leave(level);
     return stack;
 }
@@ -350,7 +350,7 @@ void event_exec_failed(void)
         (void)atomic_compare_exchange_strong(&state.header->state, &expected, REC_STATE_RECORDING);
 }
 
-void event_unload(void)
+void event_modules(void)
 {
     unsigned level;
     if (!is_on(true, 0))

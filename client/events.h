@@ -73,7 +73,7 @@ void event_child(enum rec_kind kind, pid_t pid, const char *path);
 void event_exec(const char *path);
 void event_exec_failed(void);
 
-/* dlclose has returned. */
-void event_unload(void);
+/* dlopen or dlclose has returned. */
+void event_modules(void);
 
 #endif

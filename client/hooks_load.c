@@ -18,6 +18,7 @@
 #include "client/events.h"
 #include "client/got.h"
 #include "client/hooks.h"
+#include "client/python.h"
 #include "client/real.h"
 #include "client/threads.h"
 
@@ -126,8 +127,10 @@ static __attribute__((noinline)) void *call_dlopen(const char *name, int mode, s
         hook_deep(library, loads);
     else if (library && late && event_is_on())
         got_hook_since(loads, (state.pools & REC_POOLS_MMAP) != 0);
-    if (library)
+    if (library) {
         got_hook_allocators();
+        python_settle(false);
+    }
     api_zone_close(&zone);
     errno = saved;
     return library;

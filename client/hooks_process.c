@@ -24,6 +24,6 @@ HOOK int dlclose(void *handle)
 {
     hooks_prepare();
     int result = real.dlclose(handle);
-    event_unload();
+    event_modules();
     return result;
 }

@@ -14,6 +14,7 @@
 #include "client/chunks.h"
 #include "client/encode.h"
 #include "client/kernel_map.h"
+#include "client/python.h"
 #include "client/quiet.h"
 #include "client/real.h"
 #include "client/record_write.h"
@@ -266,6 +267,7 @@ static int on_module(struct dl_phdr_info *info, size_t size, void *survey)
         m.number = state.module_number++;
         state.modules[state.module_count++] = m;
         record_load(s->t, info, m.number);
+        python_look(info);
     }
     return 0;
 }

@@ -81,6 +81,8 @@
  *   REC_ZONE_END       stamp
  *   REC_ZONE_TEXT      stamp, text: of the innermost zone of this thread that is open
  *   REC_DISCARD        stamp, pool number, stack: all blocks of the pool are gone
+ *   REC_SOURCE         stamp, source number (1 and up), line, text function, text file: a frame of
+ *                      an interpreted function; before the first record with a stack that has it
  *   REC_PAUSE          stamp, 1: the program paused the recording of allocations, 0: it goes on
  *
  * Numbers without a type are varints.
@@ -128,6 +130,8 @@
  * epoch in which the address was seen: a module that was loaded in epoch L and unloaded in epoch U
  * covers nodes of epochs L to U - 1. A new epoch begins whenever a module is unloaded, so an
  * address that another module reuses is distinct. Epochs stop at 65,535.
+ *
+ * With REC_NODE_SOURCE in `parent`, `pc` is the number of a REC_SOURCE record instead.
  */
 
 #include <stdatomic.h>
@@ -169,6 +173,7 @@ enum rec_kind {
     REC_DISCARD = 24,
     REC_PAUSE = 25,
     REC_ZONE_TEXT = 26,
+    REC_SOURCE = 27,
     REC_KIND_MASK = 0x1f,
 };
 
@@ -260,6 +265,7 @@ enum rec_option_flag {
     REC_OPTION_COUNTER = 1 << 5,     /* REC_CLOCK_COUNTER even if the TSC could be used */
     REC_OPTION_ATTACHED = 1 << 6,    /* REC_ORIGIN_ATTACH: earlier blocks are unknown */
     REC_OPTION_CLIENT = 1 << 7,      /* exit waits briefly for header.client_served */
+    REC_OPTION_NO_PYTHON = 1 << 8,   /* do not read the frames of Python functions */
     REC_OPTION_FOLLOW_EXEC = 1 << 4, /* programs that this process, not a fork of it, executes
                                         connect, too: a script or wrapper becomes its program */
 };
@@ -352,6 +358,20 @@ struct rec_header {
     _Atomic uint32_t client_port;
     /* By the collector: that client has a server, or will not get one. */
     _Atomic uint32_t client_served;
+    /* The CPython in this process: 0x030b for 3.11, 1 for one before that; 0: none. */
+    _Atomic uint32_t python;
+    _Atomic uint32_t python_state;  /* enum rec_python */
+    _Atomic uint64_t python_unread; /* call stacks whose Python frames could not be read */
+};
+
+/* The versions whose frames are read. */
+#define PYTHON_VERSIONS "3.11 on x86-64"
+
+enum rec_python {
+    REC_PYTHON_UNKNOWN = 0,  /* there is none, or its frames cannot be read */
+    REC_PYTHON_READY = 1,    /* no Python code was seen so far */
+    REC_PYTHON_MALLOC = 2,   /* objects come from malloc */
+    REC_PYTHON_PYMALLOC = 3, /* small objects come from pymalloc, which takes arenas */
 };
 
 enum rec_control {
@@ -392,12 +412,13 @@ struct rec_chunk {
 
 struct rec_node {
     _Atomic uint64_t pc; /* low 48 bits: address; upper 16: epoch */
-    uint32_t parent;     /* REC_NODE_EXACT and the caller's number */
+    uint32_t parent;     /* REC_NODE_EXACT or REC_NODE_SOURCE, and the caller's number */
     uint32_t next;       /* for the library: the next node with this hash */
 };
 
 #define REC_NODE_EXACT 0x80000000u
-#define REC_NODE_MASK 0x7fffffffu
+#define REC_NODE_SOURCE 0x40000000u
+#define REC_NODE_MASK 0x3fffffffu
 #define REC_ADDRESS_BITS 48
 
 _Static_assert(sizeof(struct rec_pair) == 16, "rec_pair has no padding");

@@ -17,6 +17,7 @@
 #include "client/kernel_map.h"
 #include "client/maps.h"
 #include "client/modules.h"
+#include "client/python.h"
 #include "client/quiet.h"
 #include "client/real.h"
 #include "client/record_write.h"
@@ -72,6 +73,7 @@ static void take_options(const struct rec_options *options)
     state.follow = options->flags & REC_OPTION_FOLLOW_FORK;
     state.follow_exec = options->flags & (REC_OPTION_FOLLOW_FORK | REC_OPTION_FOLLOW_EXEC);
     state.free_stacks = options->flags & REC_OPTION_FREE_STACKS;
+    state.no_python = options->flags & REC_OPTION_NO_PYTHON;
     state.drops = options->file_bytes && options->when_full == REC_FULL_DROP;
 }
 
@@ -110,6 +112,7 @@ static void begin(uint32_t origin, uint64_t fork_stamp)
     wanted_begin(state.threads);
     if (!state.rules)
         unwind_begin();
+    python_begin();
     /* Not supported by kernels before 4.14: there only fork() itself is noticed. */
     (void)madvise(&live, sizeof live, MADV_WIPEONFORK);
     atomic_store(&state.phase, PHASE_ON);
@@ -120,6 +123,7 @@ static void begin(uint32_t origin, uint64_t fork_stamp)
     struct thread *t = threads_attach();
     if (t) {
         modules_refresh(t, true);
+        python_settle(origin != REC_ORIGIN_ATTACH);
         if (state.pools & REC_POOLS_MMAP)
             record_pool(t, MAPS_POOL, "mmap");
         api_begin(t);

@@ -61,15 +61,36 @@ struct walk_frame {
 };
 
 /*
+ * An activation of Python's evaluator (`at`: an address in its frame of the C stack), or one of the
+ * Python frames that it runs, which follow, innermost first (`at` is 0).
+ */
+struct python_item {
+    uint64_t at;
+    uint32_t source; /* its number in the recording */
+};
+
+/* A frame of a stack with Python frames. */
+struct mixed_frame {
+    uint64_t pc;    /* as in struct rec_node */
+    uint32_t flags; /* REC_NODE_SOURCE or 0 */
+    uint32_t node;  /* of the stack that begins with it */
+};
+
+/*
  * The last walk of a thread's stack, so that the next one can stop early. Frames below `count` are
  * valid. It is not on the program's stack, which may be small.
  */
 struct walk {
     uint32_t count;
+    uint32_t named;                     /* leading frames whose `node` is set */
+    uint32_t mixed_count, mixed_beyond; /* the node that `mixed` begins with: 0, or REC_PC_CUT's */
     uint32_t epoch;
     bool whole;                               /* it reached the outermost frame */
     struct walk_frame frames[REC_DEPTH_MAX];  /* outermost first */
     struct walk_frame scratch[REC_DEPTH_MAX]; /* of a walk in progress, innermost first */
+    struct mixed_frame mixed[REC_DEPTH_MAX];  /* the last stack with Python frames */
+    struct mixed_frame fresh[REC_DEPTH_MAX];  /* one in progress, innermost first */
+    struct python_item items[2 * REC_DEPTH_MAX];
 };
 
 /* A node that the thread used lately; all zero: none. */
@@ -187,6 +208,7 @@ struct state {
     bool follow;      /* record children */
     bool follow_exec; /* record programs that this process executes */
     bool free_stacks;
+    bool no_python; /* do not read the frames of Python functions */
     struct rec_header *header;
 
     int file, socket;            /* -1: none */
@@ -236,6 +258,9 @@ struct state {
     _Atomic uint64_t adds, subs; /* the dynamic linker's counters when the table was made */
     struct module *modules;
     uint32_t module_count, module_room, module_number;
+
+    struct python *python_found;     /* see python.h: set once, */
+    _Atomic(struct python *) python; /* and here if its frames may be read */
 
     int (*main)(int, char **, char **); /* the program's */
 };

@@ -10,6 +10,7 @@
 #include "client/cfi.h"
 #include "client/chunks.h"
 #include "client/modules.h"
+#include "client/python.h"
 #include "client/stack_bounds.h"
 #include "client/stacks.h"
 
@@ -257,11 +258,11 @@ static inline uint32_t keep(struct walk_frame *frames, uint32_t known,
 
 /*
  * A walk of which only the first frames are known. Only this function handles signal frames, since
- * their stacks are not kept.
+ * their stacks are not kept: returns whether there was one.
  */
-static __attribute__((noinline)) uint32_t walk_whole(struct thread *t, struct cursor *c,
-                                                     const struct walk_frame *first, uint32_t from,
-                                                     uint32_t epoch)
+static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor *c,
+                                                 const struct walk_frame *first, uint32_t from,
+                                                 uint32_t epoch)
 {
     struct walk *walk = &t->walk;
     struct walk_frame *frames = walk->scratch;
@@ -275,21 +276,19 @@ static __attribute__((noinline)) uint32_t walk_whole(struct thread *t, struct cu
         signals |= c->exact;
         more = step(t, c, f);
     }
-    (void)keep(walk->frames, 0, frames, count);
-    uint32_t beyond = more ? node_of(t, 0, REC_PC_CUT) : 0;
-    uint32_t node = more && !beyond ? 0 : name_frames(t, walk->frames, count, 0, beyond, epoch);
+    walk->count = keep(walk->frames, 0, frames, count);
+    walk->named = 0;
     walk->whole = !more;
     walk->epoch = epoch;
-    walk->count = signals || !node ? 0 : count;
-    return node;
+    return signals;
 }
 
 /*
- * Walks until a frame is found in the last walk. Frames of both are ordered by stack pointer.
- * Returns the node, or 0: nothing was found, and the walk is at frame `*count`.
+ * Walks until a frame is found in the last walk, which then becomes this one. Frames of both are
+ * ordered by stack pointer. False: nothing was found, and the walk is at frame `*count`.
  */
-static inline uint32_t walk_known(struct thread *t, struct cursor *c, struct walk_frame *fresh,
-                                  uint32_t most, uint32_t *count, bool *lost)
+static inline bool walk_known(struct thread *t, struct cursor *c, struct walk_frame *fresh,
+                              uint32_t most, uint32_t *count, bool *lost)
 {
     struct walk *walk = &t->walk;
     uint32_t i = 0, rest = walk->count; /* frames of the last walk from here outwards */
@@ -303,7 +302,8 @@ static inline uint32_t walk_known(struct thread *t, struct cursor *c, struct wal
             (walk->whole || i + rest == walk->count) && i + rest <= state.depth &&
             walk->frames[0].sp <= c->high && still_so(walk, rest - 1)) {
             walk->count = keep(walk->frames, rest, fresh, i);
-            return name_frames(t, walk->frames, walk->count, rest, f->node, walk->epoch);
+            walk->named = walk->named < rest ? walk->named : rest;
+            return true;
         }
         fresh[i] = (struct walk_frame){.pc = c->pc, .sp = c->sp, .bp = c->bp};
         if (!step(t, c, &fresh[i]) || c->exact) {
@@ -312,7 +312,7 @@ static inline uint32_t walk_known(struct thread *t, struct cursor *c, struct wal
         }
     }
     *count = i;
-    return 0;
+    return false;
 }
 
 /* Word by word: wider copies would stall on the preceding stores. */
@@ -325,23 +325,116 @@ static inline void begin_walk(struct thread *t, const struct origin *origin, str
     stack_bounds(t, c->sp, &c->low, &c->high);
 }
 
-uint32_t unwind_stack(struct thread *t, const struct origin *origin)
+/* The walk of the stack at `origin`. Returns whether it has a signal frame. */
+static inline bool walk_stack(struct thread *t, const struct origin *origin, struct cursor *c)
 {
     enum { NEW_FRAMES = 8 }; /* new frames to try before the last walk is given up */
-    struct cursor c;
     uint32_t epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
-    begin_walk(t, origin, &c);
+    begin_walk(t, origin, c);
     if (t->walk.count && t->walk.epoch == epoch) {
         struct walk_frame fresh[NEW_FRAMES];
         bool lost = false;
         uint32_t count = 0;
         uint32_t most = state.depth < NEW_FRAMES ? state.depth : NEW_FRAMES;
-        uint32_t node = walk_known(t, &c, fresh, most, &count, &lost);
-        if (node)
-            return node;
+        if (walk_known(t, c, fresh, most, &count, &lost))
+            return false;
         if (!lost && count)
-            return walk_whole(t, &c, fresh, count, epoch);
-        begin_walk(t, origin, &c);
+            return walk_whole(t, c, fresh, count, epoch);
+        begin_walk(t, origin, c);
     }
-    return walk_whole(t, &c, NULL, 0, epoch);
+    return walk_whole(t, c, NULL, 0, epoch);
+}
+
+/* The node that the walk's outermost frame is called from; false: it cannot be numbered. */
+static inline bool node_beyond(struct thread *t, bool cut, uint32_t *node)
+{
+    *node = cut ? node_of(t, 0, REC_PC_CUT) : 0;
+    return !cut || *node;
+}
+
+static inline uint32_t name_native(struct thread *t)
+{
+    struct walk *walk = &t->walk;
+    uint32_t known = walk->named, node;
+    if (known)
+        node = walk->frames[known - 1].node;
+    else if (!node_beyond(t, !walk->whole, &node))
+        return 0;
+    node = name_frames(t, walk->frames, walk->count, known, node, walk->epoch);
+    walk->named = node ? walk->count : 0;
+    return node;
+}
+
+/* ---- stacks with Python frames */
+
+/* Replaces the frames of the interpreter; returns the number of frames, innermost first. */
+static uint32_t mix(struct walk *walk, uint64_t high, const struct python_item *items,
+                    uint32_t count, bool *cut)
+{
+    const struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
+    uint64_t epoch = (uint64_t)walk->epoch << REC_ADDRESS_BITS;
+    uint32_t n = 0, item = 0, i = walk->count, depth = state.depth;
+    while (i > 0 && n < depth) {
+        const struct walk_frame *f = &walk->frames[--i];
+        uint64_t end = i ? walk->frames[i - 1].sp : f->ra_at ? (uintptr_t)(f->ra_at + 1) : high;
+        bool evaluator = item < count && items[item].at < end;
+        if (!evaluator && f->pc - p->low >= p->high - p->low)
+            walk->fresh[n++] = (struct mixed_frame){f->pc | epoch, 0, 0};
+        for (; item < count && items[item].at < end && n < depth; item++) {
+            if (!items[item].at)
+                walk->fresh[n++] = (struct mixed_frame){items[item].source, REC_NODE_SOURCE, 0};
+        }
+    }
+    *cut = n == depth ? i > 0 || item < count : !walk->whole;
+    return n;
+}
+
+/* The same as name_native for a stack in which Python code runs. 0: none was found. */
+static uint32_t name_mixed(struct thread *t, void *python, uint64_t high, bool defines)
+{
+    struct walk *walk = &t->walk;
+    uint32_t count = python_read(t, python, walk->frames[walk->count - 1].sp, high, defines,
+                                 walk->items, state.depth);
+    uint32_t node, known = walk->mixed_count, at = 0;
+    bool cut;
+    if (!count)
+        return 0;
+    uint32_t n = mix(walk, high, walk->items, count, &cut);
+    if (!node_beyond(t, cut, &node))
+        return 0;
+    if (node != walk->mixed_beyond)
+        known = 0;
+    walk->mixed_beyond = node;
+    walk->mixed_count = 0;
+    for (; n-- > 0; at++) {
+        const struct mixed_frame *f = &walk->fresh[n];
+        struct mixed_frame *to = &walk->mixed[at];
+        if (at < known && to->pc == f->pc && to->flags == f->flags) {
+            node = to->node;
+            continue;
+        }
+        known = 0;
+        node = node_of(t, node | f->flags, f->pc);
+        if (!node)
+            return 0;
+        *to = (struct mixed_frame){f->pc, f->flags, node};
+    }
+    walk->mixed_count = at;
+    return node;
+}
+
+uint32_t unwind_stack(struct thread *t, const struct origin *origin, bool defines)
+{
+    struct cursor c;
+    bool signals = walk_stack(t, origin, &c);
+    void *python = python_thread();
+    uint32_t node = 0;
+    /* What a signal handler interrupted may be changing Python's structures. */
+    if (client_unlikely(python != NULL) && !signals && t->walk.count)
+        node = name_mixed(t, python, c.high, defines);
+    if (!node)
+        node = name_native(t);
+    if (signals || !node)
+        t->walk.count = t->walk.named = 0;
+    return node;
 }

@@ -18,7 +18,10 @@ void unwind_begin(void);
 /* Drops all rules: modules were unloaded. */
 void unwind_renew(void);
 
-/* The node of the stack at `origin`, at most state.depth frames of it (REC_PC_CUT); 0: unknown. */
-uint32_t unwind_stack(struct thread *t, const struct origin *origin);
+/*
+ * The node of the stack at `origin`, at most state.depth frames of it (REC_PC_CUT); 0: unknown.
+ * `defines`: Python frames may be described (python.h).
+ */
+uint32_t unwind_stack(struct thread *t, const struct origin *origin, bool defines);
 
 #endif

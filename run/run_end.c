@@ -106,6 +106,31 @@ static bool say_what_followed(const struct run *r, const struct run_process *roo
     return lost;
 }
 
+/* What is not seen of Python, and what shows it. */
+static void say_python(const struct rec_header *h)
+{
+    char n[FORMAT_SIZE];
+    unsigned major = h->python >> 8 & 255, minor = h->python & 255;
+    if (h->options.flags & REC_OPTION_NO_PYTHON)
+        return;
+    if (h->python == 1)
+        fprintf(stderr, "tidemark: call stacks have no Python functions: they are read from "
+                        "CPython " PYTHON_VERSIONS "\n");
+    else if (h->python && h->python_state == REC_PYTHON_UNKNOWN)
+        fprintf(stderr,
+                "tidemark: call stacks have no Python functions of CPython %u.%u: they are read "
+                "from " PYTHON_VERSIONS "\n",
+                major, minor);
+    if (h->python_state == REC_PYTHON_PYMALLOC)
+        fprintf(stderr,
+                "tidemark: CPython %u.%u takes objects of up to 512 bytes from its own arenas, "
+                "which are not recorded; --python-allocators records each object\n",
+                major, minor);
+    if (h->python_unread)
+        fprintf(stderr, "tidemark: %s without Python functions, which could not be read\n",
+                format_counted(n, h->python_unread, "call stack"));
+}
+
 /* What the trace lacks, where it has the rest. */
 static void say_unseen(const struct run_process *p)
 {
@@ -125,6 +150,7 @@ static void say_unseen(const struct run_process *p)
                 "tidemark: not recorded is what libraries do that %s of dlopen with RTLD_DEEPBIND "
                 "loaded\n",
                 format_counted(n, h.deep_unseen, "call"));
+    say_python(&h);
     buf_release(&names);
 }
 

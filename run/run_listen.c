@@ -180,8 +180,16 @@ static int take_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_
     struct err own = {0};
     if (l->next.callstack(l->next.ctx, frames, n, id, fresh, e) != 0)
         return -1;
-    if (l->offer && client_stream_callstack(l->stream, *id, frames, n, &own) != 0)
+    if (!l->offer)
+        return 0;
+    uint64_t *addresses = malloc(n * sizeof *addresses);
+    for (uint32_t i = 0; addresses && i < n; i++)
+        addresses[i] = run_names_address(frames[i]);
+    if (!addresses)
+        err_no_memory(&own, "a call stack");
+    if (!addresses || client_stream_callstack(l->stream, *id, addresses, n, &own) != 0)
         give_up(l, &own);
+    free(addresses);
     return 0;
 }
 

@@ -196,15 +196,45 @@ static size_t frame_of(const struct names *n, uint64_t address)
                     n->callstacks.frames.at);
 }
 
-/* The frame that marks a cut call stack gets its name from the recording, and no image. */
-static int answer_cut(const struct trace *t, struct encoder *replies, struct err *e)
+/*
+ * Programs have no page at address 0, in any of the 4096 tagged ranges of recording_images.h: its
+ * upper half is for frames with a description. Those beyond have no name.
+ */
+#define DESCRIBED_LOW 2048u
+#define DESCRIBED_MOST (4096u * DESCRIBED_LOW)
+#define NAMELESS (DESCRIBED_LOW - 1)
+
+uint64_t run_names_address(uint64_t frame)
 {
-    const struct frame *f = callstacks_find_frame(&t->callstacks, FRAME_CUT);
-    uint32_t text = f && f->n ? t->callstacks.inlines.at[f->first].function : 0;
+    uint64_t n = frame & ~FRAME_ID_CUSTOM;
+    if (!(frame & FRAME_ID_CUSTOM))
+        return frame;
+    return n < DESCRIBED_MOST ? n / DESCRIBED_LOW << 48 | (DESCRIBED_LOW + n % DESCRIBED_LOW)
+                              : NAMELESS;
+}
+
+/* The frame that the recording describes; 0: it is the program's. */
+static uint64_t described_frame(uint64_t address)
+{
+    uint64_t low = address & ((UINT64_C(1) << 48) - 1);
+    if (low >= DESCRIBED_LOW && low < 2 * DESCRIBED_LOW)
+        return FRAME_ID_CUSTOM | ((address >> 48) * DESCRIBED_LOW + (low - DESCRIBED_LOW));
+    return address == FRAME_CUT || address == NAMELESS ? address : 0;
+}
+
+static int answer_described(const struct trace *t, uint64_t address, uint64_t frame,
+                            struct encoder *replies, struct err *e)
+{
+    const struct frame *f = callstacks_find_frame(&t->callstacks, frame);
     struct view unknown = view_of("[unknown]");
-    struct answer_function cut = {.name = text ? strings_get(&t->strings, text) : unknown,
-                                  .file = unknown};
-    return answer_frame(replies, FRAME_CUT, unknown, &cut, 1, e);
+    struct answer_function one = {.name = unknown, .file = unknown};
+    if (f && f->n) {
+        const struct frame_inline *in = &t->callstacks.inlines.at[f->first];
+        one.name = strings_get(&t->strings, in->function);
+        one.file = strings_get(&t->strings, in->file);
+        one.line = in->line;
+    }
+    return answer_frame(replies, address, unknown, &one, 1, e);
 }
 
 static int answer_one(const struct names *n, uint64_t address, struct encoder *replies,
@@ -256,9 +286,11 @@ int run_names_frames(struct run_traces *r, struct trace *t, const uint64_t *addr
         status = place(&names, &r->options->resolving, e);
     if (status == 0)
         status = read_code(&names, r, false, e);
-    for (size_t i = 0; i < n && status == 0; i++)
-        status = addresses[i] == FRAME_CUT ? answer_cut(t, replies, e)
-                                           : answer_one(&names, addresses[i], replies, e);
+    for (size_t i = 0; i < n && status == 0; i++) {
+        uint64_t frame = described_frame(addresses[i]);
+        status = frame ? answer_described(t, addresses[i], frame, replies, e)
+                       : answer_one(&names, addresses[i], replies, e);
+    }
     names_release(&names);
     return status;
 }

@@ -12,6 +12,12 @@
 #include "run/run_trace.h"
 #include "trace/store/store.h"
 
+/*
+ * The address under which servers know a frame, where none of a program can be: frames that a
+ * recording describes have none of their own, and ids beyond the protocol's addresses.
+ */
+uint64_t run_names_address(uint64_t frame);
+
 /* Answers queries about frames; addresses may repeat. */
 int run_names_frames(struct run_traces *r, struct trace *t, const uint64_t *addresses, size_t n,
                      struct encoder *replies, struct err *e);

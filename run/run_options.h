@@ -27,6 +27,8 @@ struct run_options {
     uint64_t depth, min_size, sample;
     const char *threads; /* whose allocations to record; NULL: all */
     bool mmap_pool;
+    bool no_python;          /* do not read the frames of Python functions */
+    bool python_allocators;  /* Python takes each object from malloc */
     bool gpu;                /* also load the library for device memory */
     uint64_t buffer;         /* limit of the recording in bytes; 0: none */
     enum run_full when_full; /* what happens at that limit */

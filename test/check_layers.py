@@ -69,7 +69,7 @@ MAY = {
     "bench": "base protocol trace symbols/elf symbols/index analysis server/capture",
 }
 GROUPS = {"trace", "analysis", "report", "server"}
-FILES_MAX = {"client": 70}  # 60 elsewhere
+FILES_MAX = {"client": 75}  # 60 elsewhere
 GUIDE_MAX = 25  # lines of a folder's README.md
 ROOT = pathlib.Path()  # where make runs this
 # Wire and symbol code that must stay a pure function of its input.

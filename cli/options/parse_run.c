@@ -49,6 +49,8 @@ static const char usage[] =
     "      --threads LIST      of whose allocations: main, thread ids, names with * and ?; !NAME\n"
     "                          for all but that (all)\n"
     "      --gpu               record device memory of CUDA programs, a pool for each device\n"
+    "      --python-allocators  record each Python object: sets PYTHONMALLOC=malloc\n"
+    "      --no-python         record native frames only where Python functions run\n"
     "      --buffer SIZE       what the recording may take on disk (no limit)\n"
     "      --when-full WHAT    then wait until some of it was read, drop allocations until then,\n"
     "                          or stop recording (wait)\n"
@@ -92,6 +94,8 @@ enum {
     OPTION_THIS_PROCESS,
     OPTION_OPEN,
     OPTION_GPU,
+    OPTION_NO_PYTHON,
+    OPTION_PYTHON_ALLOCATORS,
     OPTION_FOLLOW_FORK,
     OPTION_MIN_LIFETIME,
     OPTION_ENV,
@@ -142,6 +146,8 @@ static const struct option long_options[] = {
     {"threads", required_argument, NULL, OPTION_THREADS}, /* precedes the resolver's option */
     {"symbol-threads", required_argument, NULL, OPTION_SYMBOL_THREADS},
     {"gpu", no_argument, NULL, OPTION_GPU},
+    {"no-python", no_argument, NULL, OPTION_NO_PYTHON},
+    {"python-allocators", no_argument, NULL, OPTION_PYTHON_ALLOCATORS},
     {"buffer", required_argument, NULL, OPTION_BUFFER},
     {"when-full", required_argument, NULL, OPTION_WHEN_FULL},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
@@ -322,6 +328,11 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
         return o->open = true;
     case OPTION_GPU:
         return o->gpu = true;
+    case OPTION_NO_PYTHON:
+        return o->no_python = true;
+    case OPTION_PYTHON_ALLOCATORS:
+        o->python_allocators = true;
+        return take_environment(o, "PYTHONMALLOC=malloc", e);
     case OPTION_ENV:
         return take_environment(o, value, e);
     case OPTION_LISTEN:
@@ -369,6 +380,8 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
     else if (o->pid && (n > 0 || o->recover))
         err_set(e, ERR_USAGE, "--pid runs nothing: what is '%s' for?",
                 n > 0 ? arguments[0] : o->recover);
+    else if (o->pid && o->python_allocators)
+        err_set(e, ERR_USAGE, "--python-allocators is for programs that are started here");
     else if (o->pid && (o->follow_fork || o->gpu || o->environment.len))
         err_set(e, ERR_USAGE,
                 "--follow-fork, --gpu and --env are for programs that are started here");

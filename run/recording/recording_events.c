@@ -35,10 +35,12 @@ static int intern(struct recording *r, struct stack_node *first, struct err *e)
     uint32_t n = 0;
     bool fresh;
     for (struct stack_node *node = first; node && n < STACK_MOST;) {
-        if (process_images_frame(&r->images, node->pc, &frames[n], e) != 0)
+        bool source = node->parent & REC_NODE_SOURCE;
+        if ((source ? recording_source(r, node->pc, &frames[n], e)
+                    : process_images_frame(&r->images, node->pc, &frames[n], e)) != 0)
             return -1;
         /* Look-ups of frames subtract one, as for return addresses. */
-        frames[n] += node->parent & REC_NODE_EXACT ? 1 : 0;
+        frames[n] += !source && node->parent & REC_NODE_EXACT ? 1 : 0;
         n++;
         node = nodes_get(&r->nodes, node->parent & REC_NODE_MASK);
     }

@@ -107,6 +107,7 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
         {"failed_allocations", h->failed_allocations},
         {"missed_frees", t->memory.missed_frees},
         {"crowded_images", r->target->places.crowded},
+        {"python_unread", h->python_unread},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         if (facts[i].n && trace_add_fact(t, e, facts[i].key, "%" PRIu64, facts[i].n) != 0)

@@ -55,6 +55,7 @@ struct recording {
     VEC(struct pause) pauses; /* in order; those not yet added to the trace */
     struct map thread_names;  /* tid → string number */
     struct map names;         /* keys already added to the trace */
+    struct map sources;       /* number → frame id */
     struct map pools;         /* keys */
     struct recording_counts counts;
 };
@@ -85,6 +86,15 @@ static inline int64_t recording_time(struct recording *r, uint64_t stamp)
 
 /* The call stack of a node; 0 when there is none. */
 int recording_callstack(struct recording *r, uint64_t node, uint32_t *id, struct err *e);
+
+/* ---- sources.c */
+
+/* A source is described; the first description of a number counts. */
+int recording_add_source(struct recording *r, uint64_t number, struct view function,
+                         struct view file, uint32_t line, struct err *e);
+
+/* The frame id of a source; one without a description has no name. */
+int recording_source(struct recording *r, uint64_t number, uint64_t *frame, struct err *e);
 
 /* ---- rare.c */
 

@@ -607,6 +607,7 @@ void recording_free(struct recording *r)
     map_release(&r->thread_names);
     map_release(&r->names);
     map_release(&r->pools);
+    map_release(&r->sources);
     free(r);
 }
 

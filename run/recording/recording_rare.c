@@ -155,6 +155,15 @@ static int take_module(struct recording *r, struct body *b, struct err *e)
     return id.len || !file.inode ? 0 : image_places_file(&r->target->places, &file, path, e);
 }
 
+/* ---- frames of interpreted functions */
+
+static int take_source(struct recording *r, struct body *b, struct err *e)
+{
+    uint64_t n = number(b), line = number(b);
+    struct view function = text(b), file = text(b);
+    return recording_add_source(r, n, function, file, line < UINT32_MAX ? (uint32_t)line : 0, e);
+}
+
 /* ---- data from programs */
 
 static int take_message(struct recording *r, const struct run *run, struct body *b, struct err *e)
@@ -345,6 +354,8 @@ int recording_rare(struct recording *r, struct run *run, struct err *e)
         return 0;
     case REC_LOSS:
         return take_loss(r, run, &b, e);
+    case REC_SOURCE:
+        return take_source(r, &b, e);
     case REC_PAUSE:
         return recording_say_pause(r, run->stamp, (uint32_t)run->thread, number(&b) != 0, e);
     default:

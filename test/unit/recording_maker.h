@@ -254,6 +254,18 @@ static inline void made_module_gone(struct made_chunk *c, uint64_t stamp, uint32
     free(body.at);
 }
 
+static inline void made_source(struct made_chunk *c, uint64_t stamp, uint64_t number, uint64_t line,
+                               const char *function, const char *file)
+{
+    struct made_chunk body = made_body();
+    made_varint(&body, number);
+    made_varint(&body, line);
+    made_text(&body, function);
+    made_text(&body, file);
+    made_sized(c, REC_SOURCE, stamp, &body);
+    free(body.at);
+}
+
 /* Node `index` of a chunk of them. */
 static inline void made_node(struct made_chunk *c, uint32_t index, uint64_t pc, uint32_t parent)
 {

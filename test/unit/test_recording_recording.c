@@ -272,6 +272,36 @@ static void call_stacks_are_chains_of_nodes(void **state)
     assert_int_equal(recording_counts(f->recording)->stackless, 1);
 }
 
+static void frames_of_interpreters_are_described(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ids[8];
+    struct made_chunk nodes = maker_chunk(&f->maker, REC_CHUNK_NODES, 1, 0, 0);
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_header(&nodes)->first_node = 1;
+    made_node(&nodes, 0, 0x400100, 0);
+    made_node(&nodes, 1, 7, 1 | REC_NODE_SOURCE);
+    made_node(&nodes, 2, 9, 2 | REC_NODE_SOURCE);
+    made_node(&nodes, 3, 8, 1 | REC_NODE_SOURCE); /* without a record */
+    made_source(&a, 1, 7, 12, "Class.method", "/srv/app.py");
+    made_source(&a, 1, 9, 12, "Class.method", "/srv/app.py"); /* equal to the other */
+    made_source(&a, 1, 7, 13, "later", "/srv/app.py");        /* a number is described once */
+    made_alloc(&a, 2, 0x1000, 1, 3);
+    made_alloc(&a, 3, 0x2000, 1, 4);
+    read_all(f);
+    assert_int_equal(frames_of(f, 0, ids), 3);
+    assert_int_equal(ids[0], ids[1]);
+    assert_int_equal(ids[2], 0x400100);
+    const struct frame *frame = callstacks_find_frame(&f->trace.callstacks, ids[0]);
+    assert_int_equal(frame->n, 1);
+    const struct frame_inline *in = &f->trace.callstacks.inlines.at[frame->first];
+    assert_true(view_equal(strings_get(&f->trace.strings, in->function), view_of("Class.method")));
+    assert_true(view_equal(strings_get(&f->trace.strings, in->file), view_of("/srv/app.py")));
+    assert_int_equal(in->line, 12);
+    assert_int_equal(frames_of(f, 1, ids), 2);
+    assert_int_equal(recording_counts(f->recording)->stackless, 1);
+}
+
 /* The block that a realloc gives up is freed by its call stack; a free's is not recorded. */
 static void reallocs_free_where_they_allocate(void **state)
 {
@@ -504,6 +534,7 @@ int main(void)
         TEST(finds_chunks_behind_gaps),
         TEST(resting_chunk_goes_to_another_thread),
         TEST(call_stacks_are_chains_of_nodes),
+        TEST(frames_of_interpreters_are_described),
         TEST(images_at_one_address_are_told_apart),
         TEST(losses_are_told),
         TEST(what_was_dropped_is_told),

@@ -114,6 +114,23 @@ static void programs_words(void **state)
     maker_release(&m);
 }
 
+/* Frames of interpreted functions, one of them without its record. */
+static void sources(void **state)
+{
+    struct maker m;
+    (void)state;
+    maker_init(&m, 16);
+    struct made_chunk nodes = maker_chunk(&m, REC_CHUNK_NODES, 1, 0, 0);
+    struct made_chunk a = maker_chunk(&m, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_header(&nodes)->first_node = 1;
+    made_node(&nodes, 0, 1, REC_NODE_SOURCE);
+    made_node(&nodes, 1, 2, 1 | REC_NODE_SOURCE);
+    made_source(&a, 1, 1, 12, "f", "a.py");
+    made_alloc(&a, 2, 0x1000, 1, 2);
+    check_seed(&m, "sources", 0);
+    maker_release(&m);
+}
+
 /* What was left out: losses, pauses. */
 static void what_is_missing(void **state)
 {
@@ -133,9 +150,8 @@ static void what_is_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_threads),
-        cmocka_unit_test(images_and_names),
-        cmocka_unit_test(programs_words),
+        cmocka_unit_test(two_threads),     cmocka_unit_test(images_and_names),
+        cmocka_unit_test(programs_words),  cmocka_unit_test(sources),
         cmocka_unit_test(what_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

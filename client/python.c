@@ -1,0 +1,325 @@
+#include "client/python.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#include "client/chunks.h"
+#include "client/elf_image.h"
+#include "client/real.h"
+
+#define FRAMES_MOST 100000u /* that are followed to the end of an activation */
+#define ADDRESS_END (UINT64_C(1) << 47)
+#define TYPE_DEALLOC 48u /* of PyTypeObject, in all versions */
+
+/* Versions whose layout is not in the interpreter itself. Each was tested with that interpreter. */
+static const struct python_layout layouts[] = {
+    {.version = 0x030b,
+     .cframe = 56,
+     .cframe_previous = 16,
+     .frame = 8,
+     .interpreter = 16,
+     .code = 32,
+     .previous = 48,
+     .instruction = 56,
+     .last = 68,
+     .last_value = 1,
+     .last_is_code = true,
+     .owner = 69,
+     .filename = 112,
+     .qualname = 128,
+     .linetable = 136,
+     .first_line = 72,
+     .bytecode = 184,
+     .ascii = 48,
+     .compact = 72},
+};
+
+static inline uint64_t word_at(uint64_t address)
+{
+    return *(const uint64_t *)(uintptr_t)address;
+}
+
+static inline bool is_pointer(uint64_t address)
+{
+    return address > 65535 && address < ADDRESS_END && (address & 7) == 0;
+}
+
+/* ---- finding the interpreter */
+
+/* On AArch64 an activation cannot be assigned to its frame of the C stack. */
+static const struct python_layout *layout_of(uint32_t version)
+{
+#if !defined(__x86_64__)
+    version = 0;
+#endif
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        if (layouts[i].version == version)
+            return &layouts[i];
+    }
+    return NULL;
+}
+
+static uint32_t *generation_of(struct python *p, uint64_t code)
+{
+    return &p->generations[(code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >>
+                           (64 - PYTHON_GENERATIONS_BITS)];
+}
+
+/*
+ * In the place of the function that frees code objects. From here on the address may be that of
+ * another code object, so what is known about it is void.
+ */
+static void code_freed(void *code)
+{
+    struct python *p = state.python_found;
+    ++*generation_of(p, (uintptr_t)code);
+    client_barrier();
+    p->code_freed(code);
+}
+
+static bool watch_codes(struct python *p)
+{
+    _Atomic uint64_t *slot = (_Atomic uint64_t *)(uintptr_t)(p->code_type + TYPE_DEALLOC);
+    uint64_t before = atomic_load(slot), ours = (uintptr_t)code_freed;
+    if (!is_pointer(before & ~UINT64_C(7)))
+        return false;
+    memcpy(&p->code_freed, &before, sizeof before);
+    state.python_found = p;
+    atomic_store(slot, ours);
+    return true;
+}
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* In an image that holds nothing but the interpreter, all frames are the interpreter's. */
+static void take_image(struct python *p, const struct dl_phdr_info *info)
+{
+    const char *path = *p->path ? p->path : state.header->exe;
+    const char *base = base_of(path);
+    if (strncmp(base, "python", 6) != 0 && strncmp(base, "libpython", 9) != 0)
+        return;
+    p->low = UINT64_MAX;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD)
+            continue;
+        uint64_t low = info->dlpi_addr + segment->p_vaddr;
+        p->low = low < p->low ? low : p->low;
+        p->high = low + segment->p_memsz > p->high ? low + segment->p_memsz : p->high;
+    }
+}
+
+#define TAKE_FUNCTION(image, to, name)                                                             \
+    do {                                                                                           \
+        uint64_t address_ = elf_image_function((image), (name));                                   \
+        memcpy(&(to), &address_, sizeof address_);                                                 \
+    } while (0)
+
+static bool take_symbols(struct python *p, const struct elf_image *m)
+{
+    TAKE_FUNCTION(m, p->own, "PyGILState_GetThisThreadState");
+    TAKE_FUNCTION(m, p->current, "PyThreadState_GetUnchecked");
+    if (!p->current)
+        TAKE_FUNCTION(m, p->current, "_PyThreadState_UncheckedGet");
+    TAKE_FUNCTION(m, p->main, "PyInterpreterState_Main");
+    TAKE_FUNCTION(m, p->allocator, "_PyMem_GetCurrentAllocatorName");
+    p->code_type = elf_image_object(m, "PyCode_Type");
+    p->string_type = elf_image_object(m, "PyUnicode_Type");
+    p->bytes_type = elf_image_object(m, "PyBytes_Type");
+    return p->own && p->current && p->main && p->string_type && p->bytes_type &&
+           elf_image_covers(m, p->code_type, PF_R | PF_W);
+}
+
+/* Structures of a build with Py_TRACE_REFS are larger. */
+static bool traces_references(const struct elf_image *m)
+{
+    return elf_image_function(m, "PyModule_Create2TraceRefs") != 0;
+}
+
+void python_look(const struct dl_phdr_info *info)
+{
+    struct elf_image m;
+    if (state.python_found || !elf_image_read(&m, info) ||
+        !elf_image_function(&m, "PyGILState_GetThisThreadState"))
+        return;
+    uint64_t version_at = elf_image_object(&m, "Py_Version");
+    uint32_t version = version_at ? (uint32_t)(word_at(version_at) >> 16) : 0;
+    const struct python_layout *layout = traces_references(&m) ? NULL : layout_of(version);
+    atomic_store(&state.header->python, version ? version : 1);
+    struct python *p = layout ? chunks_memory(sizeof *p) : NULL;
+    if (!p)
+        return;
+    p->layout = *layout;
+    const char *path = info->dlpi_name ? info->dlpi_name : "";
+    memcpy(p->path, path, strnlen(path, sizeof p->path - 1));
+    take_image(p, info);
+    if (take_symbols(p, &m) && watch_codes(p))
+        atomic_store(&state.header->python_state, REC_PYTHON_READY);
+}
+
+void python_settle(bool start)
+{
+    struct python *p = state.python_found;
+    if (!p || atomic_load(&state.python) || state.no_python)
+        return;
+    if (!start && *p->path) {
+        int saved = errno;
+        void *(*open)(const char *, int) = real.dlopen;
+        if (!open) {
+            void *next = real_next("dlopen");
+            memcpy(&open, &next, sizeof next);
+        }
+        bool kept = open && open(p->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+        errno = saved;
+        if (!kept)
+            return;
+    }
+    atomic_store(&state.python, p);
+}
+
+void python_begin(void)
+{
+    struct python *p = state.python_found;
+    if (!p)
+        return;
+    atomic_store(&state.header->python, p->layout.version);
+    atomic_store(&state.header->python_state, REC_PYTHON_READY);
+    memset(p->known, 0, sizeof p->known);
+    memset(p->texts, 0, sizeof p->texts);
+    p->sources = 0;
+    if (state.no_python)
+        atomic_store(&state.python, NULL);
+}
+
+/* ---- reading frames */
+
+struct reader {
+    struct thread *t;
+    struct python *p;
+    bool defines;
+    struct python_item *items;
+    uint32_t count, frames, most;
+};
+
+/* False: the frame cannot be described. */
+static bool take_frame(struct reader *r, uint64_t frame)
+{
+    const struct python_layout *l = &r->p->layout;
+    uint64_t code = word_at(frame + l->code), instruction = word_at(frame + l->instruction);
+    uint64_t mixed = (code ^ instruction << 20) * UINT64_C(0x9e3779b97f4a7c15);
+    struct python_known *k = &r->p->known[mixed >> (64 - PYTHON_CODES_BITS)];
+    uint32_t generation = *generation_of(r->p, code), source;
+    if (client_likely(k->code == code && k->instruction == instruction &&
+                      k->generation == generation)) {
+        source = k->source;
+    } else {
+        bool generator = *(const uint8_t *)(uintptr_t)(frame + l->owner) == 1;
+        if (!r->defines || !python_describe(r->t, r->p, code, instruction, generator, &source))
+            return false;
+        /* A signal handler may jump away from here: the entry is invalid meanwhile. */
+        k->code = 0;
+        client_barrier();
+        k->instruction = instruction;
+        k->generation = generation;
+        k->source = source;
+        client_barrier();
+        k->code = code;
+    }
+    if (source)
+        r->items[r->count++] = (struct python_item){.source = source};
+    r->frames += source != 0;
+    return true;
+}
+
+/*
+ * Reads the frames of one activation, from `frame` outwards. *outer: the frame that called it.
+ * *at: its address on the C stack, if only its last frame has that. False: something is wrong.
+ */
+static bool take_activation(struct reader *r, uint64_t frame, uint64_t *outer, uint64_t *at)
+{
+    const struct python_layout *l = &r->p->layout;
+    for (unsigned i = 0; i < FRAMES_MOST; i++) {
+        if (!is_pointer(frame))
+            return false;
+        bool last = *(const uint8_t *)(uintptr_t)(frame + l->last) == l->last_value;
+        *outer = word_at(frame + l->previous);
+        if (r->frames < r->most && (!last || l->last_is_code) && !take_frame(r, frame))
+            return false;
+        if (last) {
+            *at = frame;
+            return true;
+        }
+        /* Where the C stack has the beginning of an activation, its other frames need no visit. */
+        if (l->cframe && r->frames == r->most)
+            return true;
+        frame = *outer;
+    }
+    return false;
+}
+
+/* Versions with cframes, which are on the C stack: each has the running frame of an activation. */
+static bool read_cframes(struct reader *r, uint64_t cframe, uint64_t low, uint64_t high)
+{
+    const struct python_layout *l = &r->p->layout;
+    uint64_t outer = 0, at = 0;
+    while (r->frames < r->most && r->count - r->frames < r->most) {
+        /* The outermost one is in the thread state. */
+        if ((cframe & 7) || cframe < low || cframe >= high - 32)
+            return true;
+        r->items[r->count++] = (struct python_item){.at = cframe};
+        if (!take_activation(r, word_at(cframe + l->frame), &outer, &at))
+            return false;
+        low = cframe + 8;
+        cframe = word_at(cframe + l->cframe_previous);
+    }
+    return true;
+}
+
+/* Later versions: each activation ends with a frame of no code, which is itself on the C stack. */
+static bool read_chain(struct reader *r, uint64_t frame, uint64_t low, uint64_t high)
+{
+    uint64_t outer = 0, at = 0;
+    while (frame && r->frames < r->most && r->count - r->frames < r->most) {
+        uint32_t begin = r->count++;
+        if (!take_activation(r, frame, &outer, &at))
+            return false;
+        if (at < low || at >= high) {
+            r->count = begin;
+            return true;
+        }
+        r->items[begin] = (struct python_item){.at = at};
+        low = at + 8;
+        frame = outer;
+    }
+    return true;
+}
+
+static void note_allocator(const struct python *p)
+{
+    const char *name = p->allocator ? p->allocator() : NULL;
+    bool is_malloc = name && strncmp(name, "malloc", 6) == 0;
+    atomic_store(&state.header->python_state, is_malloc ? REC_PYTHON_MALLOC : REC_PYTHON_PYMALLOC);
+}
+
+uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high, bool defines,
+                     struct python_item *items, uint32_t most)
+{
+    struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
+    const struct python_layout *l = &p->layout;
+    struct reader r = {.t = t, .p = p, .defines = defines, .items = items, .most = most};
+    uint64_t at = (uintptr_t)thread;
+    bool read = word_at(at + l->interpreter) == (uintptr_t)p->main() &&
+                (l->cframe ? read_cframes(&r, word_at(at + l->cframe), low, high)
+                           : read_chain(&r, word_at(at + l->frame), low, high));
+    if (client_unlikely(state.header->python_state == REC_PYTHON_READY) && read && r.count)
+        note_allocator(p);
+    if (client_likely(read))
+        return r.count;
+    atomic_fetch_add_explicit(&state.header->python_unread, 1, memory_order_relaxed);
+    return 0;
+}

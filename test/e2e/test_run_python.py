@@ -1,0 +1,131 @@
+"""`tidemark run` of Python programs: functions of Python in call stacks."""
+
+import collections
+import json
+import pathlib
+import subprocess
+import unittest
+
+from test_run import RunCase, record
+from tools import report, run
+
+COUNT = 2000  # of made functions
+PYTHON = pathlib.Path("/usr/bin/python3.11")
+
+# Allocates on many kinds of lines, then prints what tracemalloc counts of each. Blocks of up to 512
+# bytes may come from free lists, whose contents differ between two runs.
+LINES = """
+import os, sys, threading
+traced = len(sys.argv) > 1
+if traced:
+    import tracemalloc
+keep = []
+class Thing:
+    def __init__(self, n):
+        self.data = bytearray(n)
+        self.names = {str(i): i for i in range(n % 50)}
+    def grow(self):
+        for i in range(200):
+            keep.append("x" * (i + 100))
+def numbers(n):
+    for i in range(n):
+        yield bytes(600 + i)
+def deep(n):
+    if n == 0:
+        return bytearray(4000)
+    return deep(n - 1)
+def cells(n):
+    inner = lambda m: [n] * m
+    return inner(1000)
+async def later(n):
+    return bytearray(n)
+def drive(c):
+    try:
+        c.send(None)
+    except StopIteration as end:
+        return end.value
+def work():
+    keep.extend(Thing(i) for i in range(300, 340))
+    keep[-1].grow()
+    keep.extend(list(numbers(30)))
+    keep.append(deep(25))
+    keep.append(cells(3))
+    keep.append(drive(later(2500)))
+    keep.append(
+        [bytes(700),
+         bytes(800)])
+    keep.append(sorted(range(500), key=lambda i: -i))
+    keep.append(eval("bytearray(1234)"))
+def main():
+    work()
+    t = threading.Thread(target=work)
+    t.start()
+    t.join()
+if traced:
+    tracemalloc.start(1)
+main()
+if traced:
+    import collections
+    lines = collections.Counter()
+    for trace in tracemalloc.take_snapshot().traces:
+        if trace.traceback[0].filename == __file__ and trace.size > 512:
+            lines[f"{trace.traceback[0].lineno} {trace.size}"] += 1
+    import json
+    print(json.dumps(lines))
+os._exit(0)
+"""
+
+MADE = """
+import os, sys
+keep = []
+for i in range(int(sys.argv[1])):
+    space = {}
+    lines = chr(10) * (i % 100)
+    exec(compile(lines + f"def f{i}():" + chr(10) + " return bytearray(2000)", "made", "exec"), space)
+    keep.append(space[f"f{i}"]())
+os._exit(0)
+"""
+
+@unittest.skipUnless(PYTHON.exists(), "there is no CPython 3.11 of the system")
+class Python(RunCase):
+    def script(self, text):
+        path = self.dir / "script.py"
+        path.write_text(text)
+        return path
+
+    def sites(self, trace=None):
+        return report(trace or self.trace, "--limit", "0")["sites"]
+
+    def test_lines_are_those_of_tracemalloc(self):
+        script = self.script(LINES)
+        traced = subprocess.run([PYTHON, script, "traced"], check=True, capture_output=True)
+        expected = json.loads(traced.stdout)
+        result = record(self.dir, PYTHON, script, options=["--python-allocators"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", "513:", "--limit", "0",
+                     "--format", "json")
+        found = collections.Counter()
+        for block in json.loads(blocks.stdout)["allocations"]:
+            inner = block["callstack"][0]
+            if block["freed_ns"] is None and inner["file"] == str(script):
+                found[f"{inner['line']} {block['size']}"] += 1
+        self.assertGreater(len(expected), 30)
+        for key, count in expected.items():
+            line = int(key.split()[0])
+            if line <= LINES.splitlines().index("def main():"):
+                self.assertEqual(found[key], count, (key, LINES.splitlines()[line - 1]))
+        self.assert_sound()
+
+    def test_a_freed_function_lends_its_name_to_no_other(self):
+        script = self.script(MADE)
+        result = record(self.dir, PYTHON, script, COUNT)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        made = {s["function"]: s for s in self.sites() if s["file"] == "made" and s["live_count"]}
+        self.assertEqual(len(made), COUNT)
+        for i in range(COUNT):
+            s = made[f"f{i}"]
+            self.assertEqual((s["count"], s["line"]), (1, i % 100 + 2))
+
+
+if __name__ == "__main__":
+    unittest.main()
