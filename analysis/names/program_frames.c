@@ -107,6 +107,53 @@ uint32_t program_frames_start(struct program_frames *p, uint32_t callstack)
     return start;
 }
 
+/* Functions at the outer end of every call stack: they say nothing about an allocation. */
+static bool is_start(struct view function)
+{
+    static const char *const starts[] = {
+        "main",         "_start",   "__libc_start_main", "__libc_start_call_main",
+        "start_thread", "__clone3", "__GI___clone3",     "clone3",
+        "__clone",      "clone",    "call_init",         "_dl_init",
+    };
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        if (view_equal(function, view_of(starts[i])))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The nearest caller with a name of a function that has none, as in a stripped image: one of the
+ * same image if there is one, else of the code that called into the image. Where that code was
+ * itself called by the image, it only calls back (qsort, an event loop), and a function without an
+ * image may be generated code of any origin: then, or if only a start has a name, the function
+ * itself.
+ */
+static struct stack_place named_caller(struct program_frames *p, struct stack_place nameless)
+{
+    const struct callstacks *c = &p->trace->callstacks;
+    uint32_t frame = c->nodes.at[nameless.node].frame;
+    struct view image = frame_describe(p->trace, frame, nameless.inlined).image;
+    struct stack_place other = {0};
+    for (uint32_t node = nameless.node; node; node = c->nodes.at[node].parent) {
+        frame = c->nodes.at[node].frame;
+        uint32_t found = look_at_frame(p, frame);
+        struct frame_view f = frame_describe(p->trace, frame, found == NOT_PROGRAM ? 0 : found);
+        bool is_same = view_equal(f.image, image);
+        if (frame_image_is_special(f.image) || is_start(f.function))
+            break;
+        if (is_same)
+            other.node = 0;
+        if (found == NOT_PROGRAM || !f.has_name)
+            continue;
+        if (is_same)
+            return (struct stack_place){node, found};
+        if (!other.node)
+            other = (struct stack_place){node, found};
+    }
+    return other.node ? other : nameless;
+}
+
 struct stack_place program_frames_begin(struct program_frames *p, uint32_t callstack)
 {
     const struct callstacks *c = &p->trace->callstacks;
@@ -115,8 +162,11 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
     uint32_t start = program_frames_start(p, callstack);
     for (uint32_t node = start; node; node = c->nodes.at[node].parent) {
         uint32_t found = look_at_frame(p, c->nodes.at[node].frame);
-        if (found != NOT_PROGRAM)
-            return (struct stack_place){node, found};
+        if (found == NOT_PROGRAM)
+            continue;
+        struct stack_place at = {node, found};
+        bool has_name = frame_describe(p->trace, c->nodes.at[node].frame, found).has_name;
+        return has_name ? at : named_caller(p, at);
     }
     return begin_of_machinery(p, innermost);
 }

@@ -3,7 +3,8 @@
 
 /*
  * Where the program begins in a call stack: at the innermost function, inlined ones included, that
- * is neither instrumentation, nor called by it, nor allocator (skiplist.h).
+ * is neither instrumentation, nor called by it, nor allocator (skiplist.h). If that function has no
+ * name, as in a stripped image, then at its nearest caller that has one.
  */
 
 #include <stdbool.h>

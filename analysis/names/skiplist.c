@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "analysis/names/function_name.h"
+#include "analysis/names/wrapper_names.h"
 
 enum match {
     NAME,   /* the bare name (function_name.h) is `text` */
@@ -123,45 +124,12 @@ static const struct rule rules[] = {
     {FRAME_ALLOCATOR, PREFIX, TEXT("_D4core")},
     {FRAME_ALLOCATOR, PREFIX, TEXT("_D2rt")},
     {FRAME_ALLOCATOR, PREFIX, TEXT("_DTi")}, /* by another base class */
-    /* jemalloc, mimalloc, tcmalloc, TBB, rpmalloc, GLib */
-    {FRAME_ALLOCATOR, PREFIX, TEXT("je_")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("_rjem_")},
+    /* mimalloc, tcmalloc, TBB */
     {FRAME_ALLOCATOR, FAMILY, TEXT("mi_")},
     {FRAME_ALLOCATOR, FAMILY, TEXT("_mi_")},
     {FRAME_ALLOCATOR, FAMILY, TEXT("tc_")},
     {FRAME_ALLOCATOR, PREFIX, TEXT("tcmalloc::")},
     {FRAME_ALLOCATOR, FAMILY, TEXT("scalable_")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("rpmalloc")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("rpcalloc")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("rprealloc")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("rpaligned_")},
-    {FRAME_ALLOCATOR, NAME, TEXT("rpmemalign")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("g_malloc")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("g_try_malloc")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("g_realloc")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("g_strdup")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("g_slice_alloc")},
-    /* Interpreters and databases: what their own functions are built on. */
-    {FRAME_ALLOCATOR, PREFIX, TEXT("Perl_safesys")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("Perl_savepv")},
-    {FRAME_ALLOCATOR, PREFIX, TEXT("PyMem_")},
-    {FRAME_ALLOCATOR, NAME, TEXT("PyObject_Malloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("PyObject_Calloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("PyObject_Realloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("_PyObject_Malloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("_PyObject_Calloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("_PyObject_Realloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("_PyMem_RawMalloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("_PyMem_RawCalloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("_PyMem_RawRealloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_malloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_malloc64")},
-    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_realloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_realloc64")},
-    {FRAME_ALLOCATOR, NAME, TEXT("xmalloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("xcalloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("xrealloc")},
-    {FRAME_ALLOCATOR, NAME, TEXT("xstrdup")},
 };
 
 /*
@@ -351,9 +319,12 @@ static bool user_matches(struct pattern *regex, struct view text)
     return text.len && pattern_matches(regex, text.p, text.len);
 }
 
+#define WRAPPER_PREFIX_MAX 8u
+
 /*
- * A C function that is called like malloc, whatever stands before it, is a program's own wrapper:
- * xmalloc, sqlite3Malloc, jv_mem_calloc. Functions of C++ with such names may be anything.
+ * A C function whose name is one short word and malloc or the like is a program's own wrapper:
+ * my_malloc, memalloc, poolCalloc. A longer name that merely ends so (caller_of_xmalloc) is not.
+ * Functions of C++ with such names may be anything.
  */
 static bool is_wrapper(struct view function, const char *name, size_t len)
 {
@@ -364,7 +335,11 @@ static bool is_wrapper(struct view function, const char *name, size_t len)
         return false;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         size_t n = endings[i].len;
-        if (len >= n && strncasecmp(name + len - n, endings[i].p, n) == 0)
+        if (len < n || strncasecmp(name + len - n, endings[i].p, n) != 0)
+            continue;
+        size_t prefix = len - n;
+        prefix -= prefix && name[prefix - 1] == '_';
+        if (prefix <= WRAPPER_PREFIX_MAX && !(prefix && memchr(name + 1, '_', prefix - 1)))
             return true;
     }
     return false;
@@ -382,7 +357,7 @@ enum frame_class skiplist_class(const struct skiplist *s, struct view function, 
         if (rule_fits(&rules[i], name, len))
             return rules[i].class;
     }
-    if (function.len && is_wrapper(function, name, len))
+    if (wrapper_project(name, len) || (function.len && is_wrapper(function, name, len)))
         return FRAME_ALLOCATOR;
     for (size_t i = 0; i < s->user.len; i++) {
         if (user_matches(s->user.at[i], function) || user_matches(s->user.at[i], file))

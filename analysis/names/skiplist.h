@@ -4,7 +4,7 @@
 /*
  * Which frames of an allocation's call stack are machinery and which are the program: the site of
  * an allocation is the innermost frame of the program. The built-in rules are the table in
- * skiplist.c; users add regular expressions.
+ * skiplist.c, with wrapper_names.h; users add regular expressions.
  */
 
 #include "base/err.h"

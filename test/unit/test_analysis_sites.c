@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -106,6 +107,13 @@ static void test_skiplist(void **state)
         "jv_mem_calloc",
         "jv_mem_alloc",
         "zrealloc.part.0",
+        "zmalloc_usable",
+        "my_malloc",
+        "ngx_create_pool",
+        "palloc0",
+        "os::malloc(unsigned long, MEMFLAGS, NativeCallStack const&)",
+        "g_strdup_printf",
+        "Curl_saferealloc",
         "_d_newclass",
         "core.internal.gc.impl.conservative.gc.Gcx.newPool(ulong, bool)",
         "std.container.array.Array!(t.Item).Array.Payload.reserve(ulong)",
@@ -132,6 +140,12 @@ static void test_skiplist(void **state)
         "rt.part.0",
         "t.containers()",
         "gc_collect",
+        "caller_of_xmalloc",
+        "caller_of_malloc",
+        "load_strdup_table_realloc",
+        "callerOfManyXmalloc",
+        "ngx_palloc_report",
+        "my_zmalloc_usable",
     };
     for (size_t i = 0; i < sizeof program / sizeof *program; i++)
         assert_int_equal(class_of(&s, program[i], "/src/x.cpp"), FRAME_PROGRAM);
@@ -348,6 +362,106 @@ static void test_walk(void **state)
     trace_release(&f.trace);
 }
 
+/* ---- fixtures/sites: the right sites of real programs' call stacks */
+
+static uint64_t next_frame(struct fixture *f, char *line)
+{
+    char *function = line + 2;
+    char *image = strchr(function, '\t');
+    assert_non_null(image);
+    *image++ = 0;
+    image[strcspn(image, "\n")] = 0;
+    uint64_t id = 0x1000 + f->trace.callstacks.frames.len;
+    struct frame_inline in = {.function = text(f, strcmp(function, "-") == 0 ? "" : function)};
+    assert_int_equal(callstacks_resolve(&f->trace.callstacks, id, text(f, image), &in, 1, &f->e),
+                     0);
+    return id;
+}
+
+static void expect_sites_of(const char *program)
+{
+    struct fixture f = {0};
+    assert_int_equal(trace_init(&f.trace, NULL, &f.e), 0);
+    char line[1024];
+    (void)snprintf(line, sizeof line, "fixtures/sites/%s.stacks", program);
+    FILE *in = fopen(line, "r");
+    assert_non_null(in);
+    char right[16][1024] = {{0}};
+    uint64_t frames[32];
+    uint32_t stacks = 0, n = 0;
+    bool more = true;
+    while (more) {
+        more = fgets(line, sizeof line, in) != NULL;
+        if (n && (!more || line[0] == 's')) {
+            assert_int_equal(stack(&f, frames, n), stacks);
+            n = 0;
+        }
+        if (!more)
+            break;
+        if (line[0] == 's') {
+            assert_true(++stacks < 16);
+            continue;
+        }
+        assert_true(n < 32 && stacks);
+        frames[n++] = next_frame(&f, line);
+        if (line[0] == '>')
+            strcpy(right[stacks], line + 2); /* of the same size */
+    }
+    (void)fclose(in);
+    assert_int_equal(stacks, 10);
+    struct sites s;
+    assert_int_equal(sites_build(&s, &f.trace, NULL, SITE_BY_FUNCTION, &f.e), 0);
+    for (uint32_t i = 1; i <= stacks; i++)
+        expect_site(&s, i, right[i]);
+    sites_release(&s);
+    trace_release(&f.trace);
+}
+
+static void test_sites_of_real_programs(void **state)
+{
+    (void)state;
+    static const char *const programs[] = {"redis-server", "nginx",    "node",   "java",
+                                           "imagemagick",  "postgres", "sqlite3"};
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        expect_sites_of(programs[i]);
+}
+
+static uint64_t in_image(struct fixture *f, const char *function, const char *image)
+{
+    char line[256];
+    (void)snprintf(line, sizeof line, "  %s\t%s", function, image);
+    return next_frame(f, line);
+}
+
+/* What a nameless frame is named after, and when it is not. */
+static void test_nameless_frames(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    assert_int_equal(trace_init(&f.trace, NULL, &f.e), 0);
+    uint64_t malloc = in_image(&f, "malloc", "libc.so"), plugin = in_image(&f, "p.so+0x1", "p.so");
+    uint64_t entry = in_image(&f, "plugin_run", "p.so"), inner = in_image(&f, "p.so+0x2", "p.so");
+    uint64_t sort = in_image(&f, "qsort", "libc.so"), load = in_image(&f, "load", "prog");
+    uint64_t start = in_image(&f, "main", "prog"), own = in_image(&f, "prog+0x9", "prog");
+    uint64_t jit = in_image(&f, "-", "");
+    uint32_t same_image = STACK(&f, malloc, plugin, inner, entry, load, start);
+    uint32_t other_image = STACK(&f, malloc, plugin, inner, load, start);
+    uint32_t callback = STACK(&f, malloc, plugin, sort, inner, load, start);
+    uint32_t called_back = STACK(&f, malloc, own, sort, own, start);
+    uint32_t only_start = STACK(&f, malloc, own, start);
+    uint32_t generated = STACK(&f, malloc, plugin, jit, load, start);
+    struct sites s;
+    assert_int_equal(sites_build(&s, &f.trace, NULL, SITE_BY_FUNCTION, &f.e), 0);
+    expect_site(&s, same_image, "plugin_run");
+    expect_site(&s, other_image, "load");
+    expect_site(&s, callback, "load");
+    expect_site(&s, called_back, "prog+0x9");
+    expect_site(&s, only_start, "prog+0x9");
+    expect_site(&s, generated, "p.so+0x1");
+    sites_release(&s);
+    trace_release(&f.trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +473,8 @@ int main(void)
         cmocka_unit_test(test_what_the_client_calls_is_no_site),
         cmocka_unit_test(test_lines_and_functions),
         cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_sites_of_real_programs),
+        cmocka_unit_test(test_nameless_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
