@@ -165,13 +165,16 @@ static void say_idle(struct run *r)
                 buf_str(&idle->why), idle->count == 1 ? "" : ", to name one");
 }
 
-static void say_clients(const struct run *r)
+static void say_clients(struct run *r)
 {
     char n[FORMAT_SIZE];
-    if (r->tree.clients && !r->options->no_client)
-        fprintf(stderr,
-                "tidemark: not recorded: %s of child processes; their traces have malloc alone\n",
-                format_counted(n, r->tree.clients, "Tracy client"));
+    if (!r->tree.clients || r->options->no_client)
+        return;
+    fprintf(stderr,
+            "tidemark: not recorded: %s of child processes; their traces have malloc alone\n",
+            format_counted(n, r->tree.clients, "Tracy client"));
+    if (!r->options->this_process && !r->tree.failure.code)
+        err_set(&r->tree.failure, ERR_CONNECT, "Tracy clients of child processes were missed");
 }
 
 /* They cannot be counted: a child that was missed at its fork reports again when it executes. */
@@ -316,13 +319,13 @@ int run_finish(struct run *r)
     } else {
         struct buf why = {0};
         say_why_nothing(r, root, &why);
-        fprintf(stderr, "tidemark: nothing was recorded: %s\n", buf_str(&why));
-        buf_release(&why);
         status = r->tree.children ? 0 : 3;
         r->traces.replaced = true;
-        run_trace_check_cover(&r->traces, NULL);
-        if (r->options->report != RUN_JSON)
-            run_trace_list_processes(&r->traces);
+        if (run_trace_finish_nothing(&r->traces, buf_str(&why), &e) != 0) {
+            print_error(&e);
+            status = err_exit_status(&e);
+        }
+        buf_release(&why);
     }
     if (status == 0 && r->tree.failure.code)
         status = err_exit_status(&r->tree.failure);

@@ -364,6 +364,39 @@ static int report(struct run_traces *r, struct trace *t, struct saved_summary *m
     return write_report(r, &made->summary, e);
 }
 
+/* An empty trace has the same report as any other; no file is made of it. */
+static int report_nothing(struct run_traces *r, const char *why, struct err *e)
+{
+    struct saved_summary made = {0};
+    struct trace t;
+    if (trace_init(&t, NULL, e) != 0)
+        return -1;
+    int status = trace_add_fact(&t, e, "nothing_recorded", "%s", why);
+    if (status == 0)
+        status = make_summary(&made, &t, e);
+    if (status == 0) {
+        run_trace_check_cover(r, &made.summary);
+        status = write_report(r, &made.summary, e);
+    }
+    saved_summary_release(&made);
+    trace_release(&t);
+    return status;
+}
+
+int run_trace_finish_nothing(struct run_traces *r, const char *why, struct err *e)
+{
+    const struct run_options *o = r->options;
+    int status = 0;
+    fprintf(stderr, "tidemark: nothing was recorded: %s\n", why);
+    if (o->report == RUN_JSON || o->report == RUN_CSV)
+        status = report_nothing(r, why, e);
+    else
+        run_trace_check_cover(r, NULL);
+    if (o->report != RUN_JSON)
+        run_trace_list_processes(r);
+    return status;
+}
+
 int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bool replace,
                      struct err *e)
 {

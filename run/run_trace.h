@@ -49,4 +49,10 @@ void run_trace_list_processes(const struct run_traces *r);
 int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bool replace,
                      struct err *e);
 
+/*
+ * There is no trace for the report: prints why, checks what budgets cover, and writes a JSON or CSV
+ * report without sites, for programs that read it.
+ */
+int run_trace_finish_nothing(struct run_traces *r, const char *why, struct err *e);
+
 #endif

@@ -776,6 +776,14 @@ class Refused(RunCase):
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn("nothing was recorded", result.stderr)
         self.assertIn("statically linked", result.stderr)
+        result = record(self.dir, program, "exit", 0,
+                        options=["--follow-fork", "--report", "json", "--fail-if", "peak>1G"])
+        self.assertEqual(result.returncode, 3, result.stderr)
+        told = json.loads(result.stdout)
+        self.assertEqual((told["schema"], told["sites"]), ("tidemark.report/1", []))
+        checks = {check["name"]: check["detail"] for check in told["checks"] if not check["holds"]}
+        self.assertIn("statically linked", checks["memory-data"])
+        self.assertIn("not recorded", checks["covers-process-tree"])
 
     @unittest.skipIf(os.getuid() != 0, "giving a file to another user needs root")
     def test_setuid(self):
