@@ -33,6 +33,24 @@ static const struct python_layout layouts[] = {
      .bytecode = 184,
      .ascii = 48,
      .compact = 72},
+    {.version = 0x030c,
+     .cframe = 56,
+     .cframe_previous = 8,
+     .frame = 0,
+     .interpreter = 16,
+     .code = 0,
+     .previous = 8,
+     .instruction = 56,
+     .last = 70,
+     .last_value = 3,
+     .owner = 70,
+     .filename = 112,
+     .qualname = 128,
+     .linetable = 136,
+     .first_line = 68,
+     .bytecode = 192,
+     .ascii = 40,
+     .compact = 56},
 };
 
 static inline uint64_t word_at(uint64_t address)
@@ -47,17 +65,72 @@ static inline bool is_pointer(uint64_t address)
 
 /* ---- finding the interpreter */
 
-/* On AArch64 an activation cannot be assigned to its frame of the C stack. */
-static const struct python_layout *layout_of(uint32_t version)
+/*
+ * CPython 3.13 has its offsets at the beginning of _PyRuntime, as words (pycore_runtime.h). What it
+ * does not list has been so since 3.12.
+ */
+static bool layout_of_runtime(struct python_layout *l, const struct elf_image *m)
 {
-#if !defined(__x86_64__)
-    version = 0;
-#endif
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        if (layouts[i].version == version)
-            return &layouts[i];
+    enum {
+        VERSION = 1,
+        FREE_THREADED = 2,
+        INTERPRETER = 22,
+        FRAME = 23,
+        PREVIOUS = 29,
+        CODE = 30,
+        INSTRUCTION = 31,
+        OWNER = 33,
+        FILENAME = 35,
+        QUALNAME = 37,
+        LINE_TABLE = 38,
+        FIRST_LINE = 39,
+        BYTECODE = 43,
+        STRING = 67,
+        ASCII = 70,
+        WORDS = 71,
+    };
+    const uint64_t *w = (const uint64_t *)(uintptr_t)elf_image_object(m, "_PyRuntime");
+    if (!w || memcmp(w, "xdebugpy", 8) != 0 || w[VERSION] >> 16 != 0x030d || w[FREE_THREADED])
+        return false;
+    for (unsigned i = FREE_THREADED; i < WORDS; i++) {
+        if (i >= INTERPRETER && w[i] > UINT16_MAX)
+            return false;
     }
-    return NULL;
+    *l = (struct python_layout){.version = 0x030d,
+                                .frame = (uint16_t)w[FRAME],
+                                .interpreter = (uint16_t)w[INTERPRETER],
+                                .code = (uint16_t)w[CODE],
+                                .previous = (uint16_t)w[PREVIOUS],
+                                .instruction = (uint16_t)w[INSTRUCTION],
+                                .last = (uint16_t)w[OWNER],
+                                .last_value = 3,
+                                .owner = (uint16_t)w[OWNER],
+                                .filename = (uint16_t)w[FILENAME],
+                                .qualname = (uint16_t)w[QUALNAME],
+                                .linetable = (uint16_t)w[LINE_TABLE],
+                                .first_line = (uint16_t)w[FIRST_LINE],
+                                .bytecode = (uint16_t)w[BYTECODE],
+                                .ascii = (uint16_t)w[ASCII],
+                                .compact = (uint16_t)(w[ASCII] + 16)};
+    return true;
+}
+
+/* On AArch64 an activation cannot be assigned to its frame of the C stack. */
+static bool find_layout(struct python_layout *l, const struct elf_image *m, uint32_t version)
+{
+#if defined(__x86_64__)
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        if (layouts[i].version == version) {
+            *l = layouts[i];
+            return true;
+        }
+    }
+    return version == 0x030d && layout_of_runtime(l, m);
+#else
+    (void)layouts;
+    (void)layout_of_runtime;
+    return false;
+#endif
 }
 
 static uint32_t *generation_of(struct python *p, uint64_t code)
@@ -149,12 +222,13 @@ void python_look(const struct dl_phdr_info *info)
         return;
     uint64_t version_at = elf_image_object(&m, "Py_Version");
     uint32_t version = version_at ? (uint32_t)(word_at(version_at) >> 16) : 0;
-    const struct python_layout *layout = traces_references(&m) ? NULL : layout_of(version);
+    struct python_layout layout;
+    bool known = !traces_references(&m) && find_layout(&layout, &m, version);
     atomic_store(&state.header->python, version ? version : 1);
-    struct python *p = layout ? chunks_memory(sizeof *p) : NULL;
+    struct python *p = known ? chunks_memory(sizeof *p) : NULL;
     if (!p)
         return;
-    p->layout = *layout;
+    p->layout = layout;
     const char *path = info->dlpi_name ? info->dlpi_name : "";
     memcpy(p->path, path, strnlen(path, sizeof p->path - 1));
     take_image(p, info);
@@ -255,14 +329,14 @@ static bool take_activation(struct reader *r, uint64_t frame, uint64_t *outer, u
             return true;
         }
         /* Where the C stack has the beginning of an activation, its other frames need no visit. */
-        if (l->cframe && r->frames == r->most)
+        if (l->last_is_code && r->frames == r->most)
             return true;
         frame = *outer;
     }
     return false;
 }
 
-/* Versions with cframes, which are on the C stack: each has the running frame of an activation. */
+/* 3.11: a cframe on the C stack has the running frame of each activation. */
 static bool read_cframes(struct reader *r, uint64_t cframe, uint64_t low, uint64_t high)
 {
     const struct python_layout *l = &r->p->layout;
@@ -313,9 +387,10 @@ uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high
     const struct python_layout *l = &p->layout;
     struct reader r = {.t = t, .p = p, .defines = defines, .items = items, .most = most};
     uint64_t at = (uintptr_t)thread;
+    uint64_t running = word_at((l->cframe ? word_at(at + l->cframe) : at) + l->frame);
     bool read = word_at(at + l->interpreter) == (uintptr_t)p->main() &&
-                (l->cframe ? read_cframes(&r, word_at(at + l->cframe), low, high)
-                           : read_chain(&r, word_at(at + l->frame), low, high));
+                (l->last_is_code ? read_cframes(&r, word_at(at + l->cframe), low, high)
+                                 : read_chain(&r, running, low, high));
     if (client_unlikely(state.header->python_state == REC_PYTHON_READY) && read && r.count)
         note_allocator(p);
     if (client_likely(read))

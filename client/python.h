@@ -21,7 +21,7 @@ struct python_layout {
     uint16_t version;                     /* 0x030b: 3.11 */
     uint16_t cframe;                      /* of a thread state; 0: it has `frame` itself */
     uint16_t cframe_previous;             /* of a cframe */
-    uint16_t frame;                       /* of a cframe: the running frame */
+    uint16_t frame;                       /* of a cframe or thread state: the running frame */
     uint16_t interpreter;                 /* of a thread state */
     uint16_t code, previous, instruction; /* of a frame */
     uint16_t owner;                       /* of a frame, a byte: 1 for generators */

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import os
 import pathlib
 import subprocess
 import unittest
@@ -10,7 +11,10 @@ from test_run import RunCase, record
 from tools import report, run
 
 COUNT = 2000  # of made functions
-PYTHON = pathlib.Path("/usr/bin/python3.11")
+# Of the system, and others that this variable names.
+PYTHONS = [p for p in [pathlib.Path("/usr/bin/python3.11"),
+                       *map(pathlib.Path, os.environ.get("TIDEMARK_PYTHONS", "").split())]
+           if p.exists()]
 
 # Allocates on many kinds of lines, then prints what tracemalloc counts of each. Blocks of up to 512
 # bytes may come from free lists, whose contents differ between two runs.
@@ -86,7 +90,7 @@ for i in range(int(sys.argv[1])):
 os._exit(0)
 """
 
-@unittest.skipUnless(PYTHON.exists(), "there is no CPython 3.11 of the system")
+@unittest.skipUnless(PYTHONS, "there is no CPython 3.11 of the system")
 class Python(RunCase):
     def script(self, text):
         path = self.dir / "script.py"
@@ -98,9 +102,14 @@ class Python(RunCase):
 
     def test_lines_are_those_of_tracemalloc(self):
         script = self.script(LINES)
-        traced = subprocess.run([PYTHON, script, "traced"], check=True, capture_output=True)
+        for python in PYTHONS:
+            with self.subTest(python):
+                self.compare_lines(python, script)
+
+    def compare_lines(self, python, script):
+        traced = subprocess.run([python, script, "traced"], check=True, capture_output=True)
         expected = json.loads(traced.stdout)
-        result = record(self.dir, PYTHON, script, options=["--python-allocators"])
+        result = record(self.dir, python, script, options=["-f", "--python-allocators"])
         self.assertEqual(result.returncode, 0, result.stderr)
         blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", "513:", "--limit", "0",
                      "--format", "json")
@@ -118,13 +127,24 @@ class Python(RunCase):
 
     def test_a_freed_function_lends_its_name_to_no_other(self):
         script = self.script(MADE)
-        result = record(self.dir, PYTHON, script, COUNT)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        for python in PYTHONS:
+            with self.subTest(python):
+                result = record(self.dir, python, script, COUNT, options=["-f"])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.check_made()
+
+    def check_made(self):
         made = {s["function"]: s for s in self.sites() if s["file"] == "made" and s["live_count"]}
         self.assertEqual(len(made), COUNT)
         for i in range(COUNT):
-            s = made[f"f{i}"]
-            self.assertEqual((s["count"], s["line"]), (1, i % 100 + 2))
+            site = made[f"f{i}"]
+            self.assertEqual((site["count"], site["line"]), (1, i % 100 + 2))
+
+    def test_without_python_frames(self):
+        script = self.script(MADE)
+        result = record(self.dir, PYTHONS[0], script, 100, options=["--no-python"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([s for s in self.sites() if s["file"] == "made"], [])
 
 
 if __name__ == "__main__":
