@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "base/format.h"
+#include "base/json_reader.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
@@ -92,7 +93,8 @@ static int check_status(const struct ctl *c, unsigned status, struct err *e)
 {
     if (status >= 200 && status < 300)
         return 0;
-    json_t *said = json_loadb((const char *)c->answer.data, c->answer.len, JSON_ALLOW_NUL, NULL);
+    json_t *said;
+    (void)json_read(buf_view(&c->answer), true, &said);
     const char *why = json_string_value(json_object_get(said, "error"));
     err_set(e, ERR_CHECK, "the daemon says: %s (%u)", why ? why : "no", status);
     json_decref(said);
@@ -127,8 +129,8 @@ static int show_as_it_is(struct ctl *c, struct err *e)
 
 static json_t *parse(const struct ctl *c, struct err *e)
 {
-    json_t *said = json_loadb((const char *)c->answer.data, c->answer.len, JSON_ALLOW_NUL, NULL);
-    if (!said)
+    json_t *said;
+    if (json_read(buf_view(&c->answer), true, &said) != JSON_READ)
         err_set(e, ERR_CONNECT, "what answers at %s is no tidemark daemon", c->at);
     return said;
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "mcp/json_reader.h"
+#include "base/json_reader.h"
 #include "mcp/rpc.h"
 
 #define BATCH_MAX 64u

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mcp/json_reader.h"
+#include "base/json_reader.h"
 #include "mcp/params.h"
 
 #define CHUNK 100u

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json_reader.h"
 #include "base/monotonic.h"
 #include "base/tempfile.h"
 #include "server/net/stop.h"
@@ -174,12 +175,11 @@ json_t *selftest_run_json(struct selftest_run *r, const char *const *words, stru
     struct buf out = {0};
     struct err why = {0};
     json_t *document = NULL;
-    json_error_t bad;
     int status = selftest_run(r, words, &out, &why, NULL, NULL, e);
     if (status > 0)
         err_set(e, ERR_CHECK, "exit status %d: %s", status, why.text);
-    else if (status == 0 && !(document = json_loadb((const char *)out.data, out.len, 0, &bad)))
-        err_set(e, ERR_CHECK, "no JSON document: %s", bad.text);
+    else if (status == 0 && json_read(buf_view(&out), false, &document) != JSON_READ)
+        err_set(e, ERR_CHECK, "no JSON document");
     buf_release(&out);
     return document;
 }

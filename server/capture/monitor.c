@@ -7,6 +7,7 @@
 
 #include "analysis/figures/summary.h"
 #include "analysis/questions/tree.h"
+#include "base/json_reader.h"
 #include "base/monotonic.h"
 #include "report/report.h"
 #include "report/tree_report.h"
@@ -104,7 +105,8 @@ void monitor_tell_end(struct monitor *m, const struct monitor_end *end)
 
 bool monitor_end_parse(const struct channel_message *m, struct monitor_end *end)
 {
-    json_t *said = json_loadb(m->text, m->len, 0, NULL);
+    json_t *said;
+    (void)json_read((struct view){m->text, m->len}, false, &said);
     const json_t *number = json_object_get(said, "end");
     json_int_t value = json_integer_value(number);
     bool ok = json_is_integer(number) && value >= MONITOR_NEVER_BEGAN && value < SESSION_END_COUNT;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/json_reader.h"
 #include "base/monotonic.h"
 #include "base/saturate.h"
 #include "protocol/wire_version.h"
@@ -359,7 +360,8 @@ static void take_message(struct captures *c, struct capture *one, const struct c
     if (m->type == MONITOR_HELLO || m->type == MONITOR_SAVED ||
         (m->type == MONITOR_ANSWER && m->reference == 0)) {
         /* Names of pools come from the client and may contain any byte. */
-        json_t *said = json_loadb(m->text, m->len, JSON_ALLOW_NUL, NULL);
+        json_t *said;
+        (void)json_read((struct view){m->text, m->len}, true, &said);
         if (json_is_object(said) && m->type == MONITOR_HELLO) {
             take_hello(c, one, said);
             if (c->greeted)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_reader.h"
 #include "base/monotonic.h"
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
@@ -101,9 +102,9 @@ static void take_answer(void *ctx, struct capture *one, const struct channel_mes
             continue;
         d->http.pending.at[i] = d->http.pending.at[--d->http.pending.len];
         /* A compromised session may send anything: check at least that it is JSON. */
-        json_t *said =
-            m->type == MONITOR_ANSWER ? json_loadb(m->text, m->len, JSON_ALLOW_NUL, NULL) : NULL;
-        if (said)
+        json_t *said = NULL;
+        if (m->type == MONITOR_ANSWER &&
+            json_read((struct view){m->text, m->len}, true, &said) == JSON_READ)
             http_reply(p.exchange, 200, "application/json", m->text, m->len);
         else
             http_refuse(p.exchange, 502, "the session has no answer to that");
@@ -157,7 +158,8 @@ static void begin_client(struct daemon *d, struct http_exchange *x)
     uint8_t ignored[16];
     struct err e = {0};
     const char *body = http_body(x, &len);
-    json_t *said = json_loadb(body ? body : "", len, 0, NULL);
+    json_t *said;
+    (void)json_read((struct view){body, body ? len : 0}, false, &said);
     const char *address = json_string_value(json_object_get(said, "address"));
     json_int_t port = json_integer_value(json_object_get(said, "port"));
     if (!address || port < 1 || port > 65535 ||

@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+#include "base/json_reader.h"
 #include "server/capture/monitor.h"
 #include "trace/store/store.h"
 
@@ -25,7 +26,8 @@ static void check_answers(struct channel *daemon)
     while (channel_next(daemon, &m)) {
         if (m.type != MONITOR_ANSWER && m.type != MONITOR_NONE)
             abort();
-        json_t *said = json_loadb(m.text, m.len, 0, NULL);
+        json_t *said;
+        (void)json_read((struct view){m.text, m.len}, false, &said);
         if ((m.type == MONITOR_ANSWER) != (said != NULL))
             abort();
         json_decref(said);

@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "mcp/json_reader.h"
+#include "base/json_reader.h"
 #include "mcp/mcp_session.h"
 
 #define ROOT "fixtures/traces/v0.14.0"

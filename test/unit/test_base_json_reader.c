@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "mcp/json_reader.h"
+#include "base/json_reader.h"
 
 #define FLAGS (JSON_REJECT_DUPLICATES | JSON_DECODE_ANY)
 

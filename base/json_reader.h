@@ -1,9 +1,9 @@
-#ifndef TIDEMARK_MCP_JSON_READER_H
-#define TIDEMARK_MCP_JSON_READER_H
+#ifndef TIDEMARK_BASE_JSON_READER_H
+#define TIDEMARK_BASE_JSON_READER_H
 
 /*
- * Parses JSON texts (RFC 8259) to jansson values. jansson's own parser cannot be used if a failed
- * allocation must be an error: it then drops bytes of strings, or crashes.
+ * Parses JSON texts (RFC 8259) to jansson values. jansson's own parser is not used: if an allocation
+ * fails, it drops bytes of strings, or crashes.
  */
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "mcp/json_reader.h"
+#include "base/json_reader.h"
 
 #include <errno.h>
 #include <math.h>
