@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/process_limit.h"
+#include "symbols/landlock.h"
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])
 
@@ -25,43 +26,18 @@ void guard_limits(unsigned files, uint64_t memory)
         process_limit(RLIMIT_DATA, memory);
 }
 
-/* ---- Landlock: numbers and layouts of linux/landlock.h, equal on all architectures */
+/* ---- files */
 
-#define LANDLOCK_CREATE 444
-#define LANDLOCK_ADD 445
-#define LANDLOCK_RESTRICT 446
-#define LANDLOCK_VERSION 1u
-#define LANDLOCK_PATH_BENEATH 1
+#define SPECIAL (LANDLOCK_EXECUTE | LANDLOCK_MAKE_CHAR | LANDLOCK_MAKE_BLOCK)
+#define READ (LANDLOCK_READ_FILE | LANDLOCK_READ_DIR)
 
-#define FS_EXECUTE (1u << 0)
-#define FS_READ_FILE (1u << 2)
-#define FS_READ_DIR (1u << 3)
-#define FS_MAKE_CHAR (1u << 6)
-#define FS_MAKE_BLOCK (1u << 11)
-#define FS_SPECIAL (FS_EXECUTE | FS_MAKE_CHAR | FS_MAKE_BLOCK)
-
-struct ruleset {
-    uint64_t files, ports, scopes;
-};
-
-struct path_rule {
-    uint64_t allowed;
-    int32_t folder;
-} __attribute__((packed));
-
-static int allow_in(int rules, int folder, uint64_t access)
-{
-    const struct path_rule rule = {.allowed = access, .folder = folder};
-    return syscall(LANDLOCK_ADD, rules, LANDLOCK_PATH_BENEATH, &rule, 0) == 0 ? 0 : -1;
-}
-
-static int allow_below(int rules, const char *path, uint64_t access)
+static bool allow_below(int rules, const char *path, uint64_t access)
 {
     int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int status = folder < 0 ? -1 : allow_in(rules, folder, access);
+    bool done = folder >= 0 && landlock_allow(rules, folder, access);
     if (folder >= 0)
         close(folder);
-    return status;
+    return done;
 }
 
 /*
@@ -71,33 +47,22 @@ static int allow_below(int rules, const char *path, uint64_t access)
 static bool allow_folders(int rules, const struct guard_folders *o, uint64_t handled)
 {
     for (int i = 0; i < GUARD_FOLDERS_MAX; i++) {
-        if (o->writable[i] && allow_below(rules, o->writable[i], handled & ~FS_SPECIAL) != 0)
+        if (o->writable[i] && !allow_below(rules, o->writable[i], handled & ~SPECIAL))
             return false;
     }
     if (o->has_root) /* without it, build ids of later mappings are unknown */
-        (void)allow_in(rules, o->root, FS_READ_FILE | FS_READ_DIR);
-    return !o->reads || allow_below(rules, "/", FS_READ_FILE | FS_READ_DIR) == 0;
+        (void)landlock_allow(rules, o->root, READ);
+    return !o->reads || allow_below(rules, "/", READ);
 }
 
 bool guard_files(const struct guard_folders *o)
 {
-    /* The access rights that each version of the ABI knows; asking for more fails. */
-    static const uint64_t known[] = {
-        0, (1u << 13) - 1, (1u << 14) - 1, (1u << 15) - 1, (1u << 15) - 1, (1u << 16) - 1};
-    long version = syscall(LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION);
-    if (version < 1)
-        return false;
-    struct ruleset set = {
-        .files = known[version < (long)LENGTH(known) ? version : (long)LENGTH(known) - 1],
-        .ports = version >= 4 ? 1 : 0,  /* forbids bind */
-        .scopes = version >= 6 ? 3 : 0, /* forbids signals, foreign abstract sockets */
-    };
-    size_t size = version >= 6 ? sizeof set : version >= 4 ? 16 : 8;
-    int rules = (int)syscall(LANDLOCK_CREATE, &set, size, 0);
+    uint64_t handled;
+    int rules = landlock_begin(true, &handled);
     if (rules < 0)
         return false;
-    bool done = allow_folders(rules, o, set.files) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-                syscall(LANDLOCK_RESTRICT, rules, 0) == 0;
+    bool done = allow_folders(rules, o, handled) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                landlock_enter(rules);
     close(rules);
     return done;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/process_limit.h"
+#include "symbols/landlock.h"
 #include "symbols/place/helper_wire.h"
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])
@@ -28,28 +29,13 @@ static void set_limits(const struct sandbox_limits *l)
         process_limit(RLIMIT_CPU, l->cpu_seconds);
 }
 
-/* ---- Landlock; the same numbers on all processors (linux/landlock.h, since Linux 5.13) */
-
-#define LANDLOCK_CREATE 444
-#define LANDLOCK_RESTRICT 446
-#define LANDLOCK_VERSION 1u
-
 static bool guard_files(void)
 {
-    /* The rights that each version of the interface handles; asking for more fails. */
-    static const uint64_t known[] = {
-        0, (1u << 13) - 1, (1u << 14) - 1, (1u << 15) - 1, (1u << 15) - 1, (1u << 16) - 1};
-    long version = syscall(LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION);
-    if (version < 1)
-        return false;
-    if (version >= (long)LENGTH(known))
-        version = (long)LENGTH(known) - 1;
-    const uint64_t handled = known[version];
-    long rules = syscall(LANDLOCK_CREATE, &handled, sizeof handled, 0);
-    if (rules < 0)
-        return false;
-    bool done = syscall(LANDLOCK_RESTRICT, rules, 0) == 0;
-    close((int)rules);
+    uint64_t handled;
+    int rules = landlock_begin(false, &handled);
+    bool done = rules >= 0 && landlock_enter(rules);
+    if (rules >= 0)
+        close(rules);
     return done;
 }
 
