@@ -4,6 +4,8 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/order.h"
+
 #define LEVEL 3
 
 static int no_room(struct err *e)
@@ -100,15 +102,9 @@ static const uint8_t *blobs_find(struct blobs *b, const struct blob *blob, struc
 {
     if (blob->place >= b->flushed)
         return b->buffer + (blob->place - b->flushed);
-    size_t low = 0, high = b->runs.len;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (b->runs.at[middle].first <= blob->place)
-            low = middle;
-        else
-            high = middle;
-    }
-    const struct blob_run *run = &b->runs.at[low];
+    size_t next = 1;
+    BISECT(next, b->runs.len, i, b->runs.at[i].first <= blob->place);
+    const struct blob_run *run = &b->runs.at[next - 1];
     uint8_t *room = blobs_room(b, blob->stored);
     if (!room) {
         no_room(e);

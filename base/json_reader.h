@@ -2,8 +2,8 @@
 #define TIDEMARK_BASE_JSON_READER_H
 
 /*
- * Parses JSON texts (RFC 8259) to jansson values. jansson's own parser is not used: if an allocation
- * fails, it drops bytes of strings, or crashes.
+ * Parses JSON texts (RFC 8259) to jansson values. jansson's own parser is not used: if an
+ * allocation fails, it drops bytes of strings, or crashes.
  */
 
 #include <stdbool.h>

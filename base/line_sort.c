@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/run_heap.h"
+#include "base/heap.h"
 #include "base/tempfile.h"
 
 #define WRITE_BYTES ((size_t)256 << 10)

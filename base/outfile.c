@@ -126,7 +126,7 @@ static int open_temporary(struct outfile *o, struct err *e)
         o->temporary = NULL;
         return -1;
     }
-    (void)flock(o->fd, LOCK_EX | LOCK_NB); /* marks the file as in use: see base/outfile_left.h */
+    (void)flock(o->fd, LOCK_EX | LOCK_NB); /* marks the file as in use: see outfile_remove_left */
     mode_t mask = umask(0);
     umask(mask);
     if (fchmod(o->fd, 0666 & ~mask) != 0)

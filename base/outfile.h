@@ -6,7 +6,7 @@
  * file in the same folder (O_TMPFILE), synced, and then linked to its name. Until then an existing
  * file of that name is untouched, and a killed process leaves nothing behind. On file systems
  * without unnamed files, the output goes to a hidden file ".tidemark-XXXXXX", which is locked
- * (flock) while it is written. base/outfile_left.h removes leftovers.
+ * (flock) while it is written. outfile_remove_left removes leftovers.
  */
 
 #include <stdbool.h>
@@ -53,5 +53,12 @@ int outfile_commit(struct outfile *o, struct err *e);
 
 /* Removes the partial output. Harmless after a commit. */
 void outfile_abort(struct outfile *o);
+
+/*
+ * Removes the leftovers in a folder: regular files named ".tidemark-XXXXXX" that this user owns,
+ * that no writer has locked, and that have not changed for an hour. Removes none on file systems
+ * without locks. Returns how many were removed.
+ */
+unsigned outfile_remove_left(const char *folder);
 
 #endif

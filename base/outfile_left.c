@@ -1,4 +1,4 @@
-#include "base/outfile_left.h"
+#include "base/outfile.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "base/outfile.h"
 
 /*
  * Protects writers of earlier versions, which took no lock, and files created but not locked yet.

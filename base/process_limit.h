@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_BASE_PROCESS_LIMIT_H
 #define TIDEMARK_BASE_PROCESS_LIMIT_H
 
-/* Resource limits that a process sets permanently on itself. */
+/* Resource limits that a process sets on itself. */
 
 #include <stdint.h>
 #include <sys/resource.h>
@@ -21,7 +21,8 @@
 #define SANITIZED 0
 #endif
 
-/* Sets both limits of a resource (RLIMIT_*) to `value`, or to the hard limit if that is lower. */
+/* Permanently sets both limits of a resource (RLIMIT_*) to `value`, or to the hard limit if that is
+ * lower. */
 static inline void process_limit(__rlimit_resource_t what, uint64_t value)
 {
     struct rlimit now;
@@ -32,5 +33,22 @@ static inline void process_limit(__rlimit_resource_t what, uint64_t value)
     const struct rlimit wanted = {value, value};
     (void)setrlimit(what, &wanted);
 }
+
+/*
+ * Raises this process's limit on open descriptors. Programs that it starts get the old limit back:
+ * some iterate over all possible descriptors, or handle no more than 1024. Zero-initialise.
+ */
+struct file_limit {
+    uint64_t before; /* the old soft limit; 0: unchanged */
+};
+
+/*
+ * Raises the soft limit to `wanted`, or as far as the hard limit allows. Returns the soft limit now
+ * in force.
+ */
+uint64_t file_limit_raise(struct file_limit *l, uint64_t wanted);
+
+/* Restores the old soft limit; called in a new process. */
+void file_limit_restore(const struct file_limit *l);
 
 #endif

@@ -192,7 +192,7 @@ static struct view shown_file(const struct symbolize_command *c, struct view fil
 }
 
 static void put_function(struct symbolize_command *c, const struct place_answer *a,
-                         const struct place_frame *f)
+                         const struct symbol_frame *f)
 {
     struct view image = view_of(c->image);
     const char *slash = memrchr(image.p, '/', image.len);
@@ -209,7 +209,7 @@ static void put_function(struct symbolize_command *c, const struct place_answer 
     }
 }
 
-static void put_line(struct symbolize_command *c, const struct place_frame *f)
+static void put_line(struct symbolize_command *c, const struct symbol_frame *f)
 {
     if (!f || f->file.len == 0) {
         buf_puts(&c->out, "??:0");
@@ -222,7 +222,7 @@ static void put_line(struct symbolize_command *c, const struct place_frame *f)
 }
 
 static void put_frame(struct symbolize_command *c, const struct place_answer *a,
-                      const struct place_frame *function, const struct place_frame *line,
+                      const struct symbol_frame *function, const struct symbol_frame *line,
                       bool inner)
 {
     if (c->pretty && !inner)
@@ -252,7 +252,7 @@ static int put_json(struct symbolize_command *c, uint64_t address, const struct 
     json_t *frames = json_array();
     bool ok = frames != NULL;
     for (size_t i = 0; ok && i < a->n; i++) {
-        const struct place_frame *f = &a->frames[i];
+        const struct symbol_frame *f = &a->frames[i];
         ok = json_array_append_new(
                  frames,
                  json_pack("{s:o, s:o, s:o, s:I, s:I, s:o, s:b}", "function",

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/order.h"
+
 /* heaptrack records at most 64. */
 #define FRAMES_MAX 255u
 #define INLINES_MAX 255u
@@ -102,14 +104,8 @@ int heaptrack_exe_line(struct heaptrack_stacks *s, struct heaptrack_line *line, 
 /* The segment at an address: the last that begins at or before it; of several, the newest. */
 static const struct heaptrack_module *module_at(const struct heaptrack_stacks *s, uint64_t address)
 {
-    size_t low = 0, high = s->in_order;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (s->modules.at[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = 0;
+    BISECT(low, s->in_order, at, s->modules.at[at].start <= address);
     const struct heaptrack_module *m = low ? &s->modules.at[low - 1] : NULL;
     for (size_t i = s->in_order; i < s->modules.len; i++) {
         const struct heaptrack_module *newer = &s->modules.at[i];

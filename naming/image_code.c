@@ -242,7 +242,7 @@ static int take_answer(void *ctx, size_t i, const struct place_answer *a, struct
         return 0;
     const struct locate_image *li = &l->c->places.locate.images.at[l->function->image];
     for (size_t k = 0; k < a->n; k++) {
-        const struct place_frame *f = &a->frames[k];
+        const struct symbol_frame *f = &a->frames[k];
         struct view name = f->function.len ? f->function : view_of("[unknown]");
         struct view file = f->file.len ? f->file : view_of("[unknown]");
         inlines[k] = (struct frame_inline){.line = f->line};

@@ -162,7 +162,7 @@ static int rename_frame(struct work *w, uint32_t frame, const struct place_answe
     if (!frame_book_wants(w->book, frame, w->policy, knowledge[a->source], a->n, has_file))
         return 0;
     for (size_t i = 0; i < n; i++) {
-        const struct place_frame *p = a->n ? &a->frames[i] : NULL;
+        const struct symbol_frame *p = a->n ? &a->frames[i] : NULL;
         struct frame_inline in = {.line = p ? p->line : 0};
         in.symbol =
             p ? symbol_of(w, frame, a, i, address - a->address)

@@ -18,7 +18,6 @@
 #include "server/capture/stored_summary.h"
 #include "report/processes.h"
 #include "report/report.h"
-#include "server/capture/stored_summary.h"
 #include "trace/save/save_file.h"
 
 /* As after a capture; `tidemark report` shows all. */

@@ -65,8 +65,7 @@ struct symbolizer {
     uint8_t key[KEY_SIZE];
     size_t key_len;
     /* Storage of the last answer. */
-    struct place_frame frames[PLACE_FRAMES_MAX];
-    struct symbol_frame found[PLACE_FRAMES_MAX];
+    struct symbol_frame frames[PLACE_FRAMES_MAX];
     struct symbol_name names[SYMBOL_NAMES]; /* hash table by address of the name */
     struct buf mangled, name;
     struct awaited awaited[HELPER_AHEAD];
@@ -406,7 +405,7 @@ static bool name_symbol(struct symbolizer *s, uint32_t number, struct symbol_ind
     return make_name(s, symbol.name, out);
 }
 
-static void take_name(struct place_frame *f, const struct symbol_index_name *name, uint64_t start)
+static void take_name(struct symbol_frame *f, const struct symbol_index_name *name, uint64_t start)
 {
     f->function = name->function;
     f->function_number = name->number;
@@ -415,7 +414,7 @@ static void take_name(struct place_frame *f, const struct symbol_index_name *nam
 }
 
 /* For an address outside all symbols: the nearest symbol before it. */
-static bool symbol_before(struct symbolizer *s, uint64_t address, struct place_frame *f)
+static bool symbol_before(struct symbolizer *s, uint64_t address, struct symbol_frame *f)
 {
     struct elf_symbol symbol;
     struct symbol_index_name name;
@@ -432,12 +431,12 @@ static bool symbol_before(struct symbolizer *s, uint64_t address, struct place_f
 
 /* The function around an address, or the nearest one before it unless `around_only`. */
 static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
-                      struct place_frame *f)
+                      struct symbol_frame *f)
 {
     struct elf_symbol unnamed;
     struct symbol_index_name name;
     uint32_t number;
-    *f = (struct place_frame){0};
+    *f = (struct symbol_frame){0};
     if (elf_symbols_number(s->symbols, address, &s->near, &number)) {
         if (!name_symbol(s, number, &name))
             return false;
@@ -485,28 +484,17 @@ static size_t indexed(struct symbolizer *s, uint64_t address, const struct await
         return 0;
     if (!a)
         symbol_index_find(s->index, address - s->shift, &at);
-    if (!symbol_index_take(s->index, a ? &a->at : &at, s->found, PLACE_FRAMES_MAX, &n))
+    if (!symbol_index_take(s->index, a ? &a->at : &at, s->frames, PLACE_FRAMES_MAX, &n))
         return 0;
     n = n < PLACE_FRAMES_MAX ? n : PLACE_FRAMES_MAX;
-    for (size_t i = 0; i < n; i++) {
-        const struct symbol_frame *f = &s->found[i];
-        s->frames[i] =
-            (struct place_frame){.function = f->function,
-                                 .linkage = f->linkage,
-                                 .file = f->file,
-                                 .line = f->line,
-                                 .column = f->column,
-                                 .start = f->function_address ? f->function_address + s->shift : 0,
-                                 .inlined = f->inlined,
-                                 .function_number = f->function_number,
-                                 .file_number = f->file_number};
-    }
+    for (size_t i = 0; i < n; i++)
+        s->frames[i].start += s->frames[i].start ? s->shift : 0;
     return n;
 }
 
 void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct place_answer *answer)
 {
-    struct place_frame symbol;
+    struct symbol_frame symbol;
     const struct awaited *awaited = next_awaited(s, place);
     *answer = (struct place_answer){.source = SOURCE_NONE, .frames = s->frames};
     if (awaited)
@@ -518,7 +506,7 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct p
     answer->source = SOURCE_IMAGE;
     answer->n = indexed(s, answer->address, awaited);
     if (answer->n > 0) {
-        struct place_frame *outermost = &s->frames[answer->n - 1];
+        struct symbol_frame *outermost = &s->frames[answer->n - 1];
         answer->source = SOURCE_DEBUG;
         /* Symbol tables have whole signatures; debug information may have bare names. */
         if (symbol_at(s, answer->address, outermost->function.len > 0, &symbol)) {

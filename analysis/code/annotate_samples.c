@@ -1,22 +1,17 @@
 /* Call stack samples by instruction. */
 
 #include "analysis/code/annotate_parts.h"
+#include "base/order.h"
 
 /* Lines follow each other without gaps. */
 struct annotate_line *annotate_line_at(struct annotation *a, uint64_t address)
 {
     uint64_t offset = address - a->function.address;
-    size_t low = 0, high = a->lines.len;
+    size_t next = 1;
     if (offset >= a->shown)
         return NULL;
-    while (high - low > 1) {
-        size_t mid = low + (high - low) / 2;
-        if (a->lines.at[mid].address - a->function.address <= offset)
-            low = mid;
-        else
-            high = mid;
-    }
-    return &a->lines.at[low];
+    BISECT(next, a->lines.len, i, a->lines.at[i].address - a->function.address <= offset);
+    return &a->lines.at[next - 1];
 }
 
 /*

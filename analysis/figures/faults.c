@@ -6,6 +6,7 @@
 #include "analysis/figures/sites.h"
 #include "analysis/figures/summary_parts.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/saturate.h"
 
 const char *fault_cause_name(enum fault_cause cause)
@@ -122,13 +123,7 @@ static void visit_targets(struct builder *b, const struct memory_op *op)
     size_t high = b->targets.len;
     if (high == 0 || last < b->targets.at[0].ptr || op->block.ptr > b->targets.at[high - 1].ptr)
         return;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (b->targets.at[mid].ptr < op->block.ptr)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    BISECT(low, high, i, b->targets.at[i].ptr < op->block.ptr);
     for (; low < b->targets.len && b->targets.at[low].ptr <= last; low++) {
         struct fault_row *r = &b->f->rows.at[b->targets.at[low].row];
         struct fault_case *c = &r->cases[b->targets.at[low].number];

@@ -6,6 +6,7 @@
 
 #include "analysis/figures/selection_parts.h"
 #include "base/buf.h"
+#include "base/order.h"
 
 bool selection_is_narrow(const struct selection_options *o)
 {
@@ -243,14 +244,7 @@ static bool in_zone(const struct selection *s, uint16_t thread, int64_t time)
         return false;
     const struct zone_spans *spans = &s->zones[thread];
     size_t low = 0;
-    size_t high = spans->list.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (spans->list.at[mid].end < time)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    BISECT(low, spans->list.len, i, spans->list.at[i].end < time);
     return low < spans->list.len && spans->list.at[low].begin <= time;
 }
 

@@ -11,6 +11,7 @@
 #include "analysis/figures/stream_figures.h"
 #include "analysis/figures/summary_parts.h"
 #include "base/buf.h"
+#include "base/order.h"
 #include "base/saturate.h"
 #include "trace/ingest/carry.h"
 
@@ -429,15 +430,8 @@ static uint32_t key_of_callstack(const struct builder *b, enum grouping by, uint
 static size_t find_row(const struct row_list *rows, uint32_t pool, uint32_t key)
 {
     size_t low = 0;
-    size_t high = rows->len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct summary_row *r = &rows->at[mid];
-        if (r->pool < pool || (r->pool == pool && r->key < key))
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    BISECT(low, rows->len, i,
+           rows->at[i].pool < pool || (rows->at[i].pool == pool && rows->at[i].key < key));
     return low;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/saturate.h"
 
 static int no_room(struct err *e)
@@ -32,14 +33,7 @@ int zone_calls_begin(struct zone_calls *z, uint32_t label, uint16_t thread, int6
 static struct zone_tally *tally_of(struct zone_tallies *t, uint32_t pool)
 {
     size_t low = 0;
-    size_t high = t->list.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (t->list.at[mid].pool < pool)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    BISECT(low, t->list.len, i, t->list.at[i].pool < pool);
     if (low < t->list.len && t->list.at[low].pool == pool)
         return &t->list.at[low];
     struct zone_tally fresh = {.pool = pool};

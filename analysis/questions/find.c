@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/heap.h"
 #include "base/saturate.h"
 
 /* The neighbours in time of what is asked for, of one pool. */
@@ -34,23 +35,6 @@ static int compare_time(const void *a, const void *b)
 
 /* ---- the newest `limit`: a heap whose top is the oldest kept */
 
-static void sift_down(struct found_block *at, size_t n, size_t i)
-{
-    for (;;) {
-        size_t least = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < n; child++) {
-            if (is_older(&at[child], &at[least]))
-                least = child;
-        }
-        if (least == i)
-            return;
-        struct found_block t = at[i];
-        at[i] = at[least];
-        at[least] = t;
-        i = least;
-    }
-}
-
 static void keep(struct finder *f, const struct history_block *b, enum find_when when)
 {
     struct find_result *r = f->r;
@@ -60,14 +44,15 @@ static void keep(struct finder *f, const struct history_block *b, enum find_when
         f->failed |= !vec_push(&r->list, found);
         return;
     }
+    struct found_block *at = r->list.at;
     if (!f->heap) {
         f->heap = r->list.len;
         for (size_t i = f->heap / 2; i-- > 0;)
-            sift_down(r->list.at, f->heap, i);
+            HEAP_DOWN(at, f->heap, i, x, y, is_older(&at[x], &at[y]));
     }
-    if (is_older(&r->list.at[0], &found)) {
-        r->list.at[0] = found;
-        sift_down(r->list.at, f->heap, 0);
+    if (is_older(&at[0], &found)) {
+        at[0] = found;
+        HEAP_DOWN(at, f->heap, 0, x, y, is_older(&at[x], &at[y]));
     }
 }
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
+
 #define FANOUT_SHIFT 6
 #define FANOUT ((size_t)1 << FANOUT_SHIFT)
 
@@ -252,14 +254,7 @@ void history_release(struct history *h)
 static size_t count_up_to(const struct history_pool *p, uint64_t address)
 {
     size_t low = 0;
-    size_t high = p->count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (p->entries[mid].first <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    BISECT(low, p->count, i, p->entries[i].first <= address);
     return low;
 }
 

@@ -8,6 +8,7 @@
 
 #include "analysis/questions/correlation.h"
 #include "base/map.h"
+#include "base/order.h"
 #include "base/saturate.h"
 
 /* A pool's use. */
@@ -306,14 +307,7 @@ static int find_tails(struct builder *b, struct series *s, struct err *e)
     for (size_t i = 0; i < n; i++) {
         double rise = rise_after(b, s, i);
         size_t low = 0;
-        size_t high = n;
-        while (low < high) {
-            size_t mid = low + (high - low) / 2;
-            if (sorted[mid] >= rise)
-                low = mid + 1;
-            else
-                high = mid;
-        }
+        BISECT(low, n, at, sorted[at] >= rise);
         s->tails[i] = (double)low / (double)n;
     }
     free(sorted);

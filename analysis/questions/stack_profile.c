@@ -8,6 +8,7 @@
 #include "analysis/names/frames.h"
 #include "analysis/names/skiplist.h"
 #include "base/format.h"
+#include "base/order.h"
 #include "trace/store/frame_name.h"
 
 #define PAGE_MASK UINT64_C(4095)
@@ -84,14 +85,7 @@ static int add_module(void *ctx, const struct module_fact *m, struct err *e)
 static uint32_t find_module(const struct profile *p, uint64_t address)
 {
     size_t low = 0;
-    size_t high = p->modules;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (p->mappings.at[mid].end <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    BISECT(low, p->modules, i, p->mappings.at[i].end <= address);
     return low < p->modules && p->mappings.at[low].start <= address ? (uint32_t)low + 1 : 0;
 }
 

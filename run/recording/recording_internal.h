@@ -3,7 +3,6 @@
 
 /* Shared by the files of this folder. */
 
-#include "base/run_heap.h"
 #include "run/recording/chunk_run.h"
 #include "run/recording/recording.h"
 #include "run/recording/recording_clock.h"

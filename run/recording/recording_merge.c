@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "base/monotonic.h"
 #include "run/recording/recording_internal.h"
 #include "trace/store/frame_name.h"
@@ -26,36 +27,19 @@ static bool before(const struct run *a, const struct run *b)
     return a->stamp != b->stamp ? a->stamp < b->stamp : a->chunk.unit < b->chunk.unit;
 }
 
-static void sift_down(struct run **at, size_t n, size_t i)
+/* Restores the heap after its first or its last element changed. */
+static void sift_down(struct run **at, size_t n)
 {
-    for (;;) {
-        size_t least = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < n; child++) {
-            if (before(at[child], at[least]))
-                least = child;
-        }
-        if (least == i)
-            return;
-        struct run *other = at[i];
-        at[i] = at[least];
-        at[least] = other;
-        i = least;
-    }
+    HEAP_DOWN(at, n, 0, a, b, before(at[a], at[b]));
 }
 
-/* Restores the heap after its last element was added. */
-static void sift_up(struct run **at, size_t i)
+static void sift_up(struct run **at, size_t last)
 {
-    while (i > 0 && before(at[i], at[(i - 1) / 2])) {
-        struct run *other = at[i];
-        at[i] = at[(i - 1) / 2];
-        at[(i - 1) / 2] = other;
-        i = (i - 1) / 2;
-    }
+    HEAP_UP(at, last, a, b, before(at[a], at[b]));
 }
 
 #define heap_push(h, run) (vec_push((h), (run)) ? (sift_up((h)->at, (h)->len - 1), true) : false)
-#define heap_drop(h) ((h)->at[0] = (h)->at[--(h)->len], sift_down((h)->at, (h)->len, 0))
+#define heap_drop(h) ((h)->at[0] = (h)->at[--(h)->len], sift_down((h)->at, (h)->len))
 
 static void free_run(struct run *run)
 {
@@ -348,7 +332,7 @@ static int merge(struct recording *r, uint64_t most, struct err *e)
         if (take_some(r, run, limit_of(r), e) != 0)
             return -1;
         if (run->peeked) {
-            sift_down(r->merging.at, r->merging.len, 0);
+            sift_down(r->merging.at, r->merging.len);
         } else {
             heap_drop(&r->merging);
             if (put_aside(r, run, e) != 0)

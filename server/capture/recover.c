@@ -85,7 +85,7 @@ static char *next_output(struct recovering *r)
 }
 
 /*
- * A temporary name in the same folder, which base/outfile_left.h removes if this process is killed.
+ * A temporary name in the same folder, which outfile_remove_left removes if this process is killed.
  * NULL with `e`.
  */
 static char *hidden_output(const struct recovering *r, struct err *e)

@@ -9,7 +9,7 @@
 
 #include "base/format.h"
 #include "base/monotonic.h"
-#include "base/outfile_left.h"
+#include "base/outfile.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/daemon_events.h"
 #include "server/daemon/daemon_limits.h"

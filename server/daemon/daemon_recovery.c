@@ -13,7 +13,7 @@
 
 #include "base/format.h"
 #include "base/monotonic.h"
-#include "base/outfile_left.h"
+#include "base/outfile.h"
 #include "base/print_error.h"
 #include "server/capture/recover.h"
 #include "server/daemon/daemon.h"

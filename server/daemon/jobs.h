@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/file_limit.h"
+#include "base/process_limit.h"
 #include "base/vec.h"
 
 #define JOB_WORDS_MAX 4096u

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/file_limit.h"
+#include "base/process_limit.h"
 
 #define SCAN_PORT_FIRST 8086u
 #define SCAN_PORT_LAST 8105u

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cursor.h"
+#include "base/order.h"
 
 /* Pointer encodings of the LSB that compilers use for code addresses. */
 enum {
@@ -234,14 +235,8 @@ void eh_ranges_release(struct eh_ranges *r)
 /* The number of ranges that begin at or before `address`. */
 static size_t count_up_to(const struct eh_ranges *r, uint64_t address)
 {
-    size_t low = 0, high = r->list.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (r->list.at[mid].start <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    size_t low = 0;
+    BISECT(low, r->list.len, i, r->list.at[i].start <= address);
     return low;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cursor.h"
+#include "base/order.h"
 #include "base/vec.h"
 #include "symbols/elf/eh_frame.h"
 #include "symbols/elf/inflate.h"
@@ -78,14 +79,8 @@ static int read_code(struct elf_symbols *s, const struct elf_file *f, uint64_t s
 /* The section that contains `address`, or NULL. */
 static const struct range *code_at(const struct elf_symbols *s, uint64_t address)
 {
-    size_t low = 0, high = s->code.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (s->code.at[mid].start <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    size_t low = 0;
+    BISECT(low, s->code.len, i, s->code.at[i].start <= address);
     return low > 0 && address < s->code.at[low - 1].end ? &s->code.at[low - 1] : NULL;
 }
 
@@ -470,13 +465,7 @@ static uint32_t symbol_near(const struct elf_symbols *s, uint64_t address, size_
             low = *near + step;
         }
     }
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (s->points.at[mid].address <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    BISECT(low, high, i, s->points.at[i].address <= address);
     *near = low;
     return low > 0 ? s->points.at[low - 1].symbol : NO_SYMBOL;
 }
@@ -531,14 +520,8 @@ bool elf_symbols_bounds(const struct elf_symbols *s, uint64_t address, struct el
 bool elf_symbols_nearest(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)
 {
     const struct range *code = code_at(s, address);
-    size_t low = 0, high = s->symbols.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (s->symbols.at[mid].address <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
+    size_t low = 0;
+    BISECT(low, s->symbols.len, i, s->symbols.at[i].address <= address);
     if (!code || low == 0 || s->symbols.at[low - 1].address < code->start)
         return false;
     give(s, low - 1, out);

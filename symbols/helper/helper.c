@@ -212,7 +212,7 @@ void helper_close_image(struct helper *h)
 static int take_answers(struct helper *h, size_t first, size_t most, helper_put *put, void *ctx,
                         size_t *taken, struct err *e)
 {
-    struct place_frame frames[PLACE_FRAMES_MAX];
+    struct symbol_frame frames[PLACE_FRAMES_MAX];
     uint32_t n;
     if (answers_open(&h->answers, h->in.body, &n, e) != 0)
         return lost(h, HELPER_STRANGE, e);

@@ -94,7 +94,7 @@ static void put_text(struct answers_out *out, struct view text, uint32_t of_imag
 }
 
 /* Makes room for the numbers of an answer. If memory is short, texts are hashed. */
-static void expect_numbers(struct answers_out *out, const struct place_frame *frames, size_t n)
+static void expect_numbers(struct answers_out *out, const struct symbol_frame *frames, size_t n)
 {
     uint32_t most = 0;
     for (size_t i = 0; i < n; i++) {
@@ -117,7 +117,7 @@ void answers_put(struct answers_out *out, const struct place_answer *answer)
     buf_u64(b, answer->address);
     buf_u8(b, (uint8_t)n);
     for (size_t i = 0; i < n; i++) {
-        const struct place_frame *f = &answer->frames[i];
+        const struct symbol_frame *f = &answer->frames[i];
         put_text(out, f->function, f->function_number);
         put_text(out, out->linkage ? f->linkage : (struct view){"", 0}, 0);
         put_text(out, f->file, f->file_number);
@@ -194,11 +194,11 @@ static int get_text(struct answers_in *in, struct view *text, uint32_t *number, 
     return 0;
 }
 
-static int get_frame(struct answers_in *in, struct place_frame *f, struct err *e)
+static int get_frame(struct answers_in *in, struct symbol_frame *f, struct err *e)
 {
     struct cursor *c = &in->rest;
     uint32_t unused;
-    *f = (struct place_frame){0};
+    *f = (struct symbol_frame){0};
     if (get_text(in, &f->function, &f->function_number, e) != 0 ||
         get_text(in, &f->linkage, &unused, e) != 0 ||
         get_text(in, &f->file, &f->file_number, e) != 0)
@@ -211,7 +211,7 @@ static int get_frame(struct answers_in *in, struct place_frame *f, struct err *e
     return c->short_read || inlined > 1 ? bad(e, "function") : 0;
 }
 
-int answers_get(struct answers_in *in, struct place_answer *answer, struct place_frame *frames,
+int answers_get(struct answers_in *in, struct place_answer *answer, struct symbol_frame *frames,
                 struct err *e)
 {
     struct cursor *c = &in->rest;

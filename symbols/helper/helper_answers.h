@@ -71,7 +71,7 @@ struct answers_in {
  */
 int answers_open(struct answers_in *in, struct view body, uint32_t *n, struct err *e);
 /* `frames` has room for PLACE_FRAMES_MAX. Texts are valid until the next message is opened. */
-int answers_get(struct answers_in *in, struct place_answer *answer, struct place_frame *frames,
+int answers_get(struct answers_in *in, struct place_answer *answer, struct symbol_frame *frames,
                 struct err *e);
 void answers_close(struct answers_in *in);
 

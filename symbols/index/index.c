@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/order.h"
 #include "symbols/index/index_ahead.h"
 #include "symbols/index/index_parts.h"
 
@@ -39,13 +40,7 @@ static const struct index_range *range_at(const struct symbol_index *x, uint64_t
         if (in_range(&x->ranges.at[i], address))
             return x->ranges.at[i].unit < x->units.len ? &x->ranges.at[i] : NULL;
     }
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->ranges.at[middle].low <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    BISECT(low, high, at, x->ranges.at[at].low <= address);
     const struct index_range *r = low > 0 ? &x->ranges.at[low - 1] : NULL;
     return r && address < r->high && r->unit < x->units.len ? r : NULL;
 }
@@ -205,7 +200,7 @@ static void set_function(struct symbol_index *x, struct symbol_frame *f, const s
         f->function_number = number;
     }
     f->inlined = (scope->flags & SCOPE_INLINED) != 0;
-    f->function_address = scope->low == UINT32_MAX ? 0 : b->header.base + scope->low;
+    f->start = scope->low == UINT32_MAX ? 0 : b->header.base + scope->low;
 }
 
 /*

@@ -19,6 +19,7 @@
 
 #include "base/err.h"
 #include "base/view.h"
+#include "symbols/elf/symbol_frame.h"
 
 struct elf_file;
 struct symbol_index;
@@ -57,18 +58,6 @@ struct index_options {
     void *user;
     /* The .dwp file with the split units; tried before open_split. May be NULL. */
     struct elf_file *package;
-};
-
-struct symbol_frame {
-    struct view function;      /* demangled; empty: unknown or no function */
-    struct view linkage;       /* the linkage name (mangled), or the plain name */
-    struct view file;          /* path, with the compilation directory; empty: unknown */
-    uint32_t line;             /* from 1; 0: unknown */
-    uint32_t column;           /* from 1; 0: unknown */
-    bool inlined;              /* into the next frame */
-    uint64_t function_address; /* lowest address of the function's code; 0: unknown */
-    /* Within one index, equal numbers mean equal texts; 0: none. */
-    uint32_t function_number, file_number;
 };
 
 /* What an index holds, and what had to be left out. */

@@ -2,6 +2,8 @@
 
 #include "symbols/index/index_block.h"
 
+#include "base/order.h"
+
 size_t block_size(const struct block_header *h)
 {
     /* The counts are 32-bit and the records small, so the sum stays far below 2^64. */
@@ -73,13 +75,7 @@ static size_t count_until(const struct starts *s, uint32_t offset, size_t near)
             low = near + step;
         }
     }
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (start_at(s, middle) <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    BISECT(low, high, i, start_at(s, i) <= offset);
     return low;
 }
 

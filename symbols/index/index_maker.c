@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <stdlib.h>
 
+#include "base/heap.h"
 #include "symbols/elf/elf_file.h"
 #include "symbols/index/index_maker.h"
 
@@ -278,40 +279,18 @@ struct heap {
     const struct maker_range *ranges;
 };
 
-static bool above(const struct heap *h, size_t a, size_t b)
-{
-    return h->ranges[h->at[a]].scope > h->ranges[h->at[b]].scope;
-}
-
-static void heap_swap(struct heap *h, size_t a, size_t b)
-{
-    uint32_t t = h->at[a];
-    h->at[a] = h->at[b];
-    h->at[b] = t;
-}
-
 static void heap_push(struct heap *h, uint32_t range)
 {
-    size_t i = h->len++;
-    h->at[i] = range;
-    for (; i > 0 && above(h, i, (i - 1) / 2); i = (i - 1) / 2)
-        heap_swap(h, i, (i - 1) / 2);
+    const struct maker_range *r = h->ranges;
+    h->at[h->len++] = range;
+    HEAP_UP(h->at, h->len - 1, a, b, r[h->at[a]].scope > r[h->at[b]].scope);
 }
 
 static void heap_pop(struct heap *h)
 {
+    const struct maker_range *r = h->ranges;
     h->at[0] = h->at[--h->len];
-    for (size_t i = 0;;) {
-        size_t best = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < h->len; child++) {
-            if (above(h, child, best))
-                best = child;
-        }
-        if (best == i)
-            return;
-        heap_swap(h, i, best);
-        i = best;
-    }
+    HEAP_DOWN(h->at, h->len, 0, a, b, r[h->at[a]].scope > r[h->at[b]].scope);
 }
 
 struct cut {

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/order.h"
+
 /* Only files without a build id, so few. */
 #define FILES_MAX 4096u
 
@@ -280,14 +282,8 @@ int module_table_sort(struct module_table *t, struct err *e)
 /* The number of mappings that start at or below an address. */
 static size_t count_up_to(const struct module_table *t, uint64_t address)
 {
-    size_t low = 0, high = t->sorted.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (t->list.at[t->sorted.at[middle]].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = 0;
+    BISECT(low, t->sorted.len, i, t->list.at[t->sorted.at[i]].start <= address);
     return low;
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/view.h"
+#include "symbols/elf/symbol_frame.h"
 
 enum place_kind {
     PLACE_ADDRESS, /* as in the ELF file's headers */
@@ -30,26 +31,11 @@ enum place_source {
     PLACE_SOURCES,
 };
 
-struct place_frame {
-    struct view function; /* demangled; empty: unknown */
-    struct view linkage;  /* mangled; empty: none */
-    struct view file;     /* empty: unknown */
-    uint32_t line, column;
-    uint64_t start; /* start of the function in the image; 0: unknown */
-    bool inlined;   /* into the next one */
-    /*
-     * Within one numbering, equal numbers mean equal texts. In the helper's answers the numbering
-     * is the answer's, and all but the empty text have a number. A symbolizer's numbering lasts as
-     * long as its image is open; texts without a number have 0.
-     */
-    uint32_t function_number, file_number;
-};
-
 struct place_answer {
     enum place_source source;
     uint64_t address; /* of the place in the image; 0 with SOURCE_NONE */
     size_t n;         /* number of functions, innermost first */
-    const struct place_frame *frames;
+    const struct symbol_frame *frames;
     uint64_t numbering; /* numbering of the texts; 0: none */
 };
 

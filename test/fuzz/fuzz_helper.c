@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* ---- a reader of images that knows nothing, and says so at some length */
 
 struct symbolizer {
-    struct place_frame frames[2];
+    struct symbol_frame frames[2];
 };
 
 static int open_any(struct symbolizer **out, const struct helper_open *open, symbolizer_wish *wish,
@@ -58,7 +58,7 @@ static int prepare_any(struct symbolizer *s, const struct place *places, size_t 
 static void look_up_any(struct symbolizer *s, const struct place *place,
                         struct place_answer *answer)
 {
-    s->frames[0] = (struct place_frame){.function = view_of("f")};
+    s->frames[0] = (struct symbol_frame){.function = view_of("f")};
     *answer = (struct place_answer){
         .source = SOURCE_DEBUG, .address = place->value, .n = 2, .frames = s->frames};
 }
@@ -103,7 +103,7 @@ static void check_text(struct view text)
 
 static void read_message(struct answers_in *in, uint32_t n)
 {
-    struct place_frame frames[PLACE_FRAMES_MAX];
+    struct symbol_frame frames[PLACE_FRAMES_MAX];
     struct place_answer answer;
     struct err e = {0};
     for (uint32_t i = 0; i < n && answers_get(in, &answer, frames, &e) == 0; i++) {

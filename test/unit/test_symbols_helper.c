@@ -33,7 +33,7 @@ struct symbolizer {
     symbolizer_wish *wish;
     void *ctx;
     char text[256];
-    struct place_frame frames[3];
+    struct symbol_frame frames[3];
 };
 
 static _Noreturn void hang(void)
@@ -192,12 +192,12 @@ static void bad_lookup(struct symbolizer *s, const struct place *place, struct p
     *answer = (struct place_answer){.source = SOURCE_IMAGE, .address = place->value};
     if (place->value == 0)
         return;
-    s->frames[0] = (struct place_frame){.function = view_of(s->text[0] ? s->text : "inner"),
-                                        .file = view_of("a.c"),
-                                        .line = 7,
-                                        .column = 3,
-                                        .inlined = true};
-    s->frames[1] = (struct place_frame){.function = view_of("outer"), .start = 0x10};
+    s->frames[0] = (struct symbol_frame){.function = view_of(s->text[0] ? s->text : "inner"),
+                                         .file = view_of("a.c"),
+                                         .line = 7,
+                                         .column = 3,
+                                         .inlined = true};
+    s->frames[1] = (struct symbol_frame){.function = view_of("outer"), .start = 0x10};
     answer->source = SOURCE_DEBUG;
     answer->n = 2;
     answer->frames = s->frames;
@@ -673,12 +673,12 @@ static void test_long_texts(void **state)
     struct answers_in in = {0};
     struct buf text = {0};
     struct err e = {0};
-    struct place_frame frames[PLACE_FRAMES_MAX];
+    struct symbol_frame frames[PLACE_FRAMES_MAX];
     struct place_answer answer;
     uint32_t n;
     for (size_t i = 0; i < 100000; i++)
         buf_u8(&text, 'x');
-    const struct place_frame frame = {.function = {(const char *)text.data, text.len}};
+    const struct symbol_frame frame = {.function = {(const char *)text.data, text.len}};
     const struct place_answer out = {.source = SOURCE_SYMBOL, .n = 1, .frames = &frame};
     answers_begin(&all);
     answers_put(&all, &out);

@@ -24,7 +24,7 @@ static void put_two(struct answers_out *out, const char *inner, const char *oute
     static char room[2][256];
     snprintf(room[0], sizeof room[0], "%s", inner);
     snprintf(room[1], sizeof room[1], "%s", outer);
-    const struct place_frame frames[2] = {
+    const struct symbol_frame frames[2] = {
         {.function = view_of(room[0]), .file = view_of("a.c"), .line = 3, .inlined = true},
         {.function = view_of(room[1]), .linkage = view_of("_l"), .file = view_of("a.c")}};
     const struct place_answer answer = {
@@ -33,7 +33,7 @@ static void put_two(struct answers_out *out, const char *inner, const char *oute
 }
 
 static void expect_two(struct answers_in *in, const char *inner, const char *outer,
-                       struct place_frame *frames)
+                       struct symbol_frame *frames)
 {
     struct place_answer a;
     struct err e = {0};
@@ -55,7 +55,7 @@ static void test_texts_are_told_once(void **state)
     (void)state;
     struct answers_out out = {.linkage = true};
     struct answers_in in = {0};
-    struct place_frame first[PLACE_FRAMES_MAX], second[PLACE_FRAMES_MAX];
+    struct symbol_frame first[PLACE_FRAMES_MAX], second[PLACE_FRAMES_MAX];
     struct err e = {0};
     uint32_t n;
     answers_begin(&out);
@@ -91,7 +91,7 @@ static void test_many_texts(void **state)
     (void)state;
     struct answers_out out = {0};
     struct answers_in in = {0};
-    struct place_frame frames[PLACE_FRAMES_MAX];
+    struct symbol_frame frames[PLACE_FRAMES_MAX];
     struct err e = {0};
     char inner[32], outer[32];
     uint32_t n;
@@ -121,7 +121,7 @@ static void test_full_table(void **state)
     (void)state;
     struct answers_out out = {0};
     struct answers_in in = {0};
-    struct place_frame frames[PLACE_FRAMES_MAX];
+    struct symbol_frame frames[PLACE_FRAMES_MAX];
     struct err e = {0};
     char inner[32], outer[32];
     uint32_t n;
@@ -150,11 +150,11 @@ static void test_numbers_of_an_image(void **state)
     (void)state;
     struct answers_out out = {0};
     struct answers_in in = {0};
-    struct place_frame frames[PLACE_FRAMES_MAX];
+    struct symbol_frame frames[PLACE_FRAMES_MAX];
     struct place_answer a;
     struct err e = {0};
     uint32_t n;
-    struct place_frame f = {
+    struct symbol_frame f = {
         .function = view_of("f"), .function_number = 700, .file = view_of("a.c"), .file_number = 2};
     const struct place_answer one = {
         .source = SOURCE_DEBUG, .address = 0x1234, .n = 1, .frames = &f};
@@ -181,7 +181,7 @@ static void test_numbers_of_an_image(void **state)
 
 static void expect_wrong(struct answers_in *in, struct buf *body, const char *what)
 {
-    struct place_frame frames[PLACE_FRAMES_MAX];
+    struct symbol_frame frames[PLACE_FRAMES_MAX];
     struct place_answer a;
     struct err e = {0};
     char text[128];
@@ -252,7 +252,7 @@ static void test_endless_texts(void **state)
     (void)state;
     static const char zeroes[60000];
     struct answers_in in = {0};
-    struct place_frame frames[PLACE_FRAMES_MAX];
+    struct symbol_frame frames[PLACE_FRAMES_MAX];
     struct place_answer a;
     struct err e = {0};
     uint32_t n, number = 0;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/run_heap.h"
+#include "base/heap.h"
 #include "base/tempfile.h"
 
 #define MERGE_MIN 16u         /* least records read from a run at a time */

@@ -1,6 +1,4 @@
-#include "base/file_limit.h"
-
-#include <sys/resource.h>
+#include "base/process_limit.h"
 
 uint64_t file_limit_raise(struct file_limit *l, uint64_t wanted)
 {
