@@ -13,7 +13,7 @@
 
 void pageable_init(struct pageable *p, const char *dir, size_t budget)
 {
-    *p = (struct pageable){.fd = -1, .budget = budget, .dir = dir};
+    *p = (struct pageable){.fd = -1, .budget = budget, .dir = dir, .least = REGION_LEAST};
 }
 
 void pageable_release(struct pageable *p)
@@ -50,6 +50,8 @@ static void *map_region(struct pageable *p, size_t size)
         return NULL;
     }
     p->end += r.size;
+    if (size < p->least)
+        p->least = size;
     return r.at;
 }
 
@@ -93,7 +95,7 @@ void *pageable_zeroed(struct pageable *p, size_t size)
 
 void pageable_free(struct pageable *p, void *at, size_t size)
 {
-    if (p && size >= REGION_LEAST && unmap_region(p, at))
+    if (p && size >= p->least && unmap_region(p, at))
         return;
     free(at);
     if (p && at)
@@ -104,7 +106,7 @@ void *pageable_resize(struct pageable *p, void *old, size_t old_size, size_t siz
 {
     if (!p)
         return realloc(old, size);
-    bool mapped = old_size >= REGION_LEAST && is_region(p, old);
+    bool mapped = old_size >= p->least && is_region(p, old);
     if (!mapped && fits_heap(p, size < REGION_LEAST ? size : size - old_size)) {
         void *at = realloc(old, size);
         if (at) {

@@ -31,6 +31,7 @@ struct pageable {
     uint64_t end;
     size_t budget; /* bytes from the heap */
     int64_t heap;  /* heap bytes in use; negative when older allocations were freed */
+    size_t least;  /* size of the smallest region so far, as requested */
     VEC(struct pageable_region) regions;
     struct err why; /* the file error that made an allocation fail; else code 0 */
 };
