@@ -181,8 +181,9 @@ int sqlite_file_open(struct sqlite_file *f, int fd, sqlite3 **db, struct err *e)
         f->vfs.szOsFile = sizeof(struct open_file);
     if (sqlite3_vfs_register(&f->vfs, 0) != SQLITE_OK)
         return cannot(NULL, e);
-    if (sqlite3_open_v2("trace", db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, f->name) ==
-        SQLITE_OK)
+    if (sqlite3_open_v2("trace", db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                        f->name) == SQLITE_OK)
         return 0;
     cannot(*db, e);
     sqlite3_close(*db);
