@@ -99,7 +99,7 @@ def resident(command, environment, program):
 
 
 def preloaded(folder, options):
-    """The environment that records into a file, with nobody reading it."""
+    """The environment that records into a file, without a reader."""
     recording = folder / "recording"
     recording.unlink(missing_ok=True)
     return {"LD_PRELOAD": str(LIBRARY), "TIDEMARK_FILE": str(recording),

@@ -34,7 +34,7 @@ CONTAINER_EVENTS = scaled(10000000)
 CONTAINER = 300 << 20
 DEPTHS = [int(n) for n in os.environ.get("BENCH_DEPTHS", "0 16").split()]
 TICK = os.sysconf("SC_CLK_TCK")
-PROTOCOL = "82"  # what firehose speaks unless told otherwise
+PROTOCOL = "82"  # the default of firehose
 
 
 class Run:
@@ -424,7 +424,7 @@ def bench_trees():
     print("\nstructures", flush=True)
     best = {}
     for number in range(ROUNDS):
-        # Addresses once only: that takes long, and tells milliseconds.
+        # Addresses once only: that takes long and has a resolution of milliseconds.
         args = (live, str(scaled(35000000)) if number == 0 else "1000")
         out = subprocess.run([str(BUILD / "bench" / "trees"), *args], check=True,
                              stdout=subprocess.PIPE, text=True).stdout

@@ -69,7 +69,7 @@ def ask(command, part):
 
 
 class Told:
-    """What a client's parts tell together: each begins with what is live."""
+    """Totals over a client's parts: each part begins with what is live."""
 
     def __init__(self, parts):
         self.made = self.freed = live = 0

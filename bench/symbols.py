@@ -28,7 +28,7 @@ LOOKUP, OFFLINE_TRACE = BUILD / "bench" / "index_lookup", BUILD / "bench" / "off
 OFFICIAL = os.environ.get("OFFICIAL")
 ADDRESSES = scaled(50_000)
 COMMAND_BYTES = 8000  # of one addr2line command (update/src/OfflineSymbolResolverAddr2Line.cpp)
-BATCHES = 2           # of these that are run; the time of all is told from them
+BATCHES = 2           # of these that are run; the time of all is extrapolated
 OFFICIAL_PART = 10    # one frame in so many goes through the official tool, whose time is proportional
 
 
@@ -77,7 +77,7 @@ def show(name, runs, extra=""):
 
 
 def addr2line_seconds(program, asked):
-    """Of all addresses, told from a few commands as long as the official tool makes them."""
+    """Of all addresses, extrapolated from a few commands as long as those of the official tool."""
     batch = COMMAND_BYTES // len(f" {asked[0]:#x}")
     began = time.monotonic()
     for i in range(BATCHES):

@@ -13,8 +13,8 @@
 #include "trace/store/store.h"
 
 /*
- * The address under which servers know a frame, where none of a program can be: frames that a
- * recording describes have none of their own, and ids beyond the protocol's addresses.
+ * The address under which servers know a frame, outside of any program: frames that a
+ * recording describes have no address, and ids are beyond the protocol's addresses.
  */
 uint64_t run_names_address(uint64_t frame);
 

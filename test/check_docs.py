@@ -4,7 +4,7 @@ options and no others, the README lists every command, the options that README.m
 exist, docs/facts.md and tidemark(1) have every fact that the code writes, the table of folders is
 the one that check_layers.py enforces, each item of a client and record of a file has a bound in
 docs/expansion.md, files that documents name exist, the pages of formats have every record and
-schema, and mandoc finds no fault."""
+schema, no text has the phrases that check_prose.py refuses, and mandoc finds no fault."""
 
 import os
 import pathlib
@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 import check_layers
+import check_prose
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TIDEMARK = ROOT / os.environ.get("BUILD", "build") / "tidemark"
@@ -253,7 +254,7 @@ def main():
     faults = [fault for command in paged for fault in check_page(command)]
     for check in (check_names(commands), check_user_options(paged), check_facts(), check_folders(),
                   check_expansion(), check_paths(), check_formats(), check_version(),
-                  check_mandoc()):
+                  check_mandoc(), check_prose.check_prose()):
         faults.extend(check)
     print("\n".join(faults) or "documents hold")
     return 1 if faults else 0

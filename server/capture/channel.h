@@ -3,7 +3,7 @@
 
 /*
  * Messages between the daemon and its sessions, over a socket pair. Neither side trusts the other's
- * lengths: a session reads unauthenticated input, and an attacker who controls a session must get
+ * lengths: a session reads unauthenticated input, and an attack that controls a session must get
  * no further.
  *
  *     message  u32 length of the text, u32 type, u64 reference, the text; little-endian

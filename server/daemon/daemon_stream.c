@@ -2,7 +2,7 @@
  * The event stream: the daemon's state, once a second. A reader of changes gets the full state
  * once, then only the number of each unchanged client: with a thousand clients 600 KB shrink to 5.
  *
- * The last event is stored once for all readers, who are all offered the same event. A reader that
+ * The last event is stored once for all readers; all are offered the same event. A reader that
  * did not take one is out of step and gets the full state again.
  */
 

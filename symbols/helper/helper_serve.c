@@ -77,23 +77,23 @@ static int open_image(struct server *s, struct err *e)
     return helper_send(s->socket, HELPER_OPENED, &s->out, -1, e);
 }
 
-/* Announces the next places, from index `told` on. Returns the number announced. */
-static size_t tell_ahead(struct server *s, const struct place *places, size_t n, size_t told,
-                         size_t i)
+/* Announces the next places, from index `announced` on. Returns the number announced. */
+static size_t announce_ahead(struct server *s, const struct place *places, size_t n,
+                             size_t announced, size_t i)
 {
-    for (; s->backend->ahead && told < n && told < i + HELPER_AHEAD; told++)
-        s->backend->ahead(s->image, &places[told]);
-    return told;
+    for (; s->backend->ahead && announced < n && announced < i + HELPER_AHEAD; announced++)
+        s->backend->ahead(s->image, &places[announced]);
+    return announced;
 }
 
 static int send_answers(struct server *s, const struct place *places, size_t n, struct err *e)
 {
-    size_t told = 0;
+    size_t announced = 0;
     for (size_t i = 0; i < n;) {
         answers_begin(&s->answers);
         for (; i < n && s->answers.body.len < ANSWERS_FLUSH; i++) {
             struct place_answer answer = {0};
-            told = tell_ahead(s, places, n, told, i);
+            announced = announce_ahead(s, places, n, announced, i);
             s->backend->lookup(s->image, &places[i], &answer);
             answers_put(&s->answers, &answer);
         }

@@ -1,4 +1,4 @@
-// The daemon's page: who is recorded, live. All text of clients goes through textContent.
+// The daemon's page: the recorded clients, live. All text of clients goes through textContent.
 
 const $ = (id) => document.getElementById(id);
 const api = "/api/v1";

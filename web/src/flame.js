@@ -255,7 +255,7 @@ function member(groups, frame, fresh) {
 // all nodes of one name below its caller's.
 function downwards(model, values, allocators) {
   const inclusive = new Float64Array(model.nodeParent.length);
-  const folded = new Map(); // sites whose call stacks are not told apart
+  const folded = new Map(); // sites whose call stacks are combined
   let whole = 0;
   values.forEach((value, stack) => {
     whole += value;

@@ -12,7 +12,7 @@ import { showNotes } from "./notes.js";
 import { Sites } from "./sites.js";
 import { seriesMark, Timeline } from "./timeline.js";
 
-const LINES_MAX = 6; // pools with a line of their own at first
+const LINES_MAX = 6; // pools with a separate line at first
 
 class App {
   constructor(model) {
@@ -253,7 +253,7 @@ class App {
     $("announce").textContent = `${whole ? "The whole trace" : `Range ${figures[0][2]}`}: ${figures[1][1]} allocations, ${figures[5][1]} in use at the end, peak ${figures[7][1]}`;
   }
 
-  // Pools stand highest at different times, so their peaks make no sum: the highest pool's is shown.
+  // Pools peak at different times, so their peaks have no sum: that of the highest pool is shown.
   peakFigure() {
     const { model, query, mask } = this;
     const peaks = new Float64Array(model.data.pools.length);

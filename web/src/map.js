@@ -5,7 +5,7 @@ import { $, foreign, make, Table } from "./dom.js";
 
 const GAP = 1;
 
-// Of an owner; the others have the colour of what has no place of its own.
+// The colour of an owner; the remaining ones share the colour of "other".
 const ownerColor = (i, others) => (i < others ? `--series-${i % 8}` : "--flame-rest");
 
 function mark(i) {
@@ -36,7 +36,7 @@ export class MemoryMap {
     const { model } = this;
     Object.assign(this, { range, at: model.mapAt(range.from, range.to) });
     const size = bytes(this.at.size);
-    $("map-text").textContent = `State at ${duration(model.stepTime(range.to))}. Each square is ${size} of addresses that were used at some time; longer stretches that never were are left out. Of threads and sites it tells who allocated most bytes there over the whole trace; pale squares hold nothing at the end of the range.`;
+    $("map-text").textContent = `State at ${duration(model.stepTime(range.to))}. Each square is ${size} of addresses that were used at some time; longer unused ranges are left out. Colours by thread or site show which one allocated most bytes there over the whole trace; pale squares hold nothing at the end of the range.`;
     this.filter = filter;
     this.views = [];
     const rows = [];
@@ -71,7 +71,7 @@ export class MemoryMap {
     return { name: this.model.poolName(pool), low: hex(this.model.pieces[pieces[0]].address), high: hex(last + BigInt(this.at.size)), bytes: used.reduce((s, i) => s + this.at.bytes[i], 0), touched: pieces.length, used: used.length, size: this.at.size, holes };
   }
 
-  // Whether the squares tell who allocated there: "thread", "site" or nothing.
+  // What the squares are coloured by: "thread", "site", or neither.
   get kind() {
     const what = $("map-what").value;
     return what === "thread" || what === "site" ? what : "";
@@ -87,7 +87,7 @@ export class MemoryMap {
     return 0.12 + 0.88 * Math.min(1, used[i] / size);
   }
 
-  // Whether somebody allocated in a piece whom the filters let through.
+  // Whether an owner that the filters select allocated in a piece.
   owned(i) {
     const owner = this.model.pieces[i].owner[this.kind];
     const { threads, site } = this.filter;

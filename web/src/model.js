@@ -82,7 +82,7 @@ class Model {
     const t = this.data.threads[i];
     if (t.rest) return "(other threads)";
     if (!t.name) return `thread ${t.id}`;
-    // Threads that inherit the program's name are told apart by their ids.
+    // Threads that inherit the program's name are distinguished by their ids.
     const shared = this.data.threads.some((other, k) => k !== i && other.name === t.name);
     return shared ? `${t.name} (${t.id})` : t.name;
   }
@@ -108,7 +108,7 @@ class Model {
     }
   }
 
-  // With who of the threads and of the sites allocated most there: see owners().
+  // With the thread and the site that allocated most there: see owners().
   readPieces(reader, owners) {
     this.pieces = [];
     let last = 0n;
@@ -122,7 +122,7 @@ class Model {
     }
   }
 
-  // The names of those that the map tells apart; the last one stands for the others.
+  // The names of the owners in the map; the last one is for all others.
   owners(kind) {
     const n = this.data.ownerCount;
     const thread = () => this.data.threads.slice(0, -1).map((_, i) => this.threadName(i));
@@ -143,7 +143,7 @@ class Model {
     return this.data.time.slot * this.perStep;
   }
 
-  // The step in which a pool stands highest, the first of several.
+  // The step of a pool's peak, the first of several.
   peakStep(pool, from, to) {
     const max = this.points[pool].max;
     let best = from * this.perStep;

@@ -9,7 +9,7 @@ const TICKS = Array.from({ length: 60 }, (_, i) => 2 ** i); // of bytes
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export class Timeline {
-  // choose(from, to) is told of a new range in steps.
+  // choose(from, to) receives a new range in steps.
   constructor(element, model, choose) {
     Object.assign(this, { element, model, choose, from: 0, to: model.steps, unit: "bytes", view: null });
     element.addEventListener("keydown", (event) => this.key(event));

@@ -32,8 +32,8 @@ export class Reader {
   }
 }
 
-// Cells by step: for each the key, and up to `values` numbers. How they stand is told at pack_cells
-// in report/html/html.c.
+// Cells by step: for each the key, and up to `values` numbers. pack_cells in report/html/html.c has
+// the layout.
 export function readCells(reader, steps, values) {
   const first = new Uint32Array(steps + 1);
   for (let step = 0; step < steps; step++) first[step + 1] = first[step] + reader.unsigned();
