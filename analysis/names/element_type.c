@@ -8,17 +8,17 @@
 #define PATH_MAX_LENGTH 128u
 #define UNWRAP_MAX 8u /* types in types */
 
-/* Which template arguments tell the type. */
+/* The template argument that is the type. */
 enum holder {
-    OF_CLASS,        /* the first of the function's class */
-    OF_CLASS_SECOND, /* the second */
-    OF_FUNCTION,     /* the first of its own */
+    OF_CLASS,        /* the first one of the function's class */
+    OF_CLASS_SECOND, /* the second one */
+    OF_FUNCTION,     /* the first one of the function */
     ALLOCATOR_OF_CLASS,
-    ALLOCATOR_OF_FUNCTION, /* an allocator, whose argument it is */
+    ALLOCATOR_OF_FUNCTION, /* an allocator, with the type as its argument */
 };
 
 struct rule {
-    const char *path; /* names joined; ends in * where any function of the class will do */
+    const char *path; /* names joined; ends in * for any function of the class */
     enum holder holder;
     enum element_evidence evidence;
 };
@@ -42,7 +42,7 @@ static const struct rule rules[] = {
     {"std::__allocate_guarded", ALLOCATOR_OF_FUNCTION, ELEMENT_SURE},
     {"std::__allocate_at_least", ALLOCATOR_OF_FUNCTION, ELEMENT_SURE},
     {"std::__allocation_guard::__allocation_guard", ALLOCATOR_OF_CLASS, ELEMENT_SURE},
-    /* containers, where their allocator is one that we know nothing of */
+    /* containers, for unknown allocators */
     {"std::_Vector_base::_M_allocate", OF_CLASS, ELEMENT_SURE},
     {"std::_Vector_base::_M_create_storage", OF_CLASS, ELEMENT_SURE},
     {"std::vector::__vallocate", OF_CLASS, ELEMENT_SURE},
@@ -53,12 +53,12 @@ static const struct rule rules[] = {
     {"std::basic_string::*", OF_CLASS, ELEMENT_DIRECT},
     {"std::get_temporary_buffer", OF_FUNCTION, ELEMENT_SURE},
     {"std::__detail::__get_temporary_buffer", OF_FUNCTION, ELEMENT_SURE},
-    /* `new` of an argument: constructors that were inlined must be told apart from it */
+    /* `new` of an argument: known only if inlined constructors are visible */
     {"std::make_unique", OF_FUNCTION, ELEMENT_IN_LINE},
     {"std::make_unique_for_overwrite", OF_FUNCTION, ELEMENT_IN_LINE},
     {"std::_Function_base::_Base_manager::_M_create", OF_CLASS, ELEMENT_IN_LINE},
     {"std::any::_Manager_external::_S_create", OF_CLASS, ELEMENT_IN_LINE},
-    /* Rust: what is put in a box has been made before */
+    /* Rust: the value of a box exists before the box */
     {"alloc::boxed::Box::new", OF_CLASS, ELEMENT_SURE},
     {"alloc::boxed::Box::new_in", OF_CLASS, ELEMENT_SURE},
     {"alloc::boxed::Box::new_uninit", OF_CLASS, ELEMENT_SURE},
@@ -112,7 +112,7 @@ static const struct rule rules[] = {
     {"hashbrown::raw::RawTable::fallible_with_capacity", OF_CLASS, ELEMENT_SURE},
 };
 
-/* Whose first argument is the type of their elements. */
+/* Templates whose first argument is the type of their elements. */
 static const char *const allocators[] = {
     "std::allocator",
     "std::__new_allocator",
@@ -124,7 +124,7 @@ static const char *const allocators[] = {
     "std::pmr::polymorphic_allocator",
 };
 
-/* Types around the first argument, which is what people put there. */
+/* Types around the first argument, which is the user's element. */
 static const char *const wrappers[] = {
     "std::_Rb_tree_node",
     "std::_List_node",
@@ -152,7 +152,9 @@ static bool is_one_of(const char *text, const char *const *list, size_t n)
     return false;
 }
 
-/* A type that is one qualified name with arguments: its names joined, and the arguments. */
+/*
+ * Splits a type that is one qualified name with arguments into its joined names and the arguments.
+ */
 static bool take_template(struct view type, char path[PATH_MAX_LENGTH], struct view *args)
 {
     struct name_parts parts;
@@ -163,7 +165,7 @@ static bool take_template(struct view type, char path[PATH_MAX_LENGTH], struct v
     return args->len != 0;
 }
 
-/* Takes off what the containers put around an element. Empty when there is nothing inside. */
+/* Removes what containers put around an element. Empty if there is nothing inside. */
 static struct view unwrap(struct view type, bool *is_pair)
 {
     char path[PATH_MAX_LENGTH];
@@ -208,8 +210,8 @@ static bool is_rust_word(struct view word)
 }
 
 /*
- * A word that stands alone is a type of the language, or a parameter of a name that was written
- * without the arguments (`Box<T>`). Items of the library and of programs have paths.
+ * A single word is a type of the language, or a parameter of a name that was written without the
+ * arguments (`Box<T>`). Items of the library and of programs have paths.
  */
 static bool is_rust_type(struct view type)
 {
@@ -263,7 +265,7 @@ static const struct rule *find_rule(const char *path)
     return NULL;
 }
 
-/* The first argument of an allocator that is known to be of elements of that type. */
+/* The first argument of an allocator, if the allocator is known. */
 static struct view of_allocator(struct view allocator)
 {
     static const struct view none = {"", 0};

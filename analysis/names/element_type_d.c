@@ -8,13 +8,13 @@
 #define BRACKETS_MAX 64u
 
 struct rule {
-    const char *path; /* names joined; the last arguments among them tell the type */
-    bool is_array;    /* the argument is the array: its elements count */
+    const char *path; /* names joined; the last arguments among them contain the type */
+    bool is_array;    /* the argument is the array; the type is that of its elements */
     enum element_evidence evidence;
 };
 
 static const struct rule rules[] = {
-    /* what the compiler makes of `new`, `~=` and `~` */
+    /* what the compiler generates for `new`, `~=` and `~` */
     {"core.lifetime._d_newitemT", false, ELEMENT_SURE},
     {"core.lifetime._d_newclassT", false, ELEMENT_SURE},
     {"core.lifetime._d_newThrowable", false, ELEMENT_SURE},
@@ -31,7 +31,7 @@ static const struct rule rules[] = {
     {"std.container.rbtree.RedBlackTree.allocate", false, ELEMENT_SURE},
     {"std.container.dlist.DList.createNode", false, ELEMENT_SURE},
     {"std.typecons.RefCounted.RefCountedStore.allocateStore", false, ELEMENT_SURE},
-    /* constructors that were inlined must be told apart from it */
+    /* known only if inlined constructors are visible */
     {"std.experimental.allocator.make", false, ELEMENT_IN_LINE},
     {"std.experimental.allocator.makeArray", false, ELEMENT_IN_LINE},
     {"std.typecons.RefCounted.RefCountedStore.initialize", false, ELEMENT_IN_LINE},
@@ -50,7 +50,7 @@ bool element_type_is_d(struct view function)
     return at && at > function.p && is_word(at[-1]);
 }
 
-/* Past the bracket that closes the one at `p`; NULL when there is none. */
+/* The position after the bracket that closes the one at `p`; NULL if there is none. */
 static const char *past_bracket(const char *p, const char *end)
 {
     char open[BRACKETS_MAX];
@@ -79,10 +79,10 @@ struct taken {
     char path[PATH_MAX_LENGTH];
     size_t len;
     struct view args; /* the last ones */
-    struct view last; /* the name of the part before, when it had arguments */
+    struct view last; /* the name of the part before, if it had arguments */
 };
 
-/* Adds a name; that of the one member of a template, which is called as it is, is left out. */
+/* Adds a name. A template's only member of the same name is left out. */
 static bool add_name(struct taken *t, struct view name)
 {
     bool again = t->last.len && view_equal(name, t->last);
@@ -99,7 +99,7 @@ static bool add_name(struct taken *t, struct view name)
     return true;
 }
 
-/* False when it is no such name, or that of something local to a function. */
+/* False if it is no such name, or the name of something local to a function. */
 static bool take(struct view text, struct taken *t)
 {
     const char *p = text.p;

@@ -2,19 +2,20 @@
 #define TIDEMARK_ANALYSIS_NAMES_ELEMENT_TYPE_D_H
 
 /*
- * The same as element_type.h for names of D, as demanglers write them:
+ * As element_type.h, for demangled names of D:
  *
  *     core.lifetime._d_newitemT!(demo.Item)._d_newitemT()                     demo.Item
  *     core.internal.array.appending._d_arrayappendT!(int[], int)._d_arrayappendT(…)     int
  *     std.container.array.Array!(demo.Item).Array.Payload.reserve(ulong)      demo.Item
  *
- * Older compilers call functions that are told a TypeInfo (`_d_newitemT` without an argument),
- * whose names say nothing. Sources: druntime and Phobos 2.076 to 2.111. For element_type.c only.
+ * Older compilers call functions with a TypeInfo argument (`_d_newitemT` without template
+ * arguments), whose names have no type. Sources: druntime and Phobos 2.076 to 2.111. For
+ * element_type.c only.
  */
 
 #include "analysis/names/element_type.h"
 
-/* Whether the text may be such a name at all. */
+/* Whether the text can be such a name. */
 bool element_type_is_d(struct view function);
 
 enum element_evidence element_type_d(struct view function, struct buf *out);

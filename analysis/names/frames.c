@@ -33,14 +33,14 @@ struct frame_view frame_describe(const struct trace *t, uint32_t frame, uint32_t
     v.offset = name.offset;
     v.has_name = name.kind >= FRAME_NAME_NEAR;
     v.base_unknown = frame_name_is_baseless(text);
-    /* A place in the image is better than nothing. */
+    /* An offset in the image is better than nothing. */
     if (!v.has_name && frame_name_is_at(text))
         v.function = text;
     v.file = known_text(strings_get(&t->strings, in->file));
     v.line = in->line;
     if (v.function.len == 0) {
         v.offset = 0;
-        /* Newer clients put the image in place of the file. */
+        /* Newer clients send the image as the file. */
         if (view_equal(v.file, v.image))
             v.file = (struct view){"", 0};
     }

@@ -46,7 +46,7 @@ static const char *after_bracket(const char *p, const char *end)
     return end;
 }
 
-/* `operator…` up to its parameters, as it is written. False when this is an ordinary word. */
+/* Copies `operator…` up to its parameters. False if this is an ordinary word. */
 static bool take_operator(struct scanner *s)
 {
     static const char word[] = "operator";
@@ -123,7 +123,7 @@ static bool at_suffix(const struct scanner *s)
     return false;
 }
 
-/* Takes what stands at the cursor. False at the end of the name. */
+/* Takes the next token. False at the end of the name. */
 static bool take(struct scanner *s)
 {
     if (at_suffix(s))

@@ -63,7 +63,7 @@ static int put_pointers(struct names *n, const struct rec_pair *r, size_t count,
     return 0;
 }
 
-/* The first answer to a key stands. */
+/* Keeps the first value of a key. */
 static int put_pair(struct map *m, uint64_t key, uint64_t value, struct err *e)
 {
     bool fresh;

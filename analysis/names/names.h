@@ -2,9 +2,8 @@
 #define TIDEMARK_ANALYSIS_NAMES_NAMES_H
 
 /*
- * Strings, threads and source locations of a trace that is read as a stream of records, looked up
- * as the official tools look them up: the first answer to a key stands, and what is not known is
- * "???".
+ * Strings, threads and source locations of a trace that is read as a stream of records. Lookups are
+ * those of the official tools: the first value of a key is used, and unknown values are "???".
  *
  * Source: `Worker::GetString`, `GetSourceLocation` in server/TracyWorker.cpp @ v0.14.0.
  */
@@ -32,18 +31,18 @@ struct names {
     VEC(struct rec_source_location) payloads;
 };
 
-/* `n` stays where it is. */
+/* `n` must not be moved. */
 void names_init(struct names *n);
 void names_release(struct names *n);
 
-/* Takes the records that names come from; others are ignored. */
+/* Takes the records with names; others are ignored. */
 int names_put(struct names *n, enum record_type type, const void *recs, size_t count,
               struct err *e);
 
 /* Marks those record types. */
 void names_wanted(bool wanted[REC_TYPE_COUNT]);
 
-/* A string number, 0 none; a client pointer; a reference. */
+/* By string number (0: none), by client pointer, and by reference. */
 struct view names_string(const struct names *n, uint32_t number);
 struct view names_pointer(const struct names *n, uint64_t pointer);
 struct view names_ref(const struct names *n, const struct rec_string_ref *r);
@@ -51,19 +50,19 @@ struct view names_ref(const struct names *n, const struct rec_string_ref *r);
 /* Whether a client pointer has a text. */
 bool names_knows(const struct names *n, uint64_t pointer);
 
-/* A source location; NULL for "none", and for one that the trace does not describe. */
+/* A source location; NULL for "none" and for one that the trace does not describe. */
 const struct rec_source_location *names_location(const struct names *n, int16_t srcloc);
 
-/* What its zones are called: its own name, else the function's. */
+/* The name of its zones: its own name, else the function's. */
 struct view names_location_name(const struct names *n, const struct rec_source_location *l);
 
 /*
- * The number of a thread id. One that is not in the list is added to it, as official tools do while
- * they read the threads: the first of several fibers often is not.
+ * The number of a thread id. An id that is not in the list is added, as in official tools while
+ * they read the threads: the first of several fibers is often missing.
  */
 int names_add_thread(struct names *n, uint64_t id, uint32_t *number, struct err *e);
 
-/* A thread's name by its number, empty when it has none. */
+/* A thread's name by its number; empty if it has none. */
 struct view names_thread(const struct names *n, uint32_t number);
 
 #endif

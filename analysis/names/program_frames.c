@@ -42,8 +42,8 @@ static enum frame_class class_of(const struct program_frames *p, const struct fr
 }
 
 /*
- * The innermost function of a frame that belongs to the program. What instrumentation called is
- * instrumentation, whatever its name.
+ * The innermost function of a frame that belongs to the program. Functions called by
+ * instrumentation count as instrumentation.
  */
 static uint32_t look_at_frame(struct program_frames *p, uint32_t frame)
 {
@@ -64,7 +64,10 @@ static uint32_t look_at_frame(struct program_frames *p, uint32_t frame)
     return p->found[frame] = found;
 }
 
-/* No frame is of the program: the innermost one that is not instrumentation, or the outermost. */
+/*
+ * If no frame belongs to the program: the innermost one that is not instrumentation, or the
+ * outermost.
+ */
 static struct stack_place begin_of_machinery(const struct program_frames *p, uint32_t start)
 {
     const struct callstacks *c = &p->trace->callstacks;
@@ -82,8 +85,8 @@ static struct stack_place begin_of_machinery(const struct program_frames *p, uin
 }
 
 /*
- * Instrumentation sits at the inner end of a call stack. Deeper down such frames are something
- * else: the threads of the client itself.
+ * Instrumentation is at the inner end of a call stack. Further out, such frames are the client's
+ * own threads.
  */
 #define CLIENT_FRAMES_MAX 8
 

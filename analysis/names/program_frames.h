@@ -18,7 +18,7 @@ struct program_frames {
     const struct trace *trace;
     const struct skiplist *skip;
     uint32_t *found;    /* by frame number: the innermost function of the program in it */
-    uint8_t *is_client; /* by frame number: does it hold a function of the instrumentation? */
+    uint8_t *is_client; /* by frame number: whether it holds a function of the instrumentation */
 };
 
 /* A function of a call stack. */
@@ -36,14 +36,14 @@ void program_frames_release(struct program_frames *p);
 
 /*
  * The innermost function of a frame that belongs to the program and was not called by
- * instrumentation, as in frame_describe; NO_PROGRAM_FUNCTION when there is none. p->is_client tells
- * afterwards whether the frame has a function of the instrumentation.
+ * instrumentation, as in frame_describe; NO_PROGRAM_FUNCTION if there is none. Sets p->is_client,
+ * which is true if the frame has a function of the instrumentation.
  */
 uint32_t program_frames_function(struct program_frames *p, uint32_t frame);
 
 /*
  * The node of the innermost frame that instrumentation did not call: the outermost one with a
- * function of it, else the first frame. 0: the call stack has none.
+ * function of the instrumentation, else the first frame. 0: the call stack has no frames.
  */
 uint32_t program_frames_start(struct program_frames *p, uint32_t callstack);
 

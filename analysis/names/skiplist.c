@@ -28,8 +28,8 @@ struct rule {
     }
 
 /*
- * The first rule that fits decides. Standard library internals count as allocator as a whole: a
- * vector that grows is the doing of whoever pushed into it.
+ * The first rule that matches decides. Standard library internals count as allocators: the site of
+ * a growing vector is the code that pushed into it.
  */
 static const struct rule rules[] = {
     /* Tracy's client: C++ API, C API, Rust bindings. `Callstack` is the client's inline function,
@@ -211,13 +211,13 @@ static const char *const client_files[] = {
     "tracy_rpmalloc.hpp",
 };
 
-/* A program may have a file of that name, too: the folder must be one of the client's. */
+/* A program may have a file of that name, too, so the folder must be one of the client's. */
 static const char *const client_folders[] = {"client", "common",  "tracy",
                                              "public", "windows", "apple"};
 
 /*
- * Parts of the paths of standard libraries: their functions often come without a namespace when
- * they were inlined (libstdc++, libc++, Rust, glibc's malloc). Both parts, in this order.
+ * Parts of the paths of standard libraries, both in this order: their inlined functions often have
+ * no namespace (libstdc++, libc++, Rust, glibc's malloc).
  */
 static const char *const library_paths[][2] = {
     {"/include/", "/c++/"},
@@ -251,7 +251,7 @@ static bool begins(const char *text, size_t len, const char *with)
     return len >= n && memcmp(text, with, n) == 0;
 }
 
-/* What is left of a name such as mi_heap_malloc or tc_newarray after the library's prefix. */
+/* The rest of a name such as mi_heap_malloc or tc_newarray after the library's prefix. */
 static bool is_family_member(const char *rest)
 {
     static const char *const parts[] = {"malloc", "calloc",   "realloc",      "zalloc",
@@ -272,7 +272,7 @@ static bool rule_fits(const struct rule *r, const char *name, size_t len)
 {
     size_t n = r->text.len;
     const char *at = r->match == SUFFIX && len >= n ? name + len - n : name;
-    /* Nearly all rules end here for nearly all frames. */
+    /* The fast path: nearly all comparisons end here. */
     if (at[0] != r->text.p[0] || len < n || memcmp(at, r->text.p, n) != 0)
         return false;
     return r->match == NAME ? len == n : r->match != FAMILY || is_family_member(name + n);
@@ -284,7 +284,7 @@ static bool is_client_file(struct view file)
     while (base && file.p[base - 1] != '/' && file.p[base - 1] != '\\')
         base--;
     struct view name = {file.p + base, file.len - base};
-    if (name.len < 5 || strncasecmp(name.p, "tracy", 5) != 0) /* as those of nearly all frames */
+    if (name.len < 5 || strncasecmp(name.p, "tracy", 5) != 0) /* true for nearly all frames */
         return false;
     size_t folder = base ? base - 1 : 0;
     while (folder && file.p[folder - 1] != '/' && file.p[folder - 1] != '\\')
@@ -305,7 +305,7 @@ static bool is_library_file(struct view file)
 {
     for (size_t i = 0; i < sizeof library_paths / sizeof *library_paths; i++) {
         const char *const *parts = library_paths[i];
-        /* The slash between the parts may be the same one. */
+        /* The parts may share the slash between them. */
         const char *at = memmem(file.p, file.len, parts[0], strlen(parts[0]));
         const char *rest = at ? at + strlen(parts[0]) - 1 : NULL;
         if (at && memmem(rest, (size_t)(file.p + file.len - rest), parts[1], strlen(parts[1])))
@@ -322,9 +322,9 @@ static bool user_matches(struct pattern *regex, struct view text)
 #define WRAPPER_PREFIX_MAX 8u
 
 /*
- * A C function whose name is one short word and malloc or the like is a program's own wrapper:
- * my_malloc, memalloc, poolCalloc. A longer name that merely ends so (caller_of_xmalloc) is not.
- * Functions of C++ with such names may be anything.
+ * A C function whose name is one short word followed by malloc or the like is a program's wrapper:
+ * my_malloc, memalloc, poolCalloc. A longer name with that end (caller_of_xmalloc) is not. C++
+ * functions with such names are not skipped.
  */
 static bool is_wrapper(struct view function, const char *name, size_t len)
 {

@@ -35,8 +35,8 @@ static struct view between(const char *p, const char *end)
 /* ---- brackets */
 
 /*
- * Past something whose characters are no brackets: an operator's name, a character or text, the
- * arrow of a return type. NULL when nothing of that kind stands here. `begin`: of the whole text.
+ * The position after text that contains no brackets: an operator's name, a character or string, the
+ * arrow of a return type. NULL if there is none here. `begin`: of the whole text.
  */
 static const char *past_symbols(const char *begin, const char *p, const char *end)
 {
@@ -72,8 +72,8 @@ static char opening_of(char close)
 }
 
 /*
- * Past the bracket that closes the one at `p`; NULL when there is none. Between parentheses < and >
- * may be operators: what they open ends with the parenthesis at the latest.
+ * The position after the bracket that closes the one at `p`; NULL if there is none. Between
+ * parentheses, < and > may be operators: what they open ends with the parenthesis at the latest.
  */
 static const char *past_bracket(const char *begin, const char *p, const char *end)
 {
@@ -121,12 +121,12 @@ static bool is_inline_namespace(struct view name)
 struct taker {
     const char *begin, *p, *end;
     struct name_parts *out;
-    const char *name; /* of the part at hand; NULL: nothing yet */
+    const char *name; /* of the current part; NULL: nothing yet */
     const char *name_end;
-    bool is_function; /* else a type: no return type comes first */
+    bool is_function; /* else a type: without a return type */
 };
 
-/* The part at hand is whole. */
+/* Ends the current part. */
 static bool finish_part(struct taker *t, struct view args)
 {
     struct view name = {t->name, t->name ? (size_t)(t->name_end - t->name) : 0};
@@ -142,7 +142,7 @@ static bool finish_part(struct taker *t, struct view args)
     return true;
 }
 
-/* `<X>::f`, as Rust writes functions of a type. Those of traits (`<X as Y>::f`) are refused. */
+/* `<X>::f`, as Rust writes functions of a type. Those of traits (`<X as Y>::f`) are rejected. */
 static bool take_self_type(struct taker *t)
 {
     const char *past = past_bracket(t->begin, t->p, t->end);
@@ -157,7 +157,9 @@ static bool take_self_type(struct taker *t)
     return true;
 }
 
-/* Template arguments of the part at hand, or after `::` of the one before, as Rust writes them. */
+/*
+ * Template arguments of the current part, or after `::` of the previous one, as Rust writes them.
+ */
 static bool take_arguments(struct taker *t)
 {
     const char *past = past_bracket(t->begin, t->p, t->end);
@@ -193,7 +195,7 @@ static bool take_parenthesis(struct taker *t, bool *end)
     return true;
 }
 
-/* Takes what stands at the cursor. False when the text is no name; *end when it ends here. */
+/* Takes the next token. False if the text is no name; sets *end at the end of the name. */
 static bool take(struct taker *t, bool *end)
 {
     char c = *t->p;
@@ -283,11 +285,11 @@ size_t name_parts_join(const struct name_parts *parts, char *out, size_t size)
 
 /* ---- arguments */
 
-/* Cuts off the first argument. False when there is none left. */
+/* Splits off the first argument. False if there is none left. */
 static bool next_argument(struct view *args, struct view *out)
 {
     if (args->len == 0)
-        return false; /* then there may be no place either */
+        return false; /* then there may be no buffer either */
     const char *begin = args->p;
     const char *p = begin;
     const char *end = args->p + args->len;
@@ -315,7 +317,7 @@ struct view type_argument(struct view args, unsigned number)
 
 /* ---- short types */
 
-/* A standard library's template whose argument may be left out. */
+/* A standard library's template whose argument may be omitted. */
 static bool is_default(struct view arg, struct view first)
 {
     static const char *const anyway[] = {"allocator", "char_traits"};
@@ -345,7 +347,7 @@ static bool stands_at(const struct buf *out, size_t at, const char *text)
     return out->len >= at + n && memcmp(out->data + at, text, n) == 0;
 }
 
-/* The arguments of the template whose name stands in `out` from `base` on. */
+/* Appends the arguments of the template whose name is in `out` from `base` on. */
 static void put_arguments(struct buf *out, size_t base, struct view args, unsigned depth)
 {
     struct view list[ARGUMENTS_MAX];
@@ -379,7 +381,7 @@ static void replace(struct buf *out, size_t base, const char *what, const char *
     }
 }
 
-/* Where the qualified name at the end of `out` begins, not before `from`. */
+/* The start of the qualified name at the end of `out`, not before `from`. */
 static size_t name_begin(const struct buf *out, size_t from)
 {
     size_t at = out->len;
@@ -396,7 +398,7 @@ static bool ends_with_std(const struct buf *out, size_t from)
     return !is_word(before) && before != ':';
 }
 
-/* A word, and `::` after it when that is an inline namespace, which is passed over. */
+/* Appends a word, or skips an inline namespace and `::` after it. */
 static const char *put_word(struct buf *out, size_t from, const char *p, const char *end)
 {
     const char *past = p;

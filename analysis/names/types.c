@@ -9,14 +9,14 @@
 #include "analysis/names/function_name.h"
 #include "base/map.h"
 
-/* What a frame says of the block, besides the number of a type. */
+/* What a frame says about a block's type, besides the number of a type. */
 #define UNSEEN UINT32_MAX
-#define PROGRAM (UINT32_MAX - 1)   /* here the program begins: nobody said anything */
-#define RAW (UINT32_MAX - 2)       /* nothing, and it is not more than operator new or malloc */
-#define MACHINERY (UINT32_MAX - 3) /* nothing */
+#define PROGRAM (UINT32_MAX - 1)   /* the program begins here: no type */
+#define RAW (UINT32_MAX - 2)       /* no type, and the frame is at most operator new or malloc */
+#define MACHINERY (UINT32_MAX - 3) /* no type */
 #define TYPES_MAX (UINT32_MAX - 4)
 
-/* Neither the program nor a type was met so far. */
+/* Neither the program nor a type was reached yet. */
 static bool is_open(uint32_t said)
 {
     return said == RAW || said == MACHINERY;
@@ -27,8 +27,8 @@ struct builder {
     const struct trace *trace;
     const struct skiplist *skip;
     struct program_frames *program;
-    uint32_t *said[2];  /* by frame number: what it says; second: when called by machinery only */
-    struct map numbers; /* content hash → number; the next key where two contents collide */
+    uint32_t *said[2];  /* by frame number: its result; second: when called by machinery only */
+    struct map numbers; /* content hash → number; on a collision, the next key */
     struct buf text;
 };
 
@@ -37,7 +37,7 @@ static int no_room(struct err *e)
     return err_no_memory(e, "types");
 }
 
-/* The number of the type whose name stands in b->text; UNSEEN with `e` filled. */
+/* The number of the type whose name is in b->text; UNSEEN with `e` filled. */
 static uint32_t number_of_text(struct builder *b, struct err *e)
 {
     struct types *t = b->types;
@@ -71,7 +71,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Hands out memory and calls nothing of anybody else: malloc, operator new, what users skip. */
+/* An allocator without callbacks: malloc, operator new, functions that users skip. */
 static bool is_raw(const struct builder *b, const struct frame_view *f)
 {
     static const char *const libraries[] = {
@@ -87,7 +87,7 @@ static bool is_raw(const struct builder *b, const struct frame_view *f)
     return true;
 }
 
-/* What one function says; `raw`: nothing but raw allocators is called by it. */
+/* The result of one function; `raw`: it calls only raw allocators. */
 static uint32_t ask_function(struct builder *b, const struct frame_view *f, bool raw, struct err *e)
 {
     buf_clear(&b->text);
@@ -99,7 +99,7 @@ static uint32_t ask_function(struct builder *b, const struct frame_view *f, bool
     return raw && is_raw(b, f) ? RAW : MACHINERY;
 }
 
-/* The place after the outermost function of a frame that is instrumentation. */
+/* The position after the outermost function of a frame that is instrumentation. */
 static uint32_t beyond_instrumentation(const struct builder *b, uint32_t frame, uint32_t depth)
 {
     for (uint32_t i = depth; i > 0; i--) {
@@ -111,7 +111,7 @@ static uint32_t beyond_instrumentation(const struct builder *b, uint32_t frame, 
     return 0;
 }
 
-/* What a frame says, its inlined functions included; UNSEEN on an error. */
+/* The result of a frame, its inlined functions included; UNSEEN on an error. */
 static uint32_t ask_frame(struct builder *b, uint32_t frame, bool raw, struct err *e)
 {
     uint32_t *known = &b->said[raw ? 0 : 1][frame];
@@ -119,7 +119,7 @@ static uint32_t ask_frame(struct builder *b, uint32_t frame, bool raw, struct er
     if (*known != UNSEEN)
         return *known;
     uint32_t program = program_frames_function(b->program, frame);
-    /* What instrumentation called has no say. */
+    /* Functions called by instrumentation are ignored. */
     bool is_client = b->program->is_client[frame];
     uint32_t i = is_client ? beyond_instrumentation(b, frame, depth) : 0;
     uint32_t said = raw || is_client ? RAW : MACHINERY;

@@ -2,9 +2,9 @@
 #define TIDEMARK_ANALYSIS_NAMES_TYPES_H
 
 /*
- * What the blocks of each call stack are made of, as the functions of allocators and containers at
- * its inner end say (element_type.h): the innermost one that tells decides. Those beyond the first
- * function of the program are not asked. Where nobody says, there is no type.
+ * The type of the blocks of each call stack, from the functions of allocators and containers at its
+ * inner end (element_type.h): the innermost one that has a type decides. Functions beyond the first
+ * one of the program are ignored. Otherwise there is no type.
  */
 
 #include <stdint.h>
@@ -28,7 +28,7 @@ struct types {
 /* `skip` NULL: the built-in rules. `t` need not be initialised. */
 int types_build(struct types *t, const struct trace *trace, const struct skiplist *skip,
                 struct err *e);
-/* The same where somebody has looked at the frames already, or will look again. */
+/* The same with program frames of the caller, which may be reused. */
 int types_build_from(struct types *t, struct program_frames *program, struct err *e);
 void types_release(struct types *t);
 

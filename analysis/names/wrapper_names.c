@@ -5,7 +5,7 @@
 
 /*
  * By project, separated by |: bare names of functions whose callers decide how much memory is
- * needed and for what. A name is compared whole; one * stands for any characters.
+ * needed and for what. Names are compared as a whole; one * matches any characters.
  */
 static const struct wrapper_names {
     const char *project;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /*
- * The project whose allocation function has this bare name (function_name.h), NULL when there is
+ * The project whose allocation function has this bare name (function_name.h); NULL if there is
  * none. The string is static.
  */
 const char *wrapper_project(const char *name, size_t len);

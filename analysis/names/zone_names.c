@@ -5,7 +5,10 @@ static struct view at_pointer(const struct trace *t, uint64_t pointer)
     return strings_get(&t->strings, pointer ? strings_at_pointer(&t->strings, pointer) : 0);
 }
 
-/* Numbers from 1 on are locations, those from -1 down came with their zones; 0 is a placeholder. */
+/*
+ * Positive numbers are locations of the program's data, negative ones were sent with their zones; 0
+ * is a placeholder.
+ */
 struct view zone_name(const struct trace *t, int16_t srcloc)
 {
     if (srcloc < 0) {

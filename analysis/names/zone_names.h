@@ -5,8 +5,8 @@
 #include "trace/store/store.h"
 
 /*
- * What the zones of a source location are called: the location's own name, else its function.
- * Empty for none, and for a location that the trace does not describe.
+ * The name of the zones of a source location: the location's own name, else its function. Empty for
+ * none, and for a location that the trace does not describe.
  */
 struct view zone_name(const struct trace *t, int16_t srcloc);
 
