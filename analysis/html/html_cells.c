@@ -22,7 +22,7 @@ static int compare_keys(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Turns the sums of the step in progress into cells. */
+/* Turns the sums of the current step into cells. */
 static int flush(struct page_cells *c, struct err *e)
 {
     if (c->touched.len == 0)
@@ -61,8 +61,8 @@ static void join(const struct page_cells *c, uint32_t step, const struct page_ce
 }
 
 /*
- * Joins the cells of two neighbours: those of the earlier step were moved to the scratch, those of
- * the later one end at `end`, so what is written never reaches what is still to be read.
+ * Joins the cells of two adjacent steps. Those of the earlier step were moved to the scratch; those
+ * of the later one end at `end`, so writing never overtakes reading.
  */
 static size_t join_runs(struct page_cells *c, uint32_t step, size_t out, size_t b, size_t end)
 {
@@ -115,7 +115,7 @@ int page_cells_advance(struct page_cells *c, uint32_t slot, struct err *e)
         if (flush(c, e) != 0)
             return -1;
         uint32_t next = slot >> c->shift;
-        /* A pair of steps is joined only when both are over. */
+        /* A pair of steps is joined only when both are complete. */
         if (c->list.len > c->options.cells_max && next / 2 > c->step / 2) {
             if (page_cells_halve(c, e) != 0)
                 return -1;

@@ -2,9 +2,9 @@
 #define TIDEMARK_ANALYSIS_HTML_HTML_CELLS_H
 
 /*
- * Sums over time, by key, in bounded memory: a cell holds what a key did within a step of time, and
- * only keys that did something have one. When there are more cells than wanted, steps become twice
- * as long, and each two neighbours one.
+ * Sums over time, by key, in bounded memory. A cell holds the sums of a key within a step of time;
+ * keys without events have none. If there are too many cells, the length of a step doubles, and
+ * pairs of adjacent steps are joined.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ struct page_cell {
     int64_t v[PAGE_VALUES_MAX];
 };
 
-/* The step in progress, of one key. */
+/* The current step of one key. */
 struct page_sum {
     int64_t v[PAGE_VALUES_MAX];
     bool touched;
@@ -31,14 +31,14 @@ struct page_cells;
 
 struct page_cells_options {
     unsigned values;  /* of a cell; the others stay 0 */
-    uint32_t slots;   /* shortest steps that there can be; a power of two */
-    size_t cells_max; /* steps grow beyond that, as long as there are two of them */
+    uint32_t slots;   /* the maximum number of steps; a power of two */
+    size_t cells_max; /* steps are joined beyond that, while there are at least two */
     void *ctx;
     /* A key's sums are complete for this step. May be NULL. */
     void (*settle)(void *ctx, uint32_t key, int64_t *v);
     /*
-     * Makes one of a key's cells of the slots [first, first + half) and [first + half, first + 2 *
-     * half), either of which may be NULL. NULL: values are added.
+     * Joins a key's cells of the slots [first, first + half) and [first + half, first + 2 * half),
+     * either of which may be NULL. NULL: values are added.
      */
     void (*join)(void *ctx, uint32_t key, uint32_t first, uint32_t half, const int64_t *a,
                  const int64_t *b, int64_t *out);
@@ -47,29 +47,29 @@ struct page_cells_options {
 struct page_cells {
     struct page_cells_options options;
     unsigned shift;             /* a step has 2^shift slots */
-    uint32_t step;              /* in progress */
+    uint32_t step;              /* the current one */
     VEC(struct page_cell) list; /* in order of (step, key) */
     VEC(struct page_sum) sums;  /* by key */
-    VEC(uint32_t) touched;      /* keys of the step in progress */
+    VEC(uint32_t) touched;      /* keys of the current step */
     VEC(struct page_cell) scratch;
 };
 
 void page_cells_init(struct page_cells *c, const struct page_cells_options *options);
 void page_cells_release(struct page_cells *c);
 
-/* Goes on to the step that holds the slot; slots never go back. */
+/* Advances to the step of the slot; slots never decrease. */
 int page_cells_advance(struct page_cells *c, uint32_t slot, struct err *e);
 
 /*
- * The sums of a key in the step in progress, NULL when memory is short; *fresh tells that they are
- * the first of this step, all 0. Valid until the next call.
+ * The sums of a key in the current step, NULL if memory is short; *fresh is set if they are the
+ * first of this step, all 0. Valid until the next call.
  */
 int64_t *page_cells_at(struct page_cells *c, uint32_t key, bool *fresh, struct err *e);
 
 /* Ends the last step. */
 int page_cells_finish(struct page_cells *c, struct err *e);
 
-/* Makes steps twice as long, after the end. */
+/* Doubles the length of a step, after the end. */
 int page_cells_halve(struct page_cells *c, struct err *e);
 
 static inline uint32_t page_cells_steps(const struct page_cells *c)

@@ -6,7 +6,7 @@
 #include "analysis/figures/cut_stacks.h"
 #include "analysis/names/program_frames.h"
 
-/* Something that may get a place of its own, and how much it matters. */
+/* A candidate for a separate entry, and its importance. */
 struct candidate {
     double share;
     uint32_t number; /* of a thread, a site, or a call stack */
@@ -26,7 +26,7 @@ struct builder {
     uint32_t *pools;   /* pool of the trace → of the page */
     uint32_t *threads; /* thread number → of the page */
     uint32_t *stacks;  /* call stack id → of the page */
-    uint8_t *owners;   /* call stack id → its site's place among those of the map */
+    uint8_t *owners;   /* call stack id → index of its site among the map's owners */
     size_t stack_limit;
     struct program_frames program;
     struct map site_numbers; /* the summary's site → of the page */
@@ -122,7 +122,7 @@ static uint64_t text_cost(struct view text)
     return cost;
 }
 
-/* A text is counted once; those at one address are one. */
+/* Each text is counted once, by its address. */
 static uint64_t fresh_cost(const struct builder *b, struct view text)
 {
     return text.len && !map_find(&b->texts, (uint64_t)(uintptr_t)text.p) ? text_cost(text) : 0;
@@ -253,7 +253,7 @@ static int choose_threads(struct builder *b, struct err *e)
 
 /* ---- sites */
 
-/* The type of most bytes that somebody tells. */
+/* The type with most bytes. */
 static void find_type(const struct summary *s, const struct summary_row *row,
                       struct page_site *site)
 {
@@ -263,7 +263,7 @@ static void find_type(const struct summary *s, const struct summary_row *row,
     site->more_types = site->type.len && row->type_count > 1;
 }
 
-/* A site is one for all pools: its rows in those that matter less may tell of other types. */
+/* A site is one entry for all pools: its rows in less important pools may have other types. */
 static void compare_types(struct builder *b, const struct row_list *rows)
 {
     for (size_t i = 0; i < rows->len; i++) {
@@ -405,7 +405,7 @@ static int cut_node(struct builder *b, uint32_t *number, struct err *e)
     return 0;
 }
 
-/* The page's node of a call stack, whose path from the root is added as far as it is new. */
+/* The page's node of a call stack. Adds the missing part of its path from the root. */
 static int stack_node(struct builder *b, uint32_t callstack, uint32_t *number, struct err *e)
 {
     const struct callstacks *c = &b->trace->callstacks;
@@ -514,7 +514,7 @@ static void widen(struct page_data *d, int64_t time)
         d->to = time;
 }
 
-/* The times at which a block came and went, as far as they are seen. */
+/* The times of a block's allocation and free, as far as they are selected. */
 static void widen_by(struct builder *b, uint32_t pool, const struct memory_alloc *a, int64_t freed)
 {
     const struct selection *only = narrowed(b);
@@ -568,7 +568,7 @@ static int find_span(struct builder *b, struct err *e)
 
 /* ---- all of it */
 
-/* One resolution for all that is told step by step. */
+/* Chooses one step length for all data over time. */
 static int align_steps(struct page_series *s, struct err *e)
 {
     struct page_cells *all[] = {&s->cells, &s->histogram, &s->blocks};
@@ -584,7 +584,7 @@ static int align_steps(struct page_series *s, struct err *e)
     return 0;
 }
 
-/* Sites stand in order of how much they matter, behind the first, which is the others. */
+/* Sites are sorted by importance, after the first, which is "other". */
 static void choose_owners(struct builder *b)
 {
     for (size_t i = 0; i < b->stack_limit; i++) {
@@ -616,7 +616,7 @@ static int build_series(struct builder *b, struct err *e)
     return page_series_build(&d->series, &b->trace->memory, &o, e);
 }
 
-/* Gives back all sites and call stacks, for another choice. */
+/* Discards all sites and call stacks, for another choice. */
 static void forget_places(struct builder *b)
 {
     struct page_data *d = b->d;
@@ -633,9 +633,8 @@ static void forget_places(struct builder *b)
 }
 
 /*
- * Whether steps are longer than they should be. When it is for the histograms, these do not tell
- * threads apart any more; when there are too many keys, there are to be so many fewer places that
- * they fit.
+ * Whether steps are too long. If the histograms cause that, these combine threads from now on; if
+ * there are too many keys, the number of entries is reduced to fit.
  */
 static bool must_shrink(struct builder *b)
 {

@@ -2,11 +2,10 @@
 #define TIDEMARK_ANALYSIS_HTML_HTML_DATA_H
 
 /*
- * What the page (report/html/html.h) shows, in bounded size: the history of page_series.h for those
- * pools, threads, allocation sites and call stacks that matter most, and the names of these. What
- * matters is the largest share that one has of its pool's bytes, allocations, live bytes, temporary
- * allocations, or of what the pool held at its peak. Whatever has no place of its own is counted
- * with "other" ones, and how many those are is told.
+ * The data of the page (report/html/html.h), in bounded size: the history of html_series.h for the
+ * most important pools, threads, allocation sites and call stacks, and their names. Importance is
+ * the largest share of a pool's bytes, allocations, live bytes, temporary allocations, or use at
+ * its peak. Everything else is combined as "other", and its number is stored.
  */
 
 #include <stdbool.h>
@@ -22,21 +21,21 @@
 #include "base/view.h"
 #include "trace/store/frame_name.h"
 
-#define PAGE_POOLS_MAX 24u /* of their own; one more is for the others */
+#define PAGE_POOLS_MAX 24u /* separate ones; one more is for the others */
 #define PAGE_THREADS_MAX 32u
 #define PAGE_SITES_MAX 2000u
 #define PAGE_STACKS_MAX 6000u
-#define PAGE_STEPS_MIN 64u /* there are fewer sites and stacks rather than so few steps */
+#define PAGE_STEPS_MIN 64u /* sites and stacks are reduced to keep at least this many steps */
 #define PAGE_LEAKS_MAX 500u
 #define PAGE_KEYS_WANTED 16384u
-#define PAGE_PLACES_MIN 32u /* sites, stacks: there are not fewer than these, however */
+#define PAGE_PLACES_MIN 32u /* the minimum number of sites, and of stacks */
 #define PAGE_NODES_MAX 40000u
-#define PAGE_TEXT_MAX 900000u /* bytes of names, as they are written */
+#define PAGE_TEXT_MAX 900000u /* bytes of names, as written */
 #define PAGE_STRING_MAX 1000u /* bytes shown of one name */
 
 struct page_pool {
     struct view name; /* empty: all other pools */
-    uint32_t count;   /* of pools: 1, or how many the others are */
+    uint32_t count;   /* of pools: 1, or the number of the others */
     int64_t only;     /* its index in summary.pools, or -1 */
 };
 
@@ -50,14 +49,14 @@ struct page_site {
     struct frame_view frame;
     bool no_callstack;  /* allocations without a call stack */
     bool rest;          /* all other sites */
-    uint32_t callstack; /* the one with most bytes, 0 none */
-    struct view type;   /* of its blocks (types.h), that of most bytes; empty: nobody tells */
-    bool more_types;    /* there are others, or blocks of which nobody tells */
+    uint32_t callstack; /* the one with most bytes; 0: none */
+    struct view type;   /* of its blocks (types.h), that of most bytes; empty: unknown */
+    bool more_types;    /* there are other types, or blocks of unknown type */
 };
 
 struct page_stack {
     uint32_t site;  /* index in sites */
-    uint32_t node;  /* innermost; 0: not told apart from others of the same site */
+    uint32_t node;  /* innermost; 0: combined with others of the same site */
     uint32_t begin; /* where the program begins in it (program_frames.h) */
 };
 
@@ -75,16 +74,17 @@ struct page_data {
     VEC(struct page_node) nodes;     /* the first one is the root */
     VEC(struct frame_view) frames;
     struct page_series series;
-    struct leaks leaks; /* of all that is shown; pools are those of the summary's selection */
+    struct leaks leaks; /* of everything shown; pools are those of the summary's selection */
     int64_t from, to;   /* ns; of the first and the last memory event shown */
-    uint64_t other_threads, other_sites, other_stacks; /* how many have no place of their own */
-    char cut_name[FRAME_CUT_SIZE];                     /* a frame's function, which it holds */
-    uint64_t text;                                     /* bytes of names so far */
+    uint64_t other_threads, other_sites,
+        other_stacks;              /* the numbers of those combined as "other" */
+    char cut_name[FRAME_CUT_SIZE]; /* a frame's function, which it holds */
+    uint64_t text;                 /* bytes of names so far */
 };
 
 /*
  * `s` is a summary with stacks = true and by = GROUP_THREAD, made with `skip`; it must outlive `d`,
- * which need not be initialised. It stays valid as long as the trace does.
+ * which need not be initialised. `d` is valid as long as the trace.
  */
 int page_data_build(struct page_data *d, struct trace *t, const struct summary *s,
                     const struct skiplist *skip, struct err *e);

@@ -4,7 +4,7 @@
 
 #include "base/saturate.h"
 
-/* A piece as a key: its pool above the at most 52 bits of its number. */
+/* A piece as a key: its pool above the number of at most 52 bits. */
 #define POOL_SHIFT 56
 
 void page_map_init(struct page_map *m)
@@ -31,7 +31,7 @@ static uint64_t piece_key(uint32_t pool, uint64_t piece)
     return (uint64_t)pool << POOL_SHIFT | piece;
 }
 
-/* Pieces become twice as large. */
+/* Doubles the size of a piece. */
 static int coarsen(struct page_map *m, struct err *e)
 {
     struct map coarse = {0};

@@ -4,23 +4,23 @@
 
 #include "base/saturate.h"
 
-/* Of one pool while the history goes by. */
+/* The state of one pool during the sweep. */
 struct page_series_pool {
     uint64_t live_bytes;
     uint64_t blocks;
     int64_t now;    /* nanosecond of the newest event */
-    uint64_t peak;  /* of this step, its begin included; not yet of the nanosecond `now` */
+    uint64_t peak;  /* of this step, including its begin; not yet of the nanosecond `now` */
     uint64_t epoch; /* number of that peak */
-    uint32_t slot;  /* whose point is in progress */
+    uint32_t slot;  /* of the current point */
     struct page_point points[PAGE_SLOTS];
-    uint32_t joined_first, joined_half; /* the slots that peak_is_later was found for */
+    uint32_t joined_first, joined_half; /* the slots for which peak_is_later was computed */
     bool peak_is_later;
 };
 
 /* Values of the cells of the map. */
 enum block_value {
-    BLOCK_BYTES,  /* change of the bytes in a piece by blocks that fill it in part */
-    BLOCK_COVER,  /* blocks that fill the pieces from here on whole, less those until here */
+    BLOCK_BYTES,  /* change of the bytes in a piece by blocks that fill it partly */
+    BLOCK_COVER,  /* blocks that fill all pieces from here on, minus those until here */
     BLOCK_ALLOCS, /* allocations that begin in it */
     BLOCK_VALUES,
 };
@@ -43,7 +43,7 @@ static void subtract(int64_t *from, uint64_t n)
     *from = sum(*from, n > INT64_MAX ? INT64_MIN : -(int64_t)n);
 }
 
-/* What became live within the step. */
+/* The change of live blocks or bytes within the step. */
 static int64_t net(const int64_t *v, enum page_value in, enum page_value out)
 {
     return sum(v[in], v[out] == INT64_MIN ? INT64_MAX : -v[out]);
@@ -58,7 +58,7 @@ static void note_peak(struct page_series *s, uint32_t key, int64_t *v)
     s->epochs.at[key] = s->pools[s->keys.at[key].pool].epoch;
 }
 
-/* What changed before the newest peak and not since was at the peak what it is now. */
+/* Values that changed before the newest peak and not since are those of the peak. */
 static void settle_peak(void *ctx, uint32_t key, int64_t *v)
 {
     struct page_series *s = ctx;
@@ -98,7 +98,7 @@ static void join_peaks(void *ctx, uint32_t key, uint32_t first, uint32_t half, c
                                : a[PAGE_PEAK_BYTES];
 }
 
-/* The nanosecond `now` of the pool is over. */
+/* Ends the nanosecond `now` of the pool. */
 static void pool_advance(struct page_series_pool *p, int64_t time)
 {
     struct page_point *point = &p->points[p->slot];
@@ -111,7 +111,7 @@ static void pool_advance(struct page_series_pool *p, int64_t time)
     p->now = time;
 }
 
-/* The pool's points up to, not including, `slot` are over. */
+/* Ends the pool's points before `slot`. */
 static void pool_fill(struct page_series_pool *p, uint32_t slot)
 {
     pool_advance(p, p->now);
@@ -155,7 +155,7 @@ static uint64_t key_content(struct page_key key)
     return (uint64_t)key.pool << 56 | (uint64_t)key.thread << 32 | key.stack;
 }
 
-/* The first keys are one for each pool, for what has no key of its own. */
+/* The first keys, one for each pool, are for blocks without a separate key. */
 static int key_number(struct page_series *s, const struct memory_op *op, uint32_t *number,
                       struct err *e)
 {
@@ -185,7 +185,7 @@ static int key_number(struct page_series *s, const struct memory_op *op, uint32_
 }
 
 /*
- * Whether a block is temporary as accounting.h defines it: freed by the thread that allocated it
+ * Whether a block is temporary as defined in accounting.h: freed by the thread that allocated it,
  * with no other step of that thread in the pool at a time between.
  */
 static int temporary(struct page_series *s, const struct memory_op *op, bool *is, struct err *e)
@@ -330,7 +330,7 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
     if (s->options.pools[op->pool] >= s->options.pool_count ||
         (s->options.only && op->time >= s->options.only->end))
         return 0;
-    /* Whether a block is temporary its neighbours tell, wanted or not. */
+    /* Steps that are not selected also decide whether a block is temporary. */
     if (temporary(s, op, &is_temporary, e) != 0)
         return -1;
     if (!is_wanted(s, op))
@@ -354,7 +354,7 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
 
 /* ---- all of it */
 
-/* Shows the wanted blocks to the map. */
+/* Adds the selected blocks to the map. */
 static int touch_step(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct page_series *s = ctx;
@@ -364,7 +364,7 @@ static int touch_step(void *ctx, const struct memory_op *op, struct err *e)
     return page_map_touch(&s->map, pool, op->block.ptr, op->block.size, e);
 }
 
-/* Shows every block to the map; the order does not matter. */
+/* Adds every block to the map, in any order. */
 static int read_addresses(struct page_series *s, struct pool *pool, uint32_t number, struct err *e)
 {
     struct column_reader r;

@@ -2,13 +2,13 @@
 #define TIDEMARK_ANALYSIS_HTML_HTML_SERIES_H
 
 /*
- * The history of a trace's memory as the page shows it: usage over time for each pool, and for each
- * key (a pool, the allocating thread and the call stack) what it did in each step of time. One
- * sweep; memory follows the bounds below, not the number of events.
+ * The history of a trace's memory for the page: use over time for each pool, and for each key
+ * (pool, allocating thread and call stack) its sums in each step of time. One sweep; memory is
+ * bounded by the limits below, not by the number of events.
  *
- * Figures of any range of whole steps are exact: sums of a range; what was live at its begin and
- * end; and, since every cell also says what its key held when its pool stood highest within the
- * step, the make-up of each pool's peak within a range (with the definitions of
+ * Figures of any range of whole steps are exact: sums of a range, and what was live at its begin
+ * and end. Every cell also has the use of its key at the pool's peak within the step, which gives
+ * the composition of each pool's peak within a range (with the definitions of
  * analysis/figures/accounting.h).
  */
 
@@ -23,13 +23,13 @@
 #include "base/vec.h"
 #include "trace/store/memory.h"
 
-#define PAGE_SLOTS 1024u           /* points of the timeline, and at most so many steps */
-#define PAGE_KEYS_MAX 65536u       /* keys of their own; see page_series.folded */
+#define PAGE_SLOTS 1024u           /* points of the timeline, and the maximum number of steps */
+#define PAGE_KEYS_MAX 65536u       /* separate keys; see page_series.folded */
 #define PAGE_CELLS_MAX 300000u     /* of keys */
 #define PAGE_HISTOGRAM_MAX 120000u /* cells of the histograms */
 #define PAGE_MAP_MAX 200000u       /* cells of the memory map */
 
-/* Values of the cells of keys. Of PEAK: live within the step, less those at its begin. */
+/* Values of the cells of keys. PEAK: live at the peak within the step, minus live at its begin. */
 enum page_value {
     PAGE_ALLOCS,
     PAGE_ALLOC_BYTES,
@@ -54,15 +54,15 @@ struct page_key {
 };
 
 struct page_point {
-    uint64_t max;    /* highest use within the slot, bytes; what was live at its begin counts */
+    uint64_t max;    /* highest use within the slot, bytes, including its begin */
     uint64_t end;    /* use at its end */
     uint64_t blocks; /* live at its end */
     uint64_t allocs; /* within it */
 };
 
 struct page_series_options {
-    const uint32_t *pools; /* pool of the trace → pool of the page, pool_count: of no interest */
-    uint32_t pool_count;   /* of the page; at most PAGE_MAP_POOLS */
+    const uint32_t *pools;   /* pool of the trace → pool of the page; pool_count: not shown */
+    uint32_t pool_count;     /* of the page; at most PAGE_MAP_POOLS */
     const uint32_t *threads; /* thread number of the trace → thread of the page */
     size_t thread_limit;     /* length of `threads`; numbers beyond it are thread_other */
     uint32_t thread_count;   /* of the page */
@@ -70,11 +70,11 @@ struct page_series_options {
     const uint32_t *stacks; /* call stack id → stack of the page */
     size_t stack_limit;     /* length of `stacks`; ids beyond it are stack_other */
     uint32_t stack_other;
-    const uint8_t *owners; /* call stack id → site among the owners of page_map.h; NULL: others */
+    const uint8_t *owners; /* call stack id → site among the owners of html_map.h; NULL: others */
     int64_t from, to;      /* ns; of the first and the last event */
     const struct selection *only; /* these allocations; NULL: all of the pools */
     size_t cells_max;             /* 0: PAGE_CELLS_MAX; less in tests */
-    bool all_threads;             /* histograms do not tell threads apart: all count as thread 0 */
+    bool all_threads;             /* histograms combine all threads as thread 0 */
 };
 
 struct page_series_pool;
@@ -85,8 +85,8 @@ struct page_series {
     struct page_series_pool *pools;
     struct map key_numbers;
     VEC(struct page_key) keys;
-    VEC(uint64_t) epochs; /* by key: the peak of its pool that the sums of PEAK belong to */
-    uint64_t folded;      /* allocations whose key came after the last that had room */
+    VEC(uint64_t) epochs; /* by key: the peak of its pool to which the sums of PEAK belong */
+    uint64_t folded;      /* allocations without a separate key, since there was no room */
     struct map threads;   /* pool and thread → the newest two nanoseconds; see temporary() */
     VEC(int64_t) thread_times;
     struct page_map map;

@@ -9,7 +9,7 @@
 #define LINES_AFTER 4u
 #define INSTRUCTIONS_BEFORE 12u
 #define INSTRUCTIONS_AFTER 3u
-#define LINE_MAX 300u       /* bytes shown of one */
+#define LINE_MAX 300u       /* of one source line */
 #define CODE_MAX (1u << 20) /* larger functions are not disassembled */
 
 void page_texts_init(struct page_texts *p, struct trace *t)
@@ -41,7 +41,10 @@ static uint64_t path_hash(struct view path)
     return XXH3_64bits(path.p, path.len);
 }
 
-/* Call stacks stand before code and sources: which of these do their frames name? */
+/*
+ * Call stacks come before code and sources in a file: marks the files and symbols that their frames
+ * name.
+ */
 static int prepare(struct page_texts *p, struct err *e)
 {
     const struct callstacks *c = &p->trace->callstacks;
@@ -86,13 +89,13 @@ int page_texts_put(void *ctx, enum record_type type, const void *recs, size_t n,
 
 /* ---- sites */
 
-/* Where a site is. */
+/* The location of a site. */
 struct target {
     uint32_t site;
     uint64_t path;    /* hash */
     uint32_t line;    /* 0 unknown */
     uint64_t symbol;  /* 0 unknown */
-    uint64_t address; /* that the call returns to */
+    uint64_t address; /* return address of the call */
     struct frame_view frame;
 };
 
@@ -186,7 +189,7 @@ static int add_source(struct page_texts *p, const struct target *t, struct view 
     return 0;
 }
 
-/* The newest instructions, and whether the call was among them. */
+/* The newest instructions, and whether the call is among them. */
 struct listing {
     struct page_texts *texts;
     const struct target *target;
@@ -213,7 +216,7 @@ static int emit_before(struct listing *l, struct err *e)
     return 0;
 }
 
-/* The call is the instruction that the return address follows or that it lies in. */
+/* The call is the instruction before the return address, or the one that contains it. */
 static int take_instruction(void *to, uint64_t address, size_t size, const char *text, bool known,
                             struct err *e)
 {
@@ -243,7 +246,7 @@ static int add_code(struct page_texts *p, const struct target *t, struct view co
     return status;
 }
 
-/* Reads all that was set aside once, and gives each site its part. */
+/* Reads everything that was set aside once, and gives each site its part. */
 static int read_texts(struct page_texts *p, const struct targets *targets,
                       const struct disassembler *d, struct err *e)
 {

@@ -2,10 +2,9 @@
 #define TIDEMARK_ANALYSIS_HTML_HTML_TEXTS_H
 
 /*
- * What the page shows of an allocation site's source and machine code: the lines around it, and the
- * instructions up to its call, where the trace has them. Both stand late in a trace and may be
- * large: while it is loaded, those that some call stack refers to are set aside, compressed and
- * file-backed.
+ * The source and machine code of allocation sites for the page: the lines around a site, and the
+ * instructions up to its call, if the trace has them. Both come late in a trace and may be large.
+ * While it is loaded, those that call stacks refer to are set aside, compressed and file-backed.
  */
 
 #include <stdbool.h>
@@ -20,13 +19,13 @@
 #include "trace/file/record.h"
 #include "trace/store/store.h"
 
-#define PAGE_TEXT_SITES_MAX 150u /* those that matter most */
-#define PAGE_TEXTS_MAX 300000u   /* bytes of lines in all */
+#define PAGE_TEXT_SITES_MAX 150u /* the most important ones */
+#define PAGE_TEXTS_MAX 300000u   /* total bytes of lines */
 
 struct page_line {
     uint64_t number; /* of the source line, or the address of the instruction */
     bool here;       /* the site */
-    size_t text;     /* where it begins in page_texts.bytes */
+    size_t text;     /* offset in page_texts.bytes */
     size_t len;
 };
 
@@ -39,14 +38,14 @@ struct page_text {
 
 struct page_texts {
     struct trace *trace;
-    struct map files;   /* hash of the path of a source file that frames name → 1 */
-    struct map symbols; /* address of a symbol that frames name → 1 */
+    struct map files;   /* hash of the path of a source file named by a frame → 1 */
+    struct map symbols; /* address of a symbol named by a frame → 1 */
     bool prepared;
-    VEC(uint64_t) paths; /* hash of the i-th source set aside; which is the trace's i-th source */
+    VEC(uint64_t) paths; /* hash of the i-th source set aside, and its index in the trace */
     VEC(struct page_text) list;
     VEC(struct page_line) lines;
     struct buf bytes;
-    uint64_t left_out; /* sites whose texts, if there are any, had no room */
+    uint64_t left_out; /* sites for whose texts there was no room */
 };
 
 void page_texts_init(struct page_texts *p, struct trace *t);
@@ -56,7 +55,7 @@ void page_texts_release(struct page_texts *p);
 void page_texts_wanted(bool wanted[REC_TYPE_COUNT]);
 int page_texts_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e);
 
-/* Once the trace is loaded: what is shown of the sites of `d`. */
+/* After loading: builds the texts of the sites of `d`. */
 int page_texts_build(struct page_texts *p, const struct page_data *d, const struct skiplist *skip,
                      const struct disassembler *disassembler, struct err *e);
 
