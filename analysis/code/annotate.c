@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/saturate.h"
 
-#define SOURCE_LINE_MAX 300u /* bytes shown of one */
+#define SOURCE_LINE_MAX 300u /* of one source line */
 
 static int no_room(struct err *e)
 {
@@ -39,7 +39,7 @@ void annotate_texts_wanted(bool wanted[REC_TYPE_COUNT])
         wanted[i] = i == REC_SYMBOL_CODE || i == REC_SOURCE_FILE;
 }
 
-/* The first code of an address stands, as for the trace itself. */
+/* The first code of an address is used, as by the trace itself. */
 static int put_code(struct annotate_texts *a, const struct rec_symbol_code *code, struct err *e)
 {
     struct annotate_code c = {.address = code->address, .size = code->bytes.len};
@@ -145,7 +145,7 @@ static int add_bytes(struct annotation *a, struct view code, unsigned unit, stru
                     text, e);
 }
 
-/* Behind bytes that are no instruction it is tried again, one unit on. */
+/* Bytes that are no instruction are skipped one unit at a time. */
 static int disassemble(struct builder *b, struct view code, const struct disassembler *d,
                        struct err *e)
 {
@@ -176,10 +176,10 @@ static int read_code(struct builder *b, const struct disassembler *d, struct err
 
 /* ---- figures */
 
-/* By frame number: what of the function the call stacks that hold it pass through. */
+/* By frame number: the lines of the function that call stacks with this frame pass through. */
 struct passage {
     uint32_t line; /* index + 1; 0: none that is shown */
-    bool inside;   /* of the function at all */
+    bool inside;   /* within the function */
 };
 
 static struct passage *find_passages(struct annotation *a, struct err *e)
@@ -212,7 +212,7 @@ static void add_figures(struct annotate_figures *to, const struct counter *c)
 struct sums {
     struct annotation *a;
     const struct passage *passages;
-    uint32_t *seen; /* by line: the last call stack that was counted there, + 1 */
+    uint32_t *seen; /* by line: the last call stack counted there, + 1 */
     struct program_frames program;
 };
 
@@ -239,7 +239,7 @@ static void add_stack(struct sums *s, uint32_t callstack, const struct counter *
         add_figures(&s->a->own, c);
 }
 
-/* All selected pools are one. */
+/* All selected pools count as one. */
 static int count(struct builder *b, struct accounting *account, struct err *e)
 {
     size_t pools = b->selection->pools.len;
@@ -298,8 +298,8 @@ static bool same_place(const struct frame_view *a, const struct frame_view *b)
 }
 
 /*
- * What tells where an instruction comes from: the frame at its own address; of a call, if need be,
- * the one that it returns to.
+ * The frame that gives the source of an instruction: that at its own address or, for a call without
+ * one, that at the return address.
  */
 static int find_places(struct annotation *a, struct err *e)
 {
@@ -349,7 +349,7 @@ static int compare_lines(const void *a, const void *b)
     return (x->frame.line > y->frame.line) - (x->frame.line < y->frame.line);
 }
 
-/* Gives places of one file, in order of their lines, their texts. */
+/* Reads the source lines of places of one file, which are sorted by line. */
 static int read_lines(struct annotation *a, struct annotate_place **places, size_t n,
                       struct view source, struct err *e)
 {

@@ -2,14 +2,14 @@
 #define TIDEMARK_ANALYSIS_CODE_ANNOTATE_H
 
 /*
- * The machine code of one function, as far as the trace holds it: its instructions, where each
- * comes from, and what was allocated through each call.
+ * The machine code of one function as far as the trace holds it: its instructions, the source of
+ * each, and the allocations made through each call.
  *
- * A frame of a call stack is the address that a call returns to, so the call is the instruction
- * that ends there; an allocation counts once for each instruction that its call stack passes
- * through, however often. Costs one sweep over the history; memory follows distinct call stacks and
- * the function's size. Code and sources of the whole trace are set aside while it is loaded,
- * compressed and file-backed (keyed_blobs.h).
+ * The frame of a call stack is a return address, so the call is the instruction that ends there. An
+ * allocation counts once for each instruction that its call stack passes through. The build needs
+ * one sweep over the history; memory grows with distinct call stacks and the function's size. While
+ * the trace is loaded, code and sources are set aside in compressed, file-backed memory
+ * (keyed_blobs.h).
  */
 
 #include <stdbool.h>
@@ -25,30 +25,30 @@
 #include "trace/file/record.h"
 #include "trace/store/store.h"
 
-/* Of a longer function only so many bytes are kept: `size` tells how long it is. */
+/* Code beyond this size is dropped; `size` is the whole size. */
 #define ANNOTATE_CODE_MAX ((uint64_t)1 << 20)
 
-/* Where machine code was found that is not in the trace. */
+/* The source of machine code that is not in the trace. */
 struct annotate_origin {
-    struct view path; /* of the image; empty: it was fetched from a server */
-    bool checked;     /* its build id is that of the image which the client had */
+    struct view path; /* of the image; empty: fetched from a server */
+    bool checked;     /* its build id is that of the client's image */
 };
 
 struct annotate_code {
     uint64_t address;
-    uint64_t size; /* bytes; nothing lies behind the end of the address space */
-    /* Of code that is not in the trace, else empty; texts of the trace. */
+    uint64_t size; /* bytes; the function never exceeds the address space */
+    /* For code that is not in the trace, else empty; texts of the trace. */
     bool is_elsewhere;
     struct annotate_origin origin;
     struct view name, image;
 };
 
-/* What is set aside. */
+/* Code and sources set aside. */
 struct annotate_texts {
     struct trace *trace;
     VEC(struct annotate_code) codes; /* by place in trace.symbol_codes */
-    VEC(size_t) paths; /* lengths of the paths of sources, which follow each other in */
-    struct buf names;  /* … these bytes */
+    VEC(size_t) paths;               /* lengths of the paths of sources, which are adjacent in */
+    struct buf names;                /* … these bytes */
 };
 
 void annotate_texts_init(struct annotate_texts *a, struct trace *t);
@@ -59,13 +59,12 @@ void annotate_texts_wanted(bool wanted[REC_TYPE_COUNT]);
 int annotate_texts_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e);
 
 /*
- * Adds code that the trace does not have, as if it did; code that is there already stands. Texts
- * are copied.
+ * Adds code that the trace does not have. Existing code of the address is kept. Texts are copied.
  */
 int annotate_texts_add(struct annotate_texts *a, const struct annotate_code *code,
                        struct view bytes, struct err *e);
 
-/* ---- which function */
+/* ---- choice of the function */
 
 struct annotate_function {
     uint64_t address;
@@ -73,31 +72,31 @@ struct annotate_function {
     uint32_t code;    /* index in annotate_texts.codes */
     struct view name; /* empty: unknown */
     struct view image, file;
-    uint32_t line;     /* 0 unknown */
+    uint32_t line;     /* 0: unknown */
     bool is_elsewhere; /* its code is not in the trace, but in */
     struct annotate_origin origin;
 };
 
 struct annotate_functions {
     VEC(struct annotate_function) list; /* by address */
-    bool is_part;                       /* of their names only a part fits */
+    bool is_part;                       /* the names match in part only */
 };
 
 /*
- * The functions that `wanted` means: "0x…" is an address within; else a name as a whole, with or
- * without parameters; else a part of a name; with `regex` a Perl-compatible regular expression that
- * a name matches. ERR_USAGE when there is none or it is no expression, ERR_CHECK when there is one
- * without machine code in the trace: the text says what can be done. `f` need not be initialised.
+ * Finds the functions that match `wanted`: "0x…" is an address within; else a whole name, with or
+ * without parameters; else a part of a name; with `regex` a Perl-compatible regular expression for
+ * a name. ERR_USAGE if there is none or the expression is invalid; ERR_CHECK if none of them has
+ * machine code in the trace, with a hint in the text. `f` need not be initialised.
  */
 int annotate_find(struct annotate_functions *f, const struct annotate_texts *a, const char *wanted,
                   bool regex, struct err *e);
 void annotate_functions_release(struct annotate_functions *f);
 
-/* Frames of call stacks in functions that are meant, whether or not there is code of them. */
+/* Frames of call stacks in matching functions, with or without code. */
 struct annotate_frames {
-    VEC(uint32_t) list; /* numbers; those whose outermost function's name fits best */
+    VEC(uint32_t) list; /* numbers of frames whose outermost function's name matches best */
     bool is_part;
-    bool is_address; /* `wanted` is one; the list is empty then */
+    bool is_address; /* `wanted` is an address; the list is empty then */
     uint64_t address;
 };
 
@@ -109,20 +108,20 @@ void annotate_frames_release(struct annotate_frames *f);
 
 struct annotate_figures {
     uint64_t count, bytes;
-    uint64_t live_count, live_bytes; /* when the selection ends */
+    uint64_t live_count, live_bytes; /* at the end of the selection */
 };
 
 /* Call stack samples: see sample_profile.h for which. */
 struct annotate_samples {
-    uint64_t self;  /* that were taken there */
-    uint64_t total; /* and those whose call stack passes through it, each counted once */
+    uint64_t self;  /* taken at this instruction */
+    uint64_t total; /* with it in the call stack, each counted once */
 };
 
-/* A source line; neighbours that come from the same one share it. */
+/* A source line; adjacent instructions of the same line share it. */
 struct annotate_place {
     struct frame_view frame; /* the innermost function inlined there */
     bool has_text;
-    size_t text, len; /* in annotation.bytes, without blanks in front */
+    size_t text, len; /* in annotation.bytes, without leading blanks */
 };
 
 #define ANNOTATE_NO_PLACE UINT32_MAX
@@ -132,9 +131,9 @@ struct annotate_line {
     size_t text, len;                /* in annotation.bytes */
     uint32_t size;                   /* bytes */
     uint32_t place;                  /* index in places, ANNOTATE_NO_PLACE: unknown */
-    bool is_code;                    /* else `text` has bytes: what is no instruction, … */
+    bool is_code;                    /* else `text` shows bytes: no instruction, … */
     bool is_unknown;                 /* … or one that the disassembler does not know */
-    bool is_call;                    /* some selected allocation's call stack returns behind it */
+    bool is_call;                    /* call stacks of selected allocations return after it */
     struct annotate_figures figures; /* of those */
     struct annotate_samples samples;
 };
@@ -144,7 +143,7 @@ struct annotation {
     struct annotate_function function;
     uint64_t shown;                  /* bytes of the function that are in `lines` */
     struct annotate_figures through; /* allocations whose call stacks pass through the function */
-    struct annotate_figures own;     /* of them, those whose site (sites.h) lies in it */
+    struct annotate_figures own;     /* of them, those whose site (sites.h) is in it */
     struct annotate_samples samples; /* of the function */
     VEC(struct annotate_line) lines; /* by address, without gaps */
     VEC(struct annotate_place) places;

@@ -1,4 +1,4 @@
-/* Which functions with machine code a name, an address or an expression means. */
+/* Finds the functions with machine code that match a name, an address or an expression. */
 
 #include "analysis/code/annotate.h"
 
@@ -13,7 +13,7 @@
 #include "base/pattern.h"
 #include "trace/store/frame_name.h"
 
-/* How well a name fits; only those that fit best are taken. */
+/* How well a name matches; only the best matches are used. */
 enum fit { FIT_NONE, FIT_PART, FIT_WHOLE };
 
 struct wanted {
@@ -80,8 +80,8 @@ const struct frame *annotate_frame_at(const struct trace *t, uint64_t address)
 }
 
 /*
- * What is called so at its first instruction, since that name may have been looked up anew; else as
- * the trace's list of symbols has it.
+ * Describes a function by the name at its first instruction, which may have been resolved later,
+ * else by the trace's list of symbols.
  */
 static struct annotate_function describe(const struct annotate_texts *a, size_t code)
 {
@@ -159,9 +159,9 @@ static int collect(struct annotate_functions *out, const struct annotate_texts *
     return 0;
 }
 
-/* ---- why there is none */
+/* ---- errors for missing code */
 
-/* A function of the trace's frames that is called so: it had no code of its own. */
+/* A function of that name in the trace's frames, which has no separate code. */
 static bool find_in_frames(const struct trace *t, struct wanted *w, struct view *name,
                            struct view *outer)
 {
@@ -200,8 +200,8 @@ static int tell_why(const struct annotate_texts *a, struct wanted *w, struct err
                        "stripped; record it again without");
     if (known && outer.len)
         return err_set(e, ERR_CHECK,
-                       "'%.*s' has no machine code of its own in the trace: it was inlined, for "
-                       "one into '%.*s', which can be asked for instead",
+                       "'%.*s' has no separate machine code in the trace: it was inlined, for "
+                       "example into '%.*s', which can be annotated instead",
                        name_width(name), name.p, name_width(outer), outer.p);
     if (known)
         return err_set(e, ERR_CHECK,

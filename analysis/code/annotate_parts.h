@@ -1,12 +1,12 @@
 #ifndef TIDEMARK_ANALYSIS_CODE_ANNOTATE_PARTS_H
 #define TIDEMARK_ANALYSIS_CODE_ANNOTATE_PARTS_H
 
-/* What the files of annotate.h share. */
+/* Functions shared by the files of annotate.h. */
 
 #include "analysis/code/annotate.h"
 #include "trace/store/store.h"
 
-/* The frame of the trace that tells what is at an address, or NULL. */
+/* The frame of the trace for an address, or NULL. */
 const struct frame *annotate_frame_at(const struct trace *t, uint64_t address);
 
 /* Whether an address lies in the function, shown or not. */
@@ -15,7 +15,7 @@ static inline bool annotate_is_inside(const struct annotation *a, uint64_t addre
     return address - a->function.address < a->function.size;
 }
 
-/* The line that an address lies in, or NULL. */
+/* The line of an address, or NULL. */
 struct annotate_line *annotate_line_at(struct annotation *a, uint64_t address);
 
 /* Counts the selected samples by line and for the function. */

@@ -3,7 +3,7 @@
 #include "analysis/code/annotate_parts.h"
 #include "base/order.h"
 
-/* Lines follow each other without gaps. */
+/* Lines are adjacent. */
 struct annotate_line *annotate_line_at(struct annotation *a, uint64_t address)
 {
     uint64_t offset = address - a->function.address;
@@ -15,8 +15,9 @@ struct annotate_line *annotate_line_at(struct annotation *a, uint64_t address)
 }
 
 /*
- * Where a call stack's frame is in the function: a sample's innermost frame is the address at which
- * the thread was, all others are addresses that calls return to. False: not in it.
+ * The address of a call stack's frame within the function. A sample's innermost frame is the
+ * current address of the thread, all others are return addresses. False if it is not in the
+ * function.
  */
 static bool find_address(const struct annotation *a, uint32_t node, bool innermost,
                          uint64_t *address)
@@ -27,7 +28,7 @@ static bool find_address(const struct annotation *a, uint32_t node, bool innermo
     return !(f->id & FRAME_ID_CUSTOM) && frame_address(f->id) && annotate_is_inside(a, *address);
 }
 
-/* Recursion leads through a line more than once: it counts where it is innermost. */
+/* A recursive call stack passes through a line several times; only the innermost counts. */
 static bool is_counted(const struct annotation *a, uint32_t innermost, uint32_t node,
                        const struct annotate_line *line)
 {

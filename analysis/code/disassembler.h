@@ -3,9 +3,9 @@
 
 /*
  * Turns machine code into text: `walk` calls `line` for each instruction in order, and ends without
- * an error at bytes that are none. Of an instruction that it cannot decode `text` has the bytes and
- * `known` is false. Which processor's, `ctx` knows: analysis/ has no disassembler of
- * its own, it is handed one.
+ * an error at bytes that are no instruction. For an instruction that cannot be decoded, `text` has
+ * the bytes and `known` is false. The processor is known to `ctx`: analysis/ has no disassembler;
+ * the caller supplies one.
  */
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Takes hexadecimal digits and the byte behind them off the front. */
+/* Takes hexadecimal digits and the following byte off the front. */
 static bool take_hex(struct view *text, char end, uint64_t *out)
 {
     static const char digits[] = "0123456789abcdef";

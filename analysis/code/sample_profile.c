@@ -63,7 +63,7 @@ static void sort_switches(struct sample_input *in)
     in->next_switch = 0;
 }
 
-/* Samples come in order of time; where one does not, the search begins anew. */
+/* Samples come in order of time; after one that does not, the search restarts. */
 static bool is_switch(struct sample_input *in, int64_t time, uint32_t callstack)
 {
     uint64_t *timeless = time == 0 ? map_find(&in->timeless, callstack) : NULL;
@@ -148,7 +148,7 @@ static bool row_is(const struct sample_function_row *row, const struct frame_vie
            (f->function.len || row->frame.address == f->address);
 }
 
-/* The function's row, added when new; NULL when memory is short. */
+/* The function's row, added if new; NULL if memory is short. */
 static struct sample_function_row *row_of(struct counting *c, const struct frame_view *f)
 {
     buf_clear(&c->name);
@@ -172,7 +172,7 @@ static struct sample_function_row *row_of(struct counting *c, const struct frame
     return NULL;
 }
 
-/* `mark` is a number of the group's own, from 1. */
+/* `mark` identifies the group, from 1. */
 static int count_group(struct counting *c, const struct sample_group *g, uint32_t mark,
                        struct err *e)
 {
@@ -194,7 +194,7 @@ static int count_group(struct counting *c, const struct sample_group *g, uint32_
     return 0;
 }
 
-/* The number of an OS id; NULL: the trace does not list the thread. */
+/* The index of an OS id; NULL if the trace does not list the thread. */
 static const uint64_t *thread_of(const struct trace *t, uint64_t id)
 {
     return map_find(&t->threads.numbers, id);

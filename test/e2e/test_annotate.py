@@ -164,7 +164,7 @@ class Names(Case):
         for function, status, text in (
                 ("no_such_thing", 2, "no function is called 'no_such_thing'"),
                 ("0x10", 2, "no function holds the address"),
-                ("copy_text", 1, "it was inlined, for one into 'entry_fill(entry*)'")):
+                ("copy_text", 1, "it was inlined, for example into 'entry_fill(entry*)'")):
             result = run("annotate", LEDGER, function)
             self.assertEqual((result.returncode, result.stdout), (status, ""), function)
             self.assertIn(text, result.stderr)
