@@ -20,7 +20,7 @@ struct export
     struct zone_list list;
     struct zone_texts texts;
     struct plot_list plots;
-    uint32_t thread; /* number of the one whose zones come */
+    uint32_t thread; /* number of the thread of the current zones */
     int64_t last_time;
 };
 
@@ -158,7 +158,7 @@ static int put_stats(struct export *x, struct err *e)
 
 struct row_walk {
     struct export *x;
-    struct export_place place; /* of the row before */
+    struct export_place place; /* of the previous row */
     bool any;
 };
 
@@ -193,7 +193,7 @@ static int put_list(struct export *x, struct err *e)
 
 /* ---- records */
 
-/* Official tools ask for room for all source locations; not so for those of GPU zones. */
+/* Official tools reserve room for all source locations, but not for those of GPU zones. */
 static int start_groups(struct export *x, struct err *e)
 {
     size_t reserved =
@@ -303,7 +303,7 @@ static __attribute__((noinline)) int put_record(struct export *x, enum record_ty
 static int export_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct export *x = ctx;
-    if (type == REC_ZONE_BEGIN) /* these two make up most of a trace */
+    if (type == REC_ZONE_BEGIN) /* these two are most of a trace */
         return begin_zone(x, recs, e);
     if (type == REC_ZONE_END)
         return end_zone(x, recs, e);

@@ -2,8 +2,8 @@
 #define TIDEMARK_ANALYSIS_CSVEXPORT_EXPORT_H
 
 /*
- * What the official csvexport tells of a trace, row by row and in its order, from one pass over the
- * file and in memory that follows names and source locations, not events.
+ * The rows of the official csvexport, in its order, from one pass over the file. Memory grows with
+ * names and source locations, not with events.
  *
  * Source: csvexport/src/csvexport.cpp @ v0.9.1 … v0.14.0.
  */
@@ -30,7 +30,7 @@ struct export_options {
     enum export_kind kind;
     bool self;   /* times without those of the zones inside */
     bool plots;  /* with EXPORT_ZONES: plots after the zones */
-    int percent; /* with EXPORT_ZONE_STATS: a percentile, 1 to 99; 0 none */
+    int percent; /* with EXPORT_ZONE_STATS: a percentile, 1 to 99; 0: none */
     struct name_filter filter;
     const char *spool_dir; /* for temporary files; NULL: $TMPDIR, else /var/tmp */
 };
@@ -43,15 +43,16 @@ struct export_place {
 };
 
 /*
- * Takes the rows. A function returns 0, or -1 with `e` to stop. Views hold as long as the export.
- * `begin` comes once before the rows, with the number of messages where these are wanted.
+ * Takes the rows. A function returns 0, or -1 with `e` to stop. Views are valid as long as the
+ * export. `begin` is called once before the rows, with the number of messages if messages are
+ * exported.
  */
 struct export_rows {
     void *ctx;
     int (*begin)(void *ctx, uint64_t messages, struct err *e);
     int (*stat)(void *ctx, const struct export_place *p, const struct zone_figures *f,
                 int64_t last_time, struct err *e);
-    /* `text`: of the zone, p == NULL when it has none */
+    /* `text`: of the zone; p == NULL if it has none */
     int (*zone)(void *ctx, const struct export_place *p, const struct zone_row *z, struct view text,
                 struct err *e);
     int (*gpu_zone)(void *ctx, const struct export_place *p, const struct zone_row *z,
@@ -63,7 +64,7 @@ struct export_rows {
 
 struct export;
 
-/* `rows` is copied, strings in `options` must outlive the export. NULL with `e`. */
+/* `rows` is copied; strings in `options` must outlive the export. NULL with `e`. */
 struct export *export_open(const struct export_options *options, const struct export_rows *rows,
                            struct err *e);
 void export_free(struct export *x);
@@ -71,12 +72,12 @@ void export_free(struct export *x);
 /* Marks the record types that are needed, for struct trace_read_options. */
 void export_wanted(const struct export *x, bool wanted[REC_TYPE_COUNT]);
 
-/* Nothing from this root record on is needed: `until` of struct trace_read_options. */
+/* The first root record that is not needed: `until` of struct trace_read_options. */
 enum record_type export_until(const struct export *x);
 
 struct record_sink export_sink(struct export *x);
 
-/* The trace is complete: gives what is left. */
+/* After the last record: passes on the remaining rows. */
 int export_finish(struct export *x, struct err *e);
 
 #endif

@@ -42,7 +42,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* A thread of the context is the next: its zones get their places, its locations are listed. */
+/* The next thread of the context: its zones get their positions, its locations are listed. */
 static int take_segment(struct gpu_list *l, size_t i, uint64_t *next, struct err *e)
 {
     struct gpu_segment *s = &l->segments.at[i];
@@ -105,7 +105,10 @@ int gpu_list_begin(struct gpu_list *l, const struct rec_gpu_zone_begin *r, struc
     return vec_push(&l->open, zone) ? 0 : err_no_memory(e, "nested GPU zones");
 }
 
-/* The first zone of a location in a thread ends after those inside it, if they have it, too. */
+/*
+ * The first zone of a location in a thread ends after those inside it, even if they have the same
+ * location.
+ */
 static int note_location(struct gpu_list *l, const struct open_gpu_zone *zone, struct err *e)
 {
     size_t *seen = &l->seen[(uint16_t)zone->srcloc];

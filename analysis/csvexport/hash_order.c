@@ -6,7 +6,7 @@
 #define FIRST_STEP 32u /* a mark has five bits of the hash below the distance */
 #define FIRST_MULTIPLIER UINT64_C(0xc4ceb9fe1a85ec53)
 #define ATTEMPTS 256
-#define SIZE_MAX_MODELLED ((size_t)1 << 26) /* far more than any trace has keys */
+#define SIZE_MAX_MODELLED ((size_t)1 << 26) /* far more keys than any trace has */
 
 struct spot {
     size_t at;
@@ -73,8 +73,7 @@ static void step_on(const struct hash_order *h, struct spot *s)
     s->mark += h->step;
 }
 
-/* Puts a key that is not there before what stands at `s`. False when the table has no room for it.
- */
+/* Inserts a new key before the slot `s`. False if the table has no room for it. */
 static bool place(struct hash_order *h, struct spot s, uint64_t key)
 {
     size_t end = s.at;
@@ -83,7 +82,7 @@ static bool place(struct hash_order *h, struct spot s, uint64_t key)
     if (end >= h->slots || s.mark > 255)
         return false;
     if (s.mark + h->step > 255)
-        h->count_max = 0; /* the next key finds the marks too small */
+        h->count_max = 0; /* the next key enlarges the marks */
     for (size_t i = end; i > s.at; i--) {
         h->keys[i] = h->keys[i - 1];
         h->marks[i] = (uint8_t)(h->marks[i - 1] + h->step);
@@ -96,7 +95,7 @@ static bool place(struct hash_order *h, struct spot s, uint64_t key)
     return true;
 }
 
-/* Gives the distance in the marks one bit more and the hash one less. */
+/* Gives the distance in the marks one more bit, and the hash one less. */
 static bool widen_marks(struct hash_order *h)
 {
     if (h->step <= 2)

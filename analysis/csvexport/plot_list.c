@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #define SPOOL_BUDGET ((size_t)16 << 20)
-#define FIRST_FRAME 3 /* of an on-demand client: the one after connecting */
+#define FIRST_FRAME 3 /* of an on-demand client: the first frame after connecting */
 
 static const struct pack_layout point_layout = {
     .element = sizeof(struct listed_point),
@@ -69,7 +69,7 @@ static int put_points(struct plot_list *l, const struct rec_plot_point *r, size_
     return 0;
 }
 
-/* A pool's key comes once; where it does not, the first one decides the order. */
+/* A pool's key comes once; otherwise the first one determines the order. */
 static int list_pool(struct plot_list *l, struct err *e)
 {
     struct listed_plot plot = {.key = l->pool, .first = l->pools.points.len};

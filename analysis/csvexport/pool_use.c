@@ -2,7 +2,7 @@
 
 #define SORT_BYTES ((size_t)16 << 20)
 
-/* An allocation or a free: when, and how many bytes. */
+/* An allocation or a free: its time, and its change of use in bytes. */
 struct change {
     int64_t time;
     uint64_t size;
@@ -57,7 +57,7 @@ static inline int add_free(struct pool_use *u, int64_t time, uint64_t size, stru
     return add_point(u, time, e);
 }
 
-/* ---- while the frees that wait are few */
+/* ---- while the pending frees fit in memory */
 
 static int add_frees_until(struct pool_use *u, int64_t time, struct err *e)
 {
@@ -95,7 +95,7 @@ static int add_event(struct pool_use *u, const struct rec_memory_event *r, struc
     return vec_push(&u->held, r->size) ? 0 : no_room(e);
 }
 
-/* ---- when they are too many */
+/* ---- when they do not */
 
 static int keep_alloc(struct pool_use *u, int64_t time, uint64_t size, struct err *e)
 {
@@ -137,11 +137,11 @@ static int keep_event(struct pool_use *u, const struct rec_memory_event *r, stru
 struct late {
     struct pool_use *use;
     struct column_reader reader;
-    const struct change *allocs; /* the run at hand */
+    const struct change *allocs; /* the current run */
     size_t at, n;
 };
 
-/* The next allocation: 1, 0 when there is none, -1 on an error. */
+/* The next allocation. Returns 1, 0 if there is none, -1 on an error. */
 static int next_alloc(struct late *l, struct err *e)
 {
     struct err none = {0};

@@ -2,10 +2,10 @@
 #define TIDEMARK_ANALYSIS_CSVEXPORT_POOL_USE_H
 
 /*
- * The use of a memory pool over time: a point for each allocation and each free, in order of time,
- * from events in the order of the file, which is that of allocations. Frees that lie ahead wait in
- * memory, as many as blocks are live; when these are too many, the rest is sorted through a
- * temporary file.
+ * The use of a memory pool over time: a point for each allocation and each free, in order of time.
+ * Events come in the order of the file, that of allocations. Future frees are kept in memory, as
+ * many as there are live blocks; if these are too many, the rest is sorted through a temporary
+ * file.
  *
  * Source: `ReconstructMemAllocPlot` in server/TracyWorker.cpp @ v0.14.0.
  */
@@ -25,16 +25,16 @@ struct listed_point {
     double value;
 };
 
-/* Frees that may wait in memory by default: 16 MiB, and as much again while they grow. */
+/* Default number of pending frees in memory: 16 MiB, and as much again while they grow. */
 #define POOL_USE_WAITING ((size_t)1 << 20)
 
 struct pool_use {
-    struct column *points;   /* where they go, struct listed_point */
-    size_t waiting_max;      /* frees in memory, and held allocations; at least 1 */
+    struct column *points;   /* the output, struct listed_point */
+    size_t waiting_max;      /* pending frees in memory, and held allocations; at least 1 */
     struct radix_heap frees; /* radix_heap_key of a time → bytes */
     int64_t held_time;       /* of the newest allocations */
-    VEC(uint64_t) held;      /* their bytes: frees of that time come before them */
-    bool sorting;            /* what follows is in these two: */
+    VEC(uint64_t) held;      /* their bytes: frees of that time precede them */
+    bool sorting;            /* later events go to these two: */
     struct column late_allocs;
     struct spill late_frees;
     double bytes; /* in use */
@@ -44,10 +44,10 @@ struct pool_use {
 void pool_use_init(struct pool_use *u, struct column *points, struct spool *spool, const char *dir);
 void pool_use_release(struct pool_use *u);
 
-/* A pool begins: nothing is in use at `time`. */
+/* Begins a pool: nothing is in use at `time`. */
 int pool_use_begin(struct pool_use *u, int64_t time, struct err *e);
 int pool_use_add(struct pool_use *u, const struct rec_memory_event *r, size_t n, struct err *e);
-/* It ends: the points that are left. */
+/* Ends the pool: writes the remaining points. */
 int pool_use_end(struct pool_use *u, struct err *e);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As in the C locale, which official tools never leave. */
+/* As in the C locale, which official tools always use. */
 static int lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : (unsigned char)c;

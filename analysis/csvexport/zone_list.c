@@ -1,6 +1,6 @@
 #include "analysis/csvexport/zone_list.h"
 
-/* As much again is needed while it is sorted. */
+/* Sorting needs as much again. */
 #define BUFFER_BYTES ((size_t)16 << 20)
 
 void zone_list_init(struct zone_list *l, const char *dir)

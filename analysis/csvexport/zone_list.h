@@ -2,8 +2,8 @@
 #define TIDEMARK_ANALYSIS_CSVEXPORT_ZONE_LIST_H
 
 /*
- * Every zone of a trace, processor or GPU, by source location: collected in the order of the file,
- * handed over in the order of the official tools, sorted through a temporary file.
+ * Every zone of a trace, processor or GPU, by source location: collected in file order, passed on
+ * in the order of the official tools, sorted through a temporary file.
  */
 
 #include <stdint.h>
@@ -33,7 +33,7 @@ struct zone_list {
 void zone_list_init(struct zone_list *l, const char *dir);
 void zone_list_release(struct zone_list *l);
 
-/* Adds a row; its place is set here. Numbers are below 2^47, ranks below 2^16. */
+/* Adds a row and sets its place. Numbers are below 2^47, ranks below 2^16. */
 int zone_list_add(struct zone_list *l, uint32_t rank, uint64_t number, struct zone_row *row,
                   struct err *e);
 

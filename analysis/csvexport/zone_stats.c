@@ -6,11 +6,11 @@
 #include "analysis/csvexport/zone_groups.h"
 
 #define NUMBER_BITS 48
-#define BUFFER_BYTES ((size_t)16 << 20) /* of each sorter; as much again while it sorts */
+#define BUFFER_BYTES ((size_t)16 << 20) /* of each sorter; as much again while sorting */
 
-/* Durations of nested zones that may wait in memory: 16 MiB, and as much again while they grow. */
+/* Durations of nested zones that are kept in memory: 16 MiB, and as much again while they grow. */
 #define WAITING_MAX ((size_t)2 << 20)
-#define SPANS_KEPT 64 /* room that a location keeps between its outermost zones */
+#define SPANS_KEPT 64 /* room that a location keeps after its outermost zone has ended */
 
 struct span_record {
     int64_t location; /* as unsigned */
@@ -66,7 +66,7 @@ static int spill_square(struct zone_stats *s, int16_t srcloc, uint64_t number, i
     return spill_add(&s->squares, &r, 1, e);
 }
 
-/* From now on the durations of a location are sorted; all that were added before began before. */
+/* From now on the durations of a location are sorted; all zones added before started earlier. */
 static int sort_location(struct zone_stats *s, int16_t srcloc, struct err *e)
 {
     struct zone_figures *f = zone_stats_of(s, srcloc);
@@ -81,9 +81,9 @@ static int sort_location(struct zone_stats *s, int16_t srcloc, struct err *e)
 }
 
 /*
- * Squares are added in the order in which the zones began. That is also the order in which they end
- * until one is nested into another of its location: then the durations wait until the outermost one
- * has ended. Those for which there is no room are sorted.
+ * Squares must be added in order of zone starts. That is the order of ends until a zone is nested
+ * in another one of its location: then the durations wait until the outermost one has ended. Those
+ * that do not fit in memory are sorted.
  */
 int zone_stats_nested(struct zone_stats *s, int16_t srcloc, struct err *e)
 {
@@ -107,7 +107,7 @@ static void add_square(struct zone_figures *f, int64_t span)
     f->sum_squares += (double)span * (double)span;
 }
 
-/* The outermost zone has ended. What did not count is 0, and adds nothing. */
+/* The outermost zone has ended. Zones that do not count have duration 0, which adds nothing. */
 static void add_waiting(struct zone_stats *s, struct zone_figures *f)
 {
     for (size_t i = 0; i < f->spans.len; i++)
@@ -193,18 +193,18 @@ int64_t percentile_value(const struct percentile *p)
     return (int64_t)llround(p->bound);
 }
 
-/* Divided without sign, as the official tool does. */
+/* Unsigned division, as in the official tool. */
 int64_t percentile_truncated_mean(const struct percentile *p)
 {
     return p->counted ? (int64_t)(p->sum / p->counted) : 0;
 }
 
-/* One location's spans are sorted after the other's. */
+/* Sorts the spans of one location after another. */
 struct percentile_pass {
     struct zone_stats *stats;
     struct spill sorted; /* the values of `location` */
     struct percentile figures;
-    int64_t location; /* -1 none yet */
+    int64_t location; /* -1: none yet */
 };
 
 static int put_values(void *ctx, const void *recs, size_t n, struct err *e)
