@@ -16,7 +16,10 @@ static int flush(struct dump *d, struct err *e)
     return n > 0 ? d->o->write(d->o->write_ctx, d->out.data, n, e) : 0;
 }
 
-/* Tables of what is told apart by its content: a tool may have noted the same thing twice. */
+/*
+ * Sections of tables whose entries are identified by content: a tool may have stored the same entry
+ * twice.
+ */
 static bool without_repetitions(enum dump_section section)
 {
     return section == DUMP_ALLOCATED_LOCATIONS || section == DUMP_CALLSTACKS;
@@ -48,7 +51,7 @@ static int put_line(void *ctx, struct view line, struct err *e)
 
 #define BIT(SECTION) (UINT64_C(1) << DUMP_##SECTION)
 
-/* What makes lines of a record type, and of which sections. */
+/* The function that makes lines of a record type, and their sections. */
 struct dump_row {
     dump_handler *handler;
     uint64_t sections;
@@ -120,8 +123,8 @@ static const struct dump_row rows[REC_TYPE_COUNT] = {
 };
 
 /*
- * Root records at which all lines so far are of sections that are complete, and in the order of
- * the sections. Between messages and GPU contexts they are not.
+ * Root records at which all lines so far belong to complete sections, in the order of the sections.
+ * Between messages and GPU contexts they do not.
  */
 static const bool complete_at[REC_TYPE_COUNT] = {
     [REC_PACKAGES] = true,
@@ -197,7 +200,7 @@ static int read_lines(struct dump *d, const struct dump_source *source, struct e
     return flush(d, e);
 }
 
-/* ---- what another version can hold */
+/* ---- contents that another version can hold */
 
 struct converted {
     const struct dump_source *source;
@@ -207,7 +210,7 @@ struct converted {
 static int read_converted(void *ctx, const struct record_sink *sink, const bool *wanted,
                           struct err *e)
 {
-    (void)wanted; /* a conversion needs all */
+    (void)wanted; /* a conversion needs all records */
     struct converted *c = ctx;
     struct convert *convert;
     const struct convert_options options = {.target = c->o->common, .spill_dir = c->o->spill_dir};

@@ -3,14 +3,13 @@
 
 /*
  * Everything in a trace as lines, the same whichever tool wrote it and in whatever order it stored
- * things. What is only a number in some table of the file (string, call stack, thread, source
- * location, frame image, GPU context) is replaced by what it stands for; what is only an order of
- * arrival is sorted by content. man/tidemark-dump.1 has the sections, their order and what is left
- * out.
+ * things. References to tables of the file (string, call stack, thread, source location, frame
+ * image, GPU context) are replaced by their contents; data in order of arrival is sorted by
+ * content. man/tidemark-dump.1 has the sections, their order and what is left out.
  *
- * The records are gone through twice: first for the tables, some of which stand behind what points
- * into them, then for the lines. Tables are in memory that can be written out (base/pageable.h);
- * lines that must be sorted go through a temporary file (base/line_sort.h).
+ * The records are read twice: first for the tables, some of which come after references to them,
+ * then for the lines. Tables are in memory that can be written out (base/pageable.h); lines that
+ * must be sorted go through a temporary file (base/line_sort.h).
  */
 
 #include <stdbool.h>
@@ -74,8 +73,8 @@ enum dump_section {
 const char *dump_section_name(enum dump_section section);
 
 /*
- * How a line is written (report/dump_format.h). Each function appends to `out`; `begin` starts a
- * line, `end` ends it with a line feed, a field writes what separates it from the one before.
+ * The format of a line (report/dump_format.h). Each function appends to `out`; `begin` starts a
+ * line, `end` ends it with a line feed, and a field also writes its separator.
  */
 struct dump_format {
     void (*begin)(struct buf *out, struct view section);
@@ -84,7 +83,7 @@ struct dump_format {
     void (*address)(struct buf *out, struct view name, uint64_t value);
     void (*real)(struct buf *out, struct view name, double value);
     void (*text)(struct buf *out, struct view name, struct view text);
-    void (*word)(struct buf *out, struct view name, struct view word); /* never to be escaped */
+    void (*word)(struct buf *out, struct view name, struct view word); /* never escaped */
     void (*list_begin)(struct buf *out, struct view name);
     void (*list_word)(struct buf *out, struct view word, bool first);
     void (*list_end)(struct buf *out);
@@ -92,26 +91,26 @@ struct dump_format {
 };
 
 struct dump_options {
-    bool sections[DUMP_SECTION_COUNT]; /* wanted */
-    uint64_t limit;                    /* lines of each section */
-    bool own;                          /* Tidemark's own facts and fault messages, too */
-    const struct file_layout *common;  /* print what this version can hold; NULL: the trace's own */
+    bool sections[DUMP_SECTION_COUNT]; /* selected */
+    uint64_t limit;                    /* maximum number of lines of each section */
+    bool own;                          /* also Tidemark's facts and fault messages */
+    const struct file_layout *common;  /* print what it can hold; NULL: the trace's */
     const struct dump_format *format;
-    size_t sort_bytes;     /* see line_sort_init; 0: plenty */
+    size_t sort_bytes;     /* see line_sort_init; 0: the default */
     const char *spill_dir; /* the same; NULL: the default */
     int (*write)(void *ctx, const void *bytes, size_t n, struct err *e);
     void *write_ctx;
 };
 
-/* Something that can be read twice from its beginning. `wanted` as in trace_read_options. */
+/* An input that can be read twice from its beginning. `wanted` as in trace_read_options. */
 struct dump_source {
     void *ctx;
     int (*read)(void *ctx, const struct record_sink *sink, const bool *wanted, struct err *e);
 };
 
 /*
- * Writes the dump. 0, or -1 with `e` filled: by the source, by `write`, or ERR_MEMORY, ERR_OUTPUT
- * (temporary file).
+ * Writes the dump. Returns 0, or -1 with `e` filled: by the source, by `write`, or ERR_MEMORY,
+ * ERR_OUTPUT (temporary file).
  */
 int dump_run(const struct dump_source *source, const struct dump_options *options, struct err *e);
 

@@ -1,4 +1,4 @@
-/* Lines of a dump: what happened when, and the call stacks of it. */
+/* Lines of a dump: events, and their call stacks. */
 
 #include <stdio.h>
 
@@ -103,7 +103,7 @@ static void extra_fields(struct dump *d, uint32_t number)
     dump_callstack_field(d, "callstack", extra->callstack);
 }
 
-/* The file's order of a thread's zones is that of their beginnings, outer ones first. */
+/* A thread's zones are in the file in order of start, outer ones first. */
 int dump_zone_end(struct dump *d, const void *recs, size_t n, struct err *e)
 {
     (void)n;

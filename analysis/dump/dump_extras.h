@@ -2,9 +2,8 @@
 #define TIDEMARK_ANALYSIS_DUMP_DUMP_EXTRAS_H
 
 /*
- * The zone extras of a trace, by number. There may be as many as zones, so that many of them lie in
- * a temporary file that is mapped once it is whole: only its pages that are in use take memory. For
- * analysis/.
+ * The zone extras of a trace, by number. There may be as many as zones, so most of them are in a
+ * temporary file that is mapped when complete: only its pages in use take memory. For analysis/.
  */
 
 #include <stddef.h>
@@ -15,7 +14,7 @@
 #include "trace/file/record.h"
 
 struct dump_extras {
-    VEC(struct rec_zone_extra) recent; /* those that are not in the file */
+    VEC(struct rec_zone_extra) recent; /* those not yet in the file */
     const char *dir;                   /* of the temporary file; NULL: the default */
     int fd;                            /* -1: there is no file */
     uint64_t written;                  /* extras in it */
@@ -27,10 +26,10 @@ void dump_extras_release(struct dump_extras *x);
 
 int dump_extras_add(struct dump_extras *x, const struct rec_zone_extra *r, size_t n, struct err *e);
 
-/* After the last one. */
+/* Call after the last one. */
 int dump_extras_finish(struct dump_extras *x, struct err *e);
 
-/* NULL when there is none of that number. */
+/* NULL if there is none of that number. */
 static inline const struct rec_zone_extra *dump_extras_get(const struct dump_extras *x,
                                                            uint64_t number)
 {

@@ -1,4 +1,4 @@
-/* Lines of a dump: GPU contexts, told apart by their place among those of the trace by content. */
+/* Lines of a dump: GPU contexts, identified by their position in the order by content. */
 
 #include "analysis/dump/dump_lines.h"
 

@@ -2,8 +2,8 @@
 #define TIDEMARK_ANALYSIS_DUMP_DUMP_LINES_H
 
 /*
- * The second pass of a dump: records to lines. Each line is sorted by section, three numbers that
- * its kind chooses, and its text. For analysis/.
+ * The second pass of a dump: turns records into lines. Each line is sorted by section, by three
+ * numbers that depend on its kind, and by its text. For analysis/.
  */
 
 #include "analysis/dump/dump.h"
@@ -32,12 +32,12 @@ struct dump {
     struct buf out;
     struct buf last; /* line of a section without repetitions */
     uint64_t lines[DUMP_SECTION_COUNT];
-    /* where the records are */
-    struct buf group; /* fields that all lines of the list at hand begin with */
-    uint64_t ordinal; /* counts what keeps the order of the file */
+    /* the position in the records */
+    struct buf group; /* first fields of all lines of the current list */
+    uint64_t ordinal; /* preserves the order of the file */
     uint32_t package, die, core;
     bool continuous;
-    uint64_t owner; /* the thread, pointer, address or processor that the list belongs to */
+    uint64_t owner; /* the thread, pointer, address or processor of the list */
     uint32_t rank;
     uint16_t category, query;
     struct rec_lock lock;
@@ -52,17 +52,17 @@ static inline bool dump_wants(const struct dump *d, enum dump_section section)
     return d->o->sections[section];
 }
 
-/* A signed number as the part of a key. */
+/* A signed number as a part of a key. */
 static inline uint64_t dump_signed(int64_t n)
 {
     return (uint64_t)n ^ UINT64_C(1) << 63;
 }
 
-/* Begins a line in d->line; dump_end hands it over. */
+/* Begins a line in d->line; dump_end passes it on. */
 void dump_begin(struct dump *d, enum dump_section section, uint32_t group, uint64_t a, uint64_t b);
 int dump_end(struct dump *d, struct err *e);
 
-/* Fields of the line at hand. */
+/* Fields of the current line. */
 static inline void dump_number(struct dump *d, const char *name, uint64_t value)
 {
     d->o->format->number(&d->line, view_of(name), value);
@@ -88,7 +88,7 @@ static inline void dump_text(struct dump *d, const char *name, struct view text)
     dump_field_text(&d->t, &d->line, name, text);
 }
 
-/* A time, left out when it is -1: there is none. */
+/* A time; -1, none, is left out. */
 static inline void dump_end_time(struct dump *d, const char *name, int64_t time)
 {
     if (time != -1)
@@ -105,7 +105,7 @@ static inline void dump_callstack_field(struct dump *d, const char *name, uint32
     dump_field_callstack(&d->t, &d->line, name, callstack);
 }
 
-/* Length and hash of bytes that are too many for a line. */
+/* Length and hash of bytes that are too long for a line. */
 static inline void dump_content(struct dump *d, struct view bytes)
 {
     dump_number(d, "bytes", bytes.len);
@@ -113,8 +113,8 @@ static inline void dump_content(struct dump *d, struct view bytes)
 }
 
 /*
- * d->group: the fields that the lines of a list begin with. Pointer 0 is the one frame set, plot or
- * pool that needs no name, whatever text some official versions bind to it.
+ * d->group: the first fields of the lines of a list. Pointer 0 is the frame set, plot or pool
+ * without a name, whatever text some official versions bind to it.
  */
 static inline void dump_group_pointer(struct dump *d, const char *name, uint64_t pointer)
 {
@@ -158,7 +158,7 @@ dump_handler dump_lock, dump_lock_thread, dump_lock_event, dump_message, dump_th
 dump_handler dump_gpu_context, dump_gpu_note_name, dump_gpu_thread, dump_gpu_zone_begin,
     dump_gpu_zone_end, dump_gpu_note_query, dump_gpu_note;
 
-/* Makes lines of the messages, now that all threads have named theirs (dump_messages.c). */
+/* Makes lines of the messages, after all thread lists were read (dump_messages.c). */
 int dump_join_messages(struct dump *d, struct err *e);
 
 #endif

@@ -34,7 +34,7 @@ static int trace_real(struct dump *d, const char *name, double value, struct err
 
 static int dump_clock(struct dump *d, const struct rec_header *h, struct err *e)
 {
-    /* Versions from 0.12.3 on have no delay, so it is nothing that two versions have in common. */
+    /* Versions from 0.12.3 on have no delay, so --common leaves it out. */
     if (d->t.layout->delay && !d->o->common && trace_integer(d, "delay", h->delay, e) != 0)
         return -1;
     if (trace_integer(d, "resolution", h->resolution, e) != 0 ||
@@ -76,7 +76,7 @@ int dump_header(struct dump *d, const void *recs, size_t n, struct err *e)
     return trace_text(d, "host_info", h->host_info, e);
 }
 
-/* ---- topology: a line for each processor, and for each node that has none below it */
+/* ---- topology: a line for each processor, and for each node without children */
 
 enum topology_level { LEVEL_PACKAGE, LEVEL_DIE, LEVEL_CORE, LEVEL_CPU };
 
@@ -214,7 +214,7 @@ int dump_section_category(struct dump *d, const void *recs, size_t n, struct err
     return 0;
 }
 
-/* ---- names. What has a key that no string has is not there, as for official readers. */
+/* ---- names. A key that no string has counts as absent, as in official readers. */
 
 int dump_string_pointer(struct dump *d, const void *recs, size_t n, struct err *e)
 {
@@ -291,7 +291,7 @@ int dump_payload(struct dump *d, const void *recs, size_t n, struct err *e)
     return 0;
 }
 
-/* The facts that a capture leaves: docs/facts.md. */
+/* The facts that a capture stores: docs/facts.md. */
 static bool is_own_fact(const struct dump *d, const struct rec_string_ref *r)
 {
     static const char prefix[] = "tidemark.";
@@ -313,7 +313,7 @@ int dump_app_info(struct dump *d, const void *recs, size_t n, struct err *e)
     return 0;
 }
 
-/* ---- what comes in bytes */
+/* ---- binary contents */
 
 int dump_frame_image(struct dump *d, const void *recs, size_t n, struct err *e)
 {

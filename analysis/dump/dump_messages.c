@@ -1,13 +1,13 @@
 /*
- * Messages of a dump. A message does not say whose it is: each thread has a list of the keys of its
- * messages, far behind. Both are sorted by key, and what meets makes a line.
+ * Messages of a dump. A message has no thread: each thread has a list of the keys of its messages,
+ * much later in the file. Both are sorted by key and joined.
  */
 
 #include <string.h>
 
 #include "analysis/dump/dump_lines.h"
 
-/* What is sorted: key and part, behind them the payload. */
+/* The sorted data: key and part, then the payload. */
 #define JOIN_KEY_SIZE 9u
 
 enum join_part { JOIN_CLAIM, JOIN_MESSAGE, JOIN_OWN };
@@ -33,7 +33,7 @@ int dump_thread_message(struct dump *d, const void *recs, size_t n, struct err *
     return 0;
 }
 
-/* What a capture makes of memory faults (trace/ingest/ingest.c). */
+/* The messages that a capture adds for memory faults (trace/ingest/ingest.c). */
 static bool is_own_message(const struct dump *d, const struct rec_message *r)
 {
     static const char *const beginnings[] = {"tidemark: free of unknown address 0x",
@@ -49,7 +49,7 @@ static bool is_own_message(const struct dump *d, const struct rec_message *r)
     return false;
 }
 
-/* The payload of a message: its time and the fields that stand behind the thread. */
+/* The payload of a message: its time and the fields after the thread. */
 static void message_payload(struct dump *d, const struct rec_message *r)
 {
     buf_clear(&d->line);
@@ -89,7 +89,7 @@ struct join {
     uint64_t thread;
 };
 
-/* A thread's list names what is no message, or what an earlier thread's list has named. */
+/* A thread's list has a key without a message, or one that an earlier thread's list has. */
 static int put_stray(struct join *j, uint64_t thread, struct err *e)
 {
     dump_begin(j->d, DUMP_MESSAGES, 1, thread, 0);

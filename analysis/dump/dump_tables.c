@@ -168,7 +168,7 @@ void dump_fields_gpu_context(const struct dump_tables *t, struct buf *out,
 
 struct tables_reader {
     struct dump_tables *t;
-    bool only_callstacks; /* again, now that their frames are known */
+    bool only_callstacks; /* a second pass, now that their frames are known */
 };
 
 static int put_string(struct dump_tables *t, const struct rec_string *r, struct err *e)
@@ -191,7 +191,7 @@ static int put_string(struct dump_tables *t, const struct rec_string *r, struct 
     return 0;
 }
 
-/* A pointer to a key that no string has points nowhere, as for official readers. */
+/* A pointer to a key that no string has points nowhere, as in official readers. */
 static int put_pointers(struct dump_tables *t, const struct rec_pair *r, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
@@ -230,7 +230,7 @@ static int put_payloads(struct dump_tables *t, const struct rec_source_location 
     return 0;
 }
 
-/* A frame that the client described itself has a number where others have an address. */
+/* A frame described by the client has a number instead of an address. */
 static int put_callstack(struct dump_tables *t, const struct rec_callstack *r, struct err *e)
 {
     t->frames.len = 0;
@@ -247,7 +247,7 @@ static int put_callstack(struct dump_tables *t, const struct rec_callstack *r, s
     return pageable_push(&t->pageable, &t->callstacks, dump_hash(frames)) ? 0 : no_room(e);
 }
 
-/* Hashes fields that were rendered, and empties the buffer. */
+/* Hashes rendered fields and empties the buffer. */
 static bool hash_fields(XXH3_state_t *state, struct buf *fields)
 {
     struct view view = buf_view(fields);
@@ -406,7 +406,7 @@ static int rank_pointers(struct dump_tables *t, struct err *e)
     return 0;
 }
 
-/* They come in the order of their fields; the number in the file ends each. */
+/* Contexts come in the order of their fields; each line ends with the number in the file. */
 static int rank_context(void *ctx, struct view line, struct err *e)
 {
     struct dump_tables *t = ctx;

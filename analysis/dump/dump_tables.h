@@ -2,8 +2,8 @@
 #define TIDEMARK_ANALYSIS_DUMP_DUMP_TABLES_H
 
 /*
- * The first pass of a dump: what the numbers of a file stand for. Lookups take any number, since
- * the file may have changed between the passes: what is out of bounds is nothing. For analysis/.
+ * The first pass of a dump: resolves the references of a file. Lookups accept any number, since the
+ * file may have changed between the passes: out of bounds means absent. For analysis/.
  */
 
 #include "analysis/dump/dump.h"
@@ -15,15 +15,15 @@
 #include "trace/store/strings.h"
 
 /*
- * No client sends a longer text. Of a file's longer ones a dump has length and hash, so that a line
- * does not take hundreds of MiB.
+ * No client sends a longer text. A dump has length and hash of longer ones, so that a line does not
+ * take hundreds of MiB.
  */
 #define DUMP_TEXT_MAX ((size_t)64 << 10)
 
 struct dump_tables {
     const struct dump_format *format;
     const struct file_layout *layout; /* of the records: that of the trace or of --common */
-    struct pageable pageable;         /* of what grows with the file */
+    struct pageable pageable;         /* of tables that grow with the file */
     struct strings strings;
     struct map string_keys; /* key → string number */
     struct map long_texts;  /* string number → hash, of those above DUMP_TEXT_MAX */
@@ -36,8 +36,8 @@ struct dump_tables {
     VEC(struct rec_source_location) payloads;
     struct dump_extras extras;
     VEC(uint64_t) callstacks;  /* hashes of their frames */
-    VEC(uint64_t) frames;      /* of the call stack at hand */
-    struct map custom_frames;  /* frame id → hash of what it stands for */
+    VEC(uint64_t) frames;      /* of the current call stack */
+    struct map custom_frames;  /* frame id → hash of its description */
     bool custom_stacks;        /* some call stack has such a frame */
     VEC(uint64_t) images;      /* hashes */
     struct line_sort gpu_sort; /* rendered contexts, each with its number in the file */
@@ -45,28 +45,28 @@ struct dump_tables {
     VEC(uint32_t) gpu_ranks; /* by number in the file */
 };
 
-/* `t` stays where it is. */
+/* `t` must not be moved. */
 void dump_tables_init(struct dump_tables *t, const struct dump_options *options);
 
-/* Reads them. `images`: those of frame images, too. */
+/* Reads the tables. `images`: also those of frame images. */
 int dump_tables_read(struct dump_tables *t, const struct dump_source *source, bool images,
                      struct err *e);
 void dump_tables_release(struct dump_tables *t);
 
-/* String numbers, 0 when there is none: of a key, of a client pointer, of a reference. */
+/* String numbers, 0 if there is none: of a key, of a client pointer, of a reference. */
 uint32_t dump_string_of_key(const struct dump_tables *t, uint64_t key);
 uint32_t dump_string_at(const struct dump_tables *t, uint64_t pointer);
 uint32_t dump_string_of(const struct dump_tables *t, const struct rec_string_ref *ref);
 
-/* Where the text at a pointer stands among all of them, from 1; 0: it has none. */
+/* The rank of the text at a pointer among all texts, from 1; 0: it has none. */
 uint32_t dump_rank(const struct dump_tables *t, uint64_t pointer);
 
-/* NULL when there is none. */
+/* NULL if there is none. */
 const struct rec_source_location *dump_location(const struct dump_tables *t, int16_t srcloc);
 
 /*
- * The hash of a frame of a call stack that the client described itself (FRAME_ID_CUSTOM); the frame
- * itself when its description is missing.
+ * The hash of a frame described by the client (FRAME_ID_CUSTOM); the frame itself if its
+ * description is missing.
  */
 uint64_t dump_custom_frame(const struct dump_tables *t, uint64_t frame);
 
@@ -77,11 +77,11 @@ uint64_t dump_image_hash(const struct rec_frame_image *r);
 /* Writes 16 hexadecimal digits to `out` and returns it. */
 const char *dump_hash_text(uint64_t hash, char out[DUMP_HASH_SIZE]);
 
-/* A text as a field; of one above DUMP_TEXT_MAX the fields NAME_bytes and NAME_hash. */
+/* A text as a field; for one above DUMP_TEXT_MAX the fields NAME_bytes and NAME_hash. */
 void dump_field_text(const struct dump_tables *t, struct buf *out, const char *name,
                      struct view text);
 
-/* Fields, as dump_format has them, of what records refer to. All leave out what is not there. */
+/* Appends fields in dump_format for the targets of references. Missing values are left out. */
 void dump_field_string(const struct dump_tables *t, struct buf *out, const char *name,
                        uint32_t sidx);
 void dump_field_pointer(const struct dump_tables *t, struct buf *out, const char *name,
