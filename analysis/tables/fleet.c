@@ -25,7 +25,7 @@ TABLES(COPIED_COLUMNS)
 #define WIDTH(ENUMERATOR)                                                                          \
     (unsigned)(sizeof columns_of_##ENUMERATOR / sizeof *columns_of_##ENUMERATOR)
 
-/* Places of the tables of all. */
+/* Offsets of the tables of tables.h. */
 enum {
 #define TABLE(ENUMERATOR, COLUMNS, NAME, KEY)                                                      \
     FLEET_##ENUMERATOR = FLEET_TABLES_OF_ALL + (ENUMERATOR),
@@ -78,7 +78,7 @@ bool fleet_table_is_usual(unsigned id)
     return id < FLEET_TABLES_OF_ALL || usual[id - FLEET_TABLES_OF_ALL];
 }
 
-/* ---- rows on their way */
+/* ---- pending rows */
 
 /* A text in `kept`. */
 struct place {
@@ -102,7 +102,7 @@ struct fleet {
     const struct tables_source *source;
     const struct fleet_sink *sink;
     struct fleet_trace *trace;
-    const struct trace *t; /* while there is one */
+    const struct trace *t; /* while it exists */
     bool begun;
     uint64_t rows[FLEET_TABLE_COUNT];
     struct buf kept;
@@ -130,7 +130,7 @@ static struct cell kept_cell(const struct fleet *f, const struct place *p)
     return p->null ? cell_none() : cell_text(text);
 }
 
-/* The header comes before all rows: when it was captured is known. */
+/* The header comes before all rows, so the time of capture is known. */
 static void begin(struct fleet *f)
 {
     uint64_t captured = f->t->facts.capture_time;
@@ -142,7 +142,7 @@ static void begin(struct fleet *f)
         memcpy(f->trace->day, "1970-01-01", sizeof f->trace->day);
 }
 
-/* `cells` has room for the key in front. */
+/* `cells` must have room for the key at its start. */
 static int put(struct fleet *f, unsigned table, struct cell *cells, struct err *e)
 {
     if (!f->begun)
@@ -199,7 +199,7 @@ static uint64_t site_of(const struct fleet *f, uint64_t callstack)
     return callstack ? f->site_of_callstack.at[callstack - 1] : 1;
 }
 
-/* Adds up what belongs to one site of one pool; pools have few digits, sites 32 bits. */
+/* Adds up the rows of one site and pool; pools have few digits, sites 32 bits. */
 static int join_totals(struct fleet *f, struct err *e)
 {
     struct map rows = {0};
@@ -249,7 +249,7 @@ static int put_site_totals(struct fleet *f, struct err *e)
 
 /* ---- the trace itself */
 
-/* The store is gone when the trace's own row is put. */
+/* The store no longer exists when the trace's row is put. */
 static int keep_trace(struct fleet *f, struct err *e)
 {
     const struct trace *t = f->t;

@@ -3,13 +3,14 @@
 
 /*
  * The tables of many traces together, for engines that hold whole fleets: those of tables.h with
- * two columns in front, and three more. man/tidemark-push.1 describes them.
+ * two columns before the others, and three more. man/tidemark-push.1 describes them.
  *
- *     trace   which trace a row is of: fleet_trace.id
- *     row     counts the rows of a table within a trace, from 1; with `trace` it tells all rows
- *             apart, and the same trace gives the same rows again
+ *     trace   the trace of a row: fleet_trace.id
+ *     row     number of the row within table and trace, from 1; with `trace` it identifies a row,
+ *             and the same trace gives the same rows again
  *
- * Engines keep rows by day (UTC), that of the capture: fleet_trace.day, which is no column here.
+ * Engines partition rows by day (UTC), that of the capture: fleet_trace.day, which is no column
+ * here.
  */
 
 #include "analysis/tables/tables.h"
@@ -20,7 +21,7 @@
     COLUMN(FLEET_TRACE, "trace", TEXT, false)                                                      \
     COLUMN(FLEET_ROW, "row", COUNT, false)
 
-/* A row for each trace, and the last one of it: what lacks it is not whole. */
+/* A row for each trace, written last: a trace without it is incomplete. */
 #define FLEET_TRACES(COLUMN)                                                                       \
     COLUMN(FLEET_TRACES_SCHEMA, "schema", TEXT, false)                                             \
     COLUMN(FLEET_TRACES_FILE, "file", TEXT, false)                                                 \
@@ -37,7 +38,7 @@
     COLUMN(FLEET_LABELS_NAME, "name", TEXT, false)                                                 \
     COLUMN(FLEET_LABELS_VALUE, "value", TEXT, false)
 
-/* Names in place of numbers, so that sites of different traces are the same. */
+/* Names instead of numbers, so that equal sites of different traces are equal. */
 #define FLEET_SITE_TOTALS(COLUMN)                                                                  \
     COLUMN(FLEET_SITE_POOL, "pool", TEXT, false)                                                   \
     COLUMN(FLEET_SITE_NAME, "name", TEXT, false)                                                   \
@@ -77,39 +78,39 @@ enum fleet_table_id {
 
 const struct table *fleet_table(unsigned id);
 
-/* False when no table is called so. */
+/* False if there is no such table. */
 bool fleet_table_find(const char *name, unsigned *id);
 
-/* Whether the table is of memory: these are sent unless others are asked for. */
+/* Whether the table is about memory: these are sent by default. */
 bool fleet_table_is_usual(unsigned id);
 
 struct fleet_label {
     const char *name, *value;
 };
 
-/* What a trace is called in a fleet. Texts stay the caller's. */
+/* The identity of a trace in a fleet. Texts stay the caller's. */
 struct fleet_trace {
-    const char *id; /* 32 hexadecimal digits that its bytes give */
+    const char *id; /* 32 hexadecimal digits, a hash of its bytes */
     const char *file;
     uint64_t file_bytes;
     const struct fleet_label *labels;
     size_t label_count;
-    char day[11]; /* filled in before the first row: "2026-08-04"; "1970-01-01": not known */
+    char day[11]; /* set before the first row: "2026-08-04"; "1970-01-01": unknown */
 };
 
-/* Takes rows, each with its key in front. Views hold during the call. */
+/* Takes rows, each beginning with its key. Views are valid during the call. */
 struct fleet_sink {
     void *ctx;
     int (*row)(void *ctx, const struct fleet_trace *trace, unsigned table, const struct cell *cells,
                struct err *e);
-    bool wanted[FLEET_TABLE_COUNT]; /* `traces` is made in any case */
+    bool wanted[FLEET_TABLE_COUNT]; /* `traces` is always made */
     uint64_t points;                /* of pool_usage, see usage.h */
     const struct selection_options *only;
 };
 
 /*
- * Reads the trace and makes its rows, in no order between tables but that `traces` comes last.
- * Memory as tables_export, and a row of figures for each call stack of each pool.
+ * Reads the trace and makes its rows. Rows of different tables come in any order, but `traces` is
+ * last. Memory as tables_export, and a row of figures for each call stack of each pool.
  */
 int fleet_export(const struct tables_source *source, struct fleet_trace *trace,
                  const struct fleet_sink *sink, struct err *e);

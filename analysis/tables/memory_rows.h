@@ -2,8 +2,8 @@
 #define TIDEMARK_ANALYSIS_TABLES_MEMORY_ROWS_H
 
 /*
- * The memory events of a trace one by one, in the order of the file: by pool, then by time. One
- * pass, in memory that follows the names of the trace.
+ * The memory events of a trace in file order: by pool, then by time. One pass; memory grows with
+ * the names of the trace.
  */
 
 #include <stdbool.h>
@@ -14,18 +14,18 @@
 #include "base/view.h"
 #include "trace/file/record.h"
 
-/* Views hold until the next row of another pool or thread. */
+/* Views are valid until the next row of another pool or thread. */
 struct memory_row {
-    struct view pool; /* "default" for the unnamed one, "pool 0x…" for one whose name is unknown */
+    struct view pool; /* "default" for the unnamed pool, "pool 0x…" for one whose name is unknown */
     uint64_t address;
     uint64_t size;                 /* bytes */
     int64_t alloc_time;            /* ns */
-    int64_t free_time;             /* ns; NEVER_FREED: what follows of the free is empty */
+    int64_t free_time;             /* ns; NEVER_FREED: the fields of the free are empty */
     uint64_t alloc_thread;         /* OS id */
     uint64_t free_thread;          /* OS id */
-    struct view alloc_thread_name; /* empty when unknown */
+    struct view alloc_thread_name; /* empty if unknown */
     struct view free_thread_name;
-    uint32_t alloc_callstack; /* position in the trace from 1, 0 none */
+    uint32_t alloc_callstack; /* position in the trace from 1; 0: none */
     uint32_t free_callstack;
 };
 

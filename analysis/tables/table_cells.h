@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_ANALYSIS_TABLES_TABLE_CELLS_H
 #define TIDEMARK_ANALYSIS_TABLES_TABLE_CELLS_H
 
-/* Filling the cells of a row, and the two places where rows come from. For analysis/ only. */
+/* Filling the cells of a row, and the two sources of rows. For analysis/ only. */
 
 #include "analysis/tables/tables.h"
 #include "analysis/tables/zone_texts.h"
@@ -28,7 +28,7 @@ static inline struct cell cell_count(uint64_t n)
     return (struct cell){.count = n};
 }
 
-/* No value for 0. */
+/* NULL for 0. */
 static inline struct cell cell_nonzero(uint64_t n)
 {
     return (struct cell){.null = n == 0, .count = n};
@@ -44,13 +44,13 @@ static inline struct cell cell_text(struct view text)
     return (struct cell){.text = text};
 }
 
-/* No value for an empty text. */
+/* NULL for an empty text. */
 static inline struct cell cell_nonempty(struct view text)
 {
     return (struct cell){.null = text.len == 0, .text = text};
 }
 
-/* ---- rows that are made while the trace is read */
+/* ---- rows made while the trace is read */
 
 enum { EXTRA_TEXT, EXTRA_NAME, EXTRA_COLOR, EXTRA_CALLSTACK, EXTRA_PARTS };
 
@@ -60,7 +60,7 @@ struct frame_set_row {
     bool continuous;
 };
 
-/* A message that waits for its thread. Begins with what it is sorted by. */
+/* A message whose thread is not known yet. Begins with its sort key. */
 struct message_row {
     int64_t id;
     int64_t time;
@@ -82,22 +82,22 @@ struct table_records {
     const struct table_sink *sink;
     struct trace *t;
     VEC(struct frame_set_row) frame_sets;
-    struct rec_frame mark;       /* of a continuous set, waiting for the next one's start */
-    uint64_t mark_number;        /* 0: none waits */
+    struct rec_frame mark;       /* of a continuous set, until the start of the next one is known */
+    uint64_t mark_number;        /* 0: none */
     struct map location_numbers; /* client pointer → position in `locations` */
     VEC(struct rec_source_location) locations;
-    VEC(uint8_t) expands; /* whether source location i is described */
+    VEC(uint8_t) expands; /* whether source location i has a row */
     uint64_t payloads;
     struct line_sort joined; /* keys of messages with threads and messages */
     struct spill messages;
     uint64_t message_count;
     struct zone_texts extras[EXTRA_PARTS];
     struct zone_walk walk;
-    uint64_t thread; /* id of the one whose zones come */
+    uint64_t thread; /* id of the thread of the current zones */
     uint64_t plots;
     uint64_t gpu_contexts, gpu_zones, locks;
     VEC(struct open_gpu_row) open_gpu_zones;
-    VEC(uint64_t) lock_threads; /* ids, of the lock at hand */
+    VEC(uint64_t) lock_threads; /* ids, of the current lock */
 };
 
 void table_records_init(struct table_records *r, const struct table_sink *sink, struct trace *t,
@@ -109,7 +109,7 @@ void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_CO
 
 struct record_sink table_records_sink(struct table_records *r);
 
-/* What rows are made of, for table_record*.c only. */
+/* Helpers for rows, for table_record*.c only. */
 static inline int table_put_row(const struct table_records *r, enum table_id table,
                                 const struct cell *cells, struct err *e)
 {
@@ -121,7 +121,7 @@ static inline struct cell table_text_cell(const struct table_records *r, uint32_
     return cell_nonempty(strings_get(&r->t->strings, number));
 }
 
-/* No value for a location that has no row. */
+/* NULL for a location without a row. */
 static inline struct cell table_location_cell(const struct table_records *r, int16_t srcloc)
 {
     bool known = srcloc < 0 ? (uint64_t) - (int64_t)srcloc <= r->payloads
@@ -129,16 +129,16 @@ static inline struct cell table_location_cell(const struct table_records *r, int
     return known ? cell_integer(srcloc) : cell_none();
 }
 
-/* table_record_lists.c: GPU zones, locks and samples. Other records are passed over. */
+/* table_record_lists.c: GPU zones, locks and samples. Ignores other records. */
 int table_put_list_record(struct table_records *r, enum record_type type, const void *recs,
                           size_t n, struct err *e);
 
-/* The trace is read: gives the rows that waited. */
+/* After the last record: makes the pending rows. */
 int table_records_finish(struct table_records *r, struct err *e);
 
-/* ---- rows of what the store holds */
+/* ---- rows made from the store */
 
-/* Whether some wanted table is made of memory events. */
+/* Whether a wanted table needs memory events. */
 static inline bool tables_need_events(const bool wanted[TABLE_COUNT])
 {
     return wanted[TABLE_OF_POOLS] || wanted[TABLE_OF_USAGE] || wanted[TABLE_OF_ALLOCATIONS] ||

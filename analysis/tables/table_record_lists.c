@@ -1,8 +1,8 @@
-/* Tables of GPU zones, locks and samples: rows that are made while the trace is read. */
+/* Tables of GPU zones, locks and samples: rows made while the trace is read. */
 
 #include "analysis/tables/table_cells.h"
 
-/* No value for a time that is not known. */
+/* NULL for an unknown time. */
 static struct cell time_cell(int64_t time)
 {
     return time < 0 ? cell_none() : cell_integer(time);
@@ -38,7 +38,7 @@ static int begin_gpu_zone(struct table_records *r, const struct rec_gpu_zone_beg
 static int end_gpu_zone(struct table_records *r, const struct rec_gpu_zone_end *end, struct err *e)
 {
     struct cell cells[TABLE_GPU_ZONES_WIDTH];
-    size_t depth = --r->open_gpu_zones.len; /* there is one: the order of records sees to it */
+    size_t depth = --r->open_gpu_zones.len; /* not empty: the reader checks the order of records */
     const struct open_gpu_row *z = &r->open_gpu_zones.at[depth];
     cells[GPU_ZONE_ID] = cell_count(z->id);
     cells[GPU_ZONE_CONTEXT] = cell_count(r->gpu_contexts);

@@ -1,4 +1,4 @@
-/* Tables of zones, messages, plots and frame marks: rows that are made while the trace is read. */
+/* Tables of zones, messages, plots and frame marks: rows made while the trace is read. */
 
 #include <math.h>
 #include <string.h>
@@ -59,13 +59,13 @@ void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_CO
 #undef WANT
 }
 
-/* Clients say "no color" in two ways. */
+/* Clients have two values for "no color". */
 static struct cell color_cell(uint32_t color)
 {
     return color == UINT32_MAX ? cell_none() : cell_nonzero(color);
 }
 
-/* The number of the text that a reference leads to, 0 for none. */
+/* The number of the text of a reference; 0: none. */
 static uint32_t ref_number(const struct table_records *r, const struct rec_string_ref *ref)
 {
     if (ref->flags == STRING_REF_INDEX)
@@ -195,9 +195,9 @@ static int add_payloads(struct table_records *r, const struct rec_source_locatio
 /* ---- messages */
 
 /*
- * A message does not tell its thread: each thread has a list of the keys of its messages, far
- * behind. Both are sorted by key, where a list's entries stand before messages, and then the
- * messages by number.
+ * A message has no thread: each thread has a list of the keys of its messages, much later in the
+ * file. Both are sorted by key, with a list's entries before messages, and then the messages by
+ * number.
  */
 #define JOIN_KEY_SIZE 9u
 
@@ -243,7 +243,7 @@ static int claim_messages(struct table_records *r, const struct rec_id *ids, siz
 struct message_join {
     struct table_records *r;
     uint8_t key[8];
-    bool claimed; /* by `thread`: the first list that has the key */
+    bool claimed; /* by `thread`: the first list with the key */
     uint64_t thread;
 };
 

@@ -1,4 +1,4 @@
-/* Tables of what the store holds once a trace is loaded: memory, call stacks, names, facts. */
+/* Tables made from the store after a trace is loaded: memory, call stacks, names, facts. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -73,7 +73,7 @@ static int put_header_facts(const struct store_rows *s, struct err *e)
     return 0;
 }
 
-/* Lines of application info; our own are "tidemark.KEY=VALUE". */
+/* Lines of application info; Tidemark's are "tidemark.KEY=VALUE". */
 static int put_facts(const struct store_rows *s, struct err *e)
 {
     static const char own[] = "tidemark.";
@@ -103,7 +103,7 @@ static int put_threads(const struct store_rows *s, struct err *e)
         const struct trace_thread *t = &threads->list.at[i];
         const uint64_t *number = map_find(&threads->numbers, t->id);
         if (!number || *number != i)
-            continue; /* listed twice, or a stand-in for threads beyond the limit */
+            continue; /* listed twice, or the replacement for threads beyond the limit */
         cells[THREAD_ID] = cell_count(t->id);
         cells[THREAD_NAME] = cell_nonempty(strings_get(&s->t->strings, t->name));
         cells[THREAD_FIBER] = cell_bool(t->is_fiber);
@@ -169,7 +169,7 @@ static int put_totals(const struct store_rows *s, const struct summary *sum, str
 
 /* ---- usage */
 
-/* The number of the pool's row: pools of one name are one. 0 for a pool without events. */
+/* The number of the pool's row: pools of one name share one. 0 for a pool without events. */
 static uint64_t pool_row(const struct summary *sum, uint64_t key)
 {
     for (size_t i = 0; i < sum->pools.len; i++) {

@@ -2,12 +2,11 @@
 #define TIDEMARK_ANALYSIS_TABLES_TABLES_H
 
 /*
- * A trace as tables of rows: what the columns are, for databases and column files alike, and the
- * order of cells in a row. man/tidemark-export.1 describes each column; a test holds it against
- * this list.
+ * A trace as tables of rows: the columns, for databases and column files alike, and the order of
+ * cells in a row. man/tidemark-export.1 describes each column; a test compares it with this list.
  *
  * Times are nanoseconds since the trace began, sizes bytes. A reference to another table is the
- * value of that table's first column. Numbers count from 1 but where a column says otherwise.
+ * value of that table's first column. Numbers count from 1 unless a column says otherwise.
  */
 
 #include <stdbool.h>
@@ -21,10 +20,10 @@
 enum cell_type {
     CELL_INTEGER, /* signed, 64 bits */
     CELL_COUNT,   /* unsigned, 64 bits */
-    CELL_ADDRESS, /* the same, and shown in hexadecimal where that can be */
+    CELL_ADDRESS, /* the same, shown in hexadecimal where possible */
     CELL_REAL,
     CELL_BOOL,
-    CELL_TEXT, /* any bytes: writers make them what their format allows */
+    CELL_TEXT, /* any bytes: writers convert them for their format */
 };
 
 struct cell {
@@ -39,8 +38,8 @@ struct cell {
 };
 
 /*
- * COLUMN(enumerator, "name", type, may be null). The first `key` columns of a table tell its rows
- * apart; key 0: nothing does.
+ * COLUMN(enumerator, "name", type, may be null). The first `key` columns of a table identify its
+ * rows; 0: there is no key.
  */
 #define TABLE_FACTS(COLUMN)                                                                        \
     COLUMN(FACT_KEY, "key", TEXT, false)                                                           \
@@ -269,7 +268,10 @@ enum table_id {
 
 #define TABLE_WIDTH_MAX 16u
 
-/* The first row of `facts` has it; the number goes up when a column changes its meaning or goes. */
+/*
+ * In the first row of `facts`; the number increases when a column is removed or changes its
+ * meaning.
+ */
 #define TABLES_SCHEMA "tidemark.tables/1"
 
 struct table_column {
@@ -287,13 +289,13 @@ struct table {
 
 const struct table *table_get(enum table_id id);
 
-/* False when no table is called so. */
+/* False if there is no such table. */
 bool table_find(const char *name, enum table_id *id);
 
 /*
- * Takes rows. Those of different tables come mixed; those of a table with a key of two columns in
- * order of it, those of others in the order of the trace (zones as they end, the inner before the
- * outer). Views hold during the call. 0, or -1 with `e` to stop.
+ * Takes rows. Rows of different tables are interleaved. Those of a table with a key of two columns
+ * are in order of the key, others in the order of the trace (zones as they end, the inner before
+ * the outer). Views are valid during the call. Returns 0, or -1 with `e` to stop.
  */
 struct table_sink {
     void *ctx;
@@ -301,13 +303,13 @@ struct table_sink {
     bool wanted[TABLE_COUNT]; /* rows of other tables are not made */
     uint64_t points;          /* of pool_usage, see usage.h */
     /*
-     * Only these allocations in the tables of memory; NULL: all. What happened after the time that
-     * the selection sees is not there: a block freed later is live.
+     * Only these allocations in the tables of memory; NULL: all. Events after the time of the
+     * selection are ignored: a block freed later is live.
      */
     const struct selection_options *only;
 };
 
-#define TABLES_POINTS 10000u /* what is offered when nobody asks for another number */
+#define TABLES_POINTS 10000u /* the default */
 
 /* Loads a trace, as trace_load_with does. */
 struct tables_source {
@@ -317,8 +319,8 @@ struct tables_source {
 };
 
 /*
- * Reads the trace and makes the rows of the wanted tables. Memory follows what is live at once and
- * the distinct names, call stacks and frames, not the events. `spool_dir` is for temporary files,
+ * Reads the trace and makes the rows of the wanted tables. Memory grows with live blocks and the
+ * distinct names, call stacks and frames, not with events. `spool_dir` is for temporary files,
  * NULL: $TMPDIR, else /var/tmp.
  */
 int tables_export(const struct tables_source *source, const struct table_sink *sink,

@@ -67,7 +67,7 @@ static int read_page(struct zone_texts *t, uint64_t number, uint32_t *page, stru
     return 0;
 }
 
-/* While texts are added the page that makes room goes to the file; afterwards it is there. */
+/* While texts are added, an evicted page goes to the file; afterwards it is already there. */
 int zone_texts_add(struct zone_texts *t, uint32_t text, struct err *e)
 {
     uint64_t number = t->len / ZONE_TEXTS_PAGE;
@@ -87,7 +87,10 @@ int zone_texts_add(struct zone_texts *t, uint32_t text, struct err *e)
 
 static int fetch_page(struct zone_texts *t, size_t slot, uint64_t number, struct err *e)
 {
-    /* Of what is in memory only, everything goes to the file once: the pages change places now. */
+    /*
+     * If all pages are in memory, they are written to the file once, since they are evicted from
+     * now on.
+     */
     uint64_t pages = (t->len + ZONE_TEXTS_PAGE - 1) / ZONE_TEXTS_PAGE;
     if (t->held[slot] + ZONE_TEXTS_CACHED >= pages &&
         write_page(t, t->held[slot], t->pages[slot], e) != 0)

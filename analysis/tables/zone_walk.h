@@ -2,9 +2,8 @@
 #define TIDEMARK_ANALYSIS_TABLES_ZONE_WALK_H
 
 /*
- * The records of a thread's zones, beginnings and ends nested into each other, as whole zones. A
- * zone is complete after the zones inside it, but numbered in the order of beginnings, in which the
- * official tools take them.
+ * Turns the records of a thread's zones, nested starts and ends, into whole zones. A zone is
+ * complete after the zones inside it, but numbered in order of start, as in the official tools.
  */
 
 #include <stdint.h>
@@ -14,10 +13,10 @@
 #include "trace/file/record.h"
 
 struct walked_zone {
-    uint64_t number; /* over all zones of the trace, in the order of beginnings */
+    uint64_t number; /* over all zones of the trace, in order of start */
     int64_t start;
     int64_t end; /* negative: never ended */
-    /* The durations of its children; those that never ended count as negative in the first. */
+    /* The durations of its children; unended children count as negative in the first. */
     int64_t children;
     int64_t ended_children;
     uint32_t extra;
@@ -31,7 +30,7 @@ struct zone_walk {
 
 void zone_walk_release(struct zone_walk *w);
 
-/* Sums of absurd durations must not be undefined. */
+/* Sums of absurd durations must not overflow, which is undefined. */
 static inline int64_t wrapping_sum(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -45,7 +44,7 @@ static inline int zone_walk_begin(struct zone_walk *w, const struct rec_zone_beg
     return vec_push(&w->open, zone) ? 0 : err_no_memory(e, "nested zones");
 }
 
-/* The innermost open zone ends. There is one: the order of records sees to it. */
+/* Ends the innermost open zone. There is one: the reader checks the order of records. */
 static inline struct walked_zone zone_walk_end(struct zone_walk *w, const struct rec_zone_end *r)
 {
     struct walked_zone zone = w->open.at[--w->open.len];
