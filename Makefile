@@ -213,7 +213,7 @@ DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libj
               libncurses-dev libmicrohttpd-dev libcurl4-gnutls-dev binutils
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 jq curl mandoc shellcheck debhelper libjemalloc2 \
-              libtcmalloc-minimal4 libmimalloc2.0
+              libtcmalloc-minimal4 libmimalloc2.0 zsh fish
 DEPS_FULL  := debuginfod golang-go chromium clickhouse-server prometheus gcc-aarch64-linux-gnu \
               libc6-dev-arm64-cross qemu-user
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
@@ -280,6 +280,11 @@ $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(SAN_OBJECTS) | $(LIBS)
 
 # Before a test's first linking, all may be in it.
 $(foreach t,$(UNIT_TESTS),$(if $(wildcard $(t).link.d),,$(eval $(t): $(LIBS))))
+
+# The parser of command lines is part of the program only.
+OPTION_OBJECTS := $(patsubst %,$(BUILD)/cli/options/%.o,options option_table nearest)
+$(BUILD)/test/unit/test_cli_options: $(OPTION_OBJECTS)
+$(BUILD)/test/unit/test_cli_options: LDFLAGS += $(OPTION_OBJECTS)
 
 # This library makes allocations fail, those of Tidemark's code only.
 $(BUILD)/test/unit/test_trace_failures: LDFLAGS += \
@@ -463,8 +468,11 @@ DROP_INS := tracy-capture tracy-capture-daemon tracy-csvexport tracy-import-chro
 DROP_INS += tracy-update
 COMPAT   := capture capture-release iree-tracy-capture capture-daemon update
 COMPAT   += csvexport iree-tracy-csvexport import-chrome
+COMPLETE_BASH := $(PREFIX)/share/bash-completion/completions/tidemark
+COMPLETE_ZSH  := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)/_tidemark
+COMPLETE_FISH := $(PREFIX)/share/fish/vendor_completions.d/tidemark.fish
 
-## install: the program, libtidetrace, man pages and the tracy-* names under PREFIX (LIBDIR)
+## install: the program, libtidetrace, man pages, completions and the tracy-* names under PREFIX (LIBDIR)
 install: all
 	install -D -m 755 $(BUILD)/tidemark $(DESTDIR)$(PREFIX)/bin/tidemark
 	install -D -m 644 $(BUILD)/libtidemark.so $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so
@@ -474,6 +482,9 @@ install: all
 	        $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
 	done
 	@for name in $(DROP_INS); do ln -sf tidemark $(DESTDIR)$(PREFIX)/bin/$$name || exit 1; done
+	install -D -m 644 completions/tidemark.bash $(DESTDIR)$(COMPLETE_BASH)
+	install -D -m 644 completions/_tidemark $(DESTDIR)$(COMPLETE_ZSH)
+	install -D -m 644 completions/tidemark.fish $(DESTDIR)$(COMPLETE_FISH)
 	install -D -m 644 include/tidetrace.h $(DESTDIR)$(PREFIX)/include/tidetrace.h
 	install -D -m 644 include/tidemark.h $(DESTDIR)$(PREFIX)/include/tidemark.h
 	install -D -m 644 $(BUILD)/$(LIB_FILE) $(DESTDIR)$(LIBDIR)/$(LIB_FILE)
@@ -498,6 +509,7 @@ install-compat: install
 ## uninstall: removes what install and install-compat put there
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,tidemark $(DROP_INS) $(COMPAT))
+	rm -f $(addprefix $(DESTDIR),$(COMPLETE_BASH) $(COMPLETE_ZSH) $(COMPLETE_FISH))
 	rm -f $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_FILE) $(LIB_SONAME) libtidetrace.so libtidetrace.a)
 	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc $(DESTDIR)$(PREFIX)/include/tidetrace.h

@@ -16,11 +16,10 @@ static const char usage[] =
     "Prints the machine code of a function as the trace holds it, or else as the program's image\n"
     "does, with the source lines that it comes from and, at each call, what was allocated through\n"
     "it. FUNCTION is a name, with or without parameters, or else a part of one; ADDRESS is\n"
-    "hexadecimal with 0x, anywhere in the function. When there are several, they are listed.\n"
-    "FILE - is standard input.\n"
-    "\n"
-    "      --regex         FUNCTION is a regular expression (as in Perl)\n"
-    "\n" SELECTION_USAGE BETWEEN_USAGE "\n" OUTPUT_USAGE "\n"
+    "hexadecimal with 0x, anywhere in the function. If several functions match, they are listed.\n"
+    "FILE - is standard input.\n";
+
+static const char footer[] =
     "Through it: allocations whose call stacks pass through the function; own: those that\n"
     "it made itself, as in report --by function.\n"
     "Exit status: 0 done; 1 several functions, or no machine code of it; 2 usage, or no such\n"
@@ -35,23 +34,18 @@ struct annotate_command {
     bool regex;
 };
 
-enum { OPTION_REGEX = 256 };
-
-static const struct option long_options[] = {
-    {"regex", no_argument, NULL, OPTION_REGEX},
-    SELECTION_LONG_OPTIONS,
-    BETWEEN_LONG_OPTIONS,
-    OUTPUT_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
+static const struct option_row rows[] = {
+    {"--regex", NULL, "FUNCTION is a regular expression (as in Perl)",
+     OPTION_FIELD(struct annotate_command, regex)},
+    {0},
 };
 
-static bool take_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct annotate_command *c = ctx;
-    if (option == OPTION_REGEX)
-        return c->regex = true;
-    return question_take(&c->question, option, value, e);
-}
+static const struct option_group groups[] = {
+    {.rows = rows},
+    {.rows = question_format_rows, .base = offsetof(struct annotate_command, question)},
+    QUESTION_GROUPS(struct annotate_command),
+    {0},
+};
 
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
@@ -201,13 +195,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 int cmd_annotate(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "fho:",
-        .names = long_options,
-        .usage = usage,
-        .hint =
-            "usage: tidemark annotate FILE FUNCTION [OPTIONS]; try 'tidemark annotate --help'\n",
-        .take = take_option,
-        .rest = take_rest};
+        .options = groups, .usage = usage, .footer = footer, .rest = take_rest};
     struct annotate_command c = {
         .question = {.load = load, .unload = unload, .reads_images = true}};
     int status = command_line_parse(&line, &c, argc, argv);

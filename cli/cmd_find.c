@@ -16,14 +16,11 @@ static const char usage[] =
     "       tidemark find FILE FIRST+LENGTH [OPTIONS]\n"
     "\n"
     "Prints which allocations covered an address, or overlapped a range of addresses, and\n"
-    "the call stacks that allocated and freed them. With --at: which did at that time, and in each "
-    "pool which one was\n"
-    "there last before and which came next. FILE - is standard input. Addresses are hexadecimal\n"
-    "with 0x, else decimal.\n"
-    "\n"
-    "      --stack-traces  the whole call stacks (text; JSON has them always)\n"
-    "      --limit N       allocations to print, the newest ones, 0 for all (text: 20, else all)\n"
-    "\n" SELECTION_USAGE BETWEEN_USAGE "\n" OUTPUT_USAGE "\n"
+    "the call stacks that allocated and freed them. With --at: which did at that time, and\n"
+    "in each pool which one was there last before and which came next. FILE - is standard\n"
+    "input. Addresses are hexadecimal with 0x, else decimal.\n";
+
+static const char footer[] =
     "Exit status: 0 done, also when nothing was found; 2 usage; 3 unreadable trace; 4 output\n"
     "exists or cannot be written.\n";
 
@@ -34,31 +31,22 @@ struct find_command {
     bool limit_given;
 };
 
-enum { OPTION_STACK_TRACES = 256, OPTION_LIMIT };
+#define FIELD(NAME) OPTION_FIELD(struct find_command, NAME)
 
-static const struct option long_options[] = {
-    {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
-    {"limit", required_argument, NULL, OPTION_LIMIT},
-    SELECTION_LONG_OPTIONS,
-    BETWEEN_LONG_OPTIONS,
-    OUTPUT_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
+static const struct option_row rows[] = {
+    {"--stack-traces", NULL, "the whole call stacks (text; JSON has them always)",
+     FIELD(report.stack_traces)},
+    {"--limit", "N", "allocations to print, the newest ones, 0 for all (text: 20, else all)",
+     .type = VALUE_NUMBER, FIELD(find.limit), .given = offsetof(struct find_command, limit_given)},
+    {0},
 };
 
-static bool take_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct find_command *c = ctx;
-    switch (option) {
-    case OPTION_STACK_TRACES:
-        c->report.stack_traces = true;
-        return true;
-    case OPTION_LIMIT:
-        c->limit_given = true;
-        return option_u64(value, "--limit", 0, UINT64_MAX, &c->find.limit, e);
-    default:
-        return question_take(&c->question, option, value, e);
-    }
-}
+static const struct option_group groups[] = {
+    {.rows = rows},
+    {.rows = question_format_rows, .base = offsetof(struct find_command, question)},
+    QUESTION_GROUPS(struct find_command),
+    {0},
+};
 
 /* A number up to `end`, 0x for hexadecimal. */
 static bool parse_number(const char *text, const char *end, uint64_t *out)
@@ -143,12 +131,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 int cmd_find(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "fho:",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark find FILE ADDRESS [OPTIONS]; try 'tidemark find --help'\n",
-        .take = take_option,
-        .rest = take_rest};
+        .options = groups, .usage = usage, .footer = footer, .rest = take_rest};
     struct find_command c = {0};
     int status = command_line_parse(&line, &c, argc, argv);
     return status >= 0 ? status : question_run(&c.question, answer, &c);

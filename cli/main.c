@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/options/nearest.h"
 
 static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
@@ -101,12 +102,34 @@ static void print_usage(FILE *to)
     fprintf(to, "\nTry 'tidemark COMMAND --help' and 'man tidemark-COMMAND'.\n");
 }
 
+/* With --complete: the names for completion in shells. */
 static int cmd_help(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    print_usage(stdout);
+    if (argc > 1 && strcmp(argv[1], "--complete") == 0) {
+        for (size_t i = 0; i < LENGTH(commands); i++)
+            printf("%s\t%s\n", commands[i].name, commands[i].what);
+    } else {
+        print_usage(stdout);
+    }
     return 0;
+}
+
+static int unknown_command(const char *name)
+{
+    const struct command *best = NULL;
+    unsigned least = NEAREST_MAX;
+    for (size_t i = 0; i < LENGTH(commands); i++) {
+        unsigned distance = nearest_distance(commands[i].name, name);
+        if (distance < least && nearest_is_close(distance, strlen(name))) {
+            least = distance;
+            best = &commands[i];
+        }
+    }
+    fprintf(stderr, "tidemark: no command '%s'; ", name);
+    if (best)
+        fprintf(stderr, "did you mean '%s'? ", best->name);
+    fprintf(stderr, "`tidemark help` lists them\n");
+    return 2;
 }
 
 static int cmd_version(int argc, char **argv)
@@ -157,9 +180,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
         return close_stdout(cmd_version(0, NULL));
     c = find_command(commands, LENGTH(commands), argv[1]);
-    if (!c) {
-        fprintf(stderr, "tidemark: no command '%s'; `tidemark help` lists them\n", argv[1]);
-        return 2;
-    }
+    if (!c)
+        return unknown_command(argv[1]);
     return close_stdout(c->run(argc - 1, argv + 1));
 }

@@ -58,9 +58,9 @@ MAY = {
     "run": "base protocol trace symbols/elf analysis/figures analysis/questions report naming "
            "server/net server/capture run/recording client/recording_format.h",
     "mcp": "base include",
-    "cli/options": "base trace symbols/index analysis/figures analysis/questions report "
-                   "report/picture report/html naming server/net server/capture server/daemon "
-                   "run",
+    "cli/options": "base trace symbols/index analysis/names analysis/figures "
+                   "analysis/questions report report/picture report/html naming server/net "
+                   "server/capture server/daemon run",
     "cli": "base protocol trace import symbols symbols/place symbols/helper analysis report "
            "naming server run mcp cli/options client/recording_format.h",
     "cli/selftest": "base protocol symbols symbols/index naming server/net run cli cli/options",

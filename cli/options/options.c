@@ -10,12 +10,12 @@
 #include "base/format.h"
 #include "server/capture/memory_limit.h"
 
-/* Takes the second argument of an OPTION_PAIR, which getopt does not know. */
+/* Takes the second argument of an OLD_PAIR, which getopt does not know. */
 static bool take_second(const struct command_line *l, void *ctx, int argc, char **argv,
                         struct err *e)
 {
     if (optind < argc)
-        return l->take(ctx, OPTION_PAIR_SECOND, argv[optind++], e);
+        return l->take(ctx, OLD_PAIR_SECOND, argv[optind++], e);
     err_set(e, ERR_USAGE, "'%.100s' is one of two arguments: which is the other?", optarg);
     return false;
 }
@@ -34,7 +34,268 @@ static int parse(const struct command_line *l, void *ctx, int argc, char **argv,
         }
         if (option == '?' || !l->take(ctx, option, optarg, e))
             return 1;
-        if (option == OPTION_PAIR && !take_second(l, ctx, argc, argv, e))
+        if (option == OLD_PAIR && !take_second(l, ctx, argc, argv, e))
+            return 1;
+    }
+    return l->rest(ctx, argc - optind, argv + optind, e) ? -1 : 1;
+}
+
+/* ---- a table of options */
+
+struct parsing {
+    const struct command_line *line;
+    void *ctx;
+    unsigned count;
+    char letters[2 * OPTION_ROWS_MAX + 2];
+    struct option names[OPTION_ROWS_MAX + 1];
+    const char *values[OPTION_ROWS_MAX]; /* of rows that were given; "" without a value */
+};
+
+enum { ROW_FIRST = 0x100 }; /* getopt's number of row 0; below are letters */
+
+static void collect(struct parsing *p)
+{
+    const struct option_group *g;
+    const struct option_row *row;
+    char *letter = p->letters;
+    if (p->line->in_order)
+        *letter++ = '+';
+    for (unsigned i = 0; i < OPTION_ROWS_MAX && (row = option_at(p->line->options, i, &g)); i++) {
+        bool needed = option_needs_value(row);
+        int has = needed ? required_argument : row->argument ? optional_argument : no_argument;
+        bool is_long = row->name[1] == '-';
+        /* A row without a long name has its letter there, which getopt_long cannot find. */
+        p->names[i] = (struct option){is_long ? row->name + 2 : " ", has, NULL, ROW_FIRST + (int)i};
+        char c = is_long ? row->letter : row->name[1];
+        for (int j = -1; c && j < has; j++)
+            *letter++ = j < 0 ? c : ':';
+        p->count = i + 1;
+    }
+}
+
+/* The row of getopt's number. */
+static unsigned row_of(const struct parsing *p, int option)
+{
+    const struct option_group *g;
+    const struct option_row *row;
+    if (option >= ROW_FIRST)
+        return (unsigned)(option - ROW_FIRST);
+    for (unsigned i = 0; (row = option_at(p->line->options, i, &g)); i++) {
+        if (row->letter == option || (row->name[1] == option && !row->name[2]))
+            return i;
+    }
+    return p->count;
+}
+
+/* Stores in an integer, bool or enum. */
+static void store(void *field, unsigned size, uint64_t n)
+{
+    uint8_t byte = (uint8_t)n;
+    uint16_t two = (uint16_t)n;
+    uint32_t four = (uint32_t)n;
+    const void *from = size == 1 ? (void *)&byte : size == 2 ? (void *)&two : (void *)&four;
+    memcpy(field, size == 8 ? (void *)&n : from, size);
+}
+
+static bool take_word(const struct option_row *row, void *field, const char *value, struct err *e)
+{
+    int i = option_word_index(row->words, value);
+    if (i >= 0)
+        store(field, row->size, (uint64_t)i);
+    return i >= 0 || refuse_value(e, row->name, row->words, value);
+}
+
+static bool take_number(const struct option_row *row, void *field, const char *value, struct err *e)
+{
+    uint64_t n, fits = row->size < 8 ? (UINT64_C(1) << 8 * row->size) - 1 : UINT64_MAX;
+    if (!option_u64(value, row->name, row->least, row->most ? row->most : fits, &n, e))
+        return false;
+    store(field, row->size, n);
+    return true;
+}
+
+static bool take_row(struct parsing *p, unsigned i, const char *value, struct err *e)
+{
+    const struct option_group *g;
+    const struct option_row *row = option_at(p->line->options, i, &g);
+    char *base = (char *)p->ctx + g->base;
+    void *field = base + row->at;
+    if (row->take) {
+        bool taken = row->take(base, row->name, value, e);
+        if (!taken && !e->code && row->words)
+            (void)refuse_value(e, row->name, row->words, value);
+        return taken;
+    }
+    switch (row->type) {
+    case VALUE_SET:
+        store(field, row->size, row->least);
+        return true;
+    case VALUE_PLAIN:
+    case VALUE_PAIR:
+        if (row->argument)
+            *(const char **)field = value;
+        else
+            *(bool *)field = true;
+        return true;
+    case VALUE_WORD:
+        return take_word(row, field, value, e);
+    case VALUE_NUMBER:
+        return take_number(row, field, value, e);
+    case VALUE_COUNT:
+        return format_parse_count(row->name, value, field, e) == 0;
+    case VALUE_BYTES:
+        return format_parse_bytes(row->name, value, field, e) == 0;
+    case VALUE_SECONDS:
+        return option_seconds(value, row->name, field, e);
+    case VALUE_REAL: /* the value may be left out */
+        return !value ||
+               option_real(value, row->name, (double)row->least, (double)row->most, field, e);
+    default:
+        return true;
+    }
+}
+
+/* Takes the second value of a pair, which getopt does not know. */
+static bool take_pair(struct parsing *p, const struct option_row *row, size_t base, int argc,
+                      char **argv, struct err *e)
+{
+    if (optind < argc) {
+        *(const char **)((char *)p->ctx + base + row->second) = argv[optind++];
+        return true;
+    }
+    err_set(e, ERR_USAGE, "%s takes two values, %s", row->name, row->argument);
+    return false;
+}
+
+static bool take_initial(struct parsing *p, struct err *e)
+{
+    const struct option_group *g;
+    const struct option_row *row;
+    for (unsigned i = 0; (row = option_at(p->line->options, i, &g)); i++) {
+        if (row->initial && !take_row(p, i, row->initial, e))
+            return false;
+    }
+    return true;
+}
+
+static int print_usage(const struct command_line *l)
+{
+    FILE *to = l->usage_to ? l->usage_to : stdout;
+    fprintf(to, "%s\n", l->usage);
+    option_print_help(l->options, to);
+    if (l->footer)
+        fprintf(to, "\n%s", l->footer);
+    return 0;
+}
+
+static int print_version(const struct command_line *l)
+{
+    printf("%s %s\n", l->version ? l->version : "tidemark", TIDEMARK_VERSION);
+    return 0;
+}
+
+/* getopt_long reported an unknown option; official tools say no more. */
+static int unknown_option(const struct parsing *p, char **argv)
+{
+    const char *word = optopt == 0 ? argv[optind - 1] : "";
+    const char *nearest =
+        strncmp(word, "--", 2) == 0 ? option_nearest(p->line->options, word) : NULL;
+    if (nearest && p->line->refused != 1)
+        fprintf(stderr, "%s: did you mean '%s'?\n", argv[0], nearest);
+    return 1;
+}
+
+/* One option that getopt found. -1: go on. */
+static int take_found(struct parsing *p, int option, int argc, char **argv, struct err *e)
+{
+    const struct option_group *g;
+    unsigned i = row_of(p, option);
+    const struct option_row *row = option == '?' ? NULL : option_at(p->line->options, i, &g);
+    if (!row)
+        return unknown_option(p, argv);
+    if (row->type == VALUE_HELP)
+        return print_usage(p->line);
+    if (row->type == VALUE_VERSION)
+        return print_version(p->line);
+    p->values[i] = optarg ? optarg : "";
+    if (row->given)
+        *((bool *)((char *)p->ctx + g->base + row->given)) = true;
+    if (!take_row(p, i, optarg, e))
+        return 1;
+    return row->type != VALUE_PAIR || take_pair(p, row, g->base, argc, argv, e) ? -1 : 1;
+}
+
+/* Whether the option "--name", "--name=value" or "--name!=value" of these `n` bytes was given. */
+static bool was_given(const struct parsing *p, const char *text, size_t n)
+{
+    const struct option_group *g;
+    const struct option_row *row;
+    size_t len = 0;
+    while (len < n && text[len] != '=' && text[len] != '!')
+        len++;
+    bool other = len < n && text[len] == '!';
+    const char *value = text + len + other + 1;
+    size_t value_len = len < n ? (size_t)(text + n - value) : 0;
+    for (unsigned i = 0; (row = option_at(p->line->options, i, &g)); i++) {
+        if (!p->values[i] || strlen(row->name) != len || strncmp(row->name, text, len) != 0)
+            continue;
+        return len == n || other != (strlen(p->values[i]) == value_len &&
+                                     strncmp(p->values[i], value, value_len) == 0);
+    }
+    return false;
+}
+
+/* The first option of a list that was given, other than `except`: its text and length, or NULL. */
+static const char *first_given(const struct parsing *p, const char *list, const char *except,
+                               size_t *n)
+{
+    for (; *list; list += *n + strspn(list + *n, " ")) {
+        *n = strcspn(list, " ");
+        if (list != except && was_given(p, list, *n))
+            return list;
+    }
+    return NULL;
+}
+
+static bool keeps_rule(const struct parsing *p, const struct option_rule *r, struct err *e)
+{
+    size_t n, m;
+    bool needs = r->kind == OPTION_NEEDS, one = r->kind == OPTION_ONE_OF;
+    const char *option = first_given(p, r->options, NULL, &n);
+    const char *others = one ? r->options : r->others;
+    const char *other = option ? first_given(p, others, one ? option : NULL, &m) : NULL;
+    if (!option || needs == (other != NULL))
+        return true;
+    if (needs) {
+        other = others;
+        m = strlen(others);
+    }
+    if (r->message)
+        err_set(e, ERR_USAGE, "%s", r->message);
+    else
+        err_set(e, ERR_USAGE, "%.*s %s with %.*s", (int)n, option, needs ? "goes" : "does not go",
+                (int)m, other);
+    return false;
+}
+
+static int parse_table(const struct command_line *l, void *ctx, int argc, char **argv,
+                       struct err *e)
+{
+    struct parsing p = {.line = l, .ctx = ctx};
+    int option, status;
+    if (argc > 1 && strcmp(argv[1], "--complete") == 0 && l->refused != 1) {
+        option_print_completions(l->options, l->arguments, argc - 2, argv + 2, stdout);
+        return 0;
+    }
+    collect(&p);
+    if (!take_initial(&p, e))
+        return 1;
+    while ((option = getopt_long(argc, argv, p.letters, p.names, NULL)) != -1) {
+        if ((status = take_found(&p, option, argc, argv, e)) >= 0)
+            return status;
+    }
+    for (const struct option_rule *r = l->rules; r && r->options; r++) {
+        if (!keeps_rule(&p, r, e))
             return 1;
     }
     return l->rest(ctx, argc - optind, argv + optind, e) ? -1 : 1;
@@ -43,7 +304,8 @@ static int parse(const struct command_line *l, void *ctx, int argc, char **argv,
 int command_line_parse(const struct command_line *line, void *ctx, int argc, char **argv)
 {
     struct err e = {0};
-    int status = parse(line, ctx, argc, argv, &e);
+    int status =
+        line->options ? parse_table(line, ctx, argc, argv, &e) : parse(line, ctx, argc, argv, &e);
     if (status <= 0)
         return status;
     int refused = line->refused ? line->refused : 2;
@@ -54,7 +316,11 @@ int command_line_parse(const struct command_line *line, void *ctx, int argc, cha
     if (e.text[0]) /* getopt_long prints its own errors */
         fprintf(stderr, "%s%s%s\n", line->nameless_errors ? "" : argv[0],
                 line->nameless_errors ? "" : ": ", e.text);
-    fputs(line->hint, line->hint_to ? line->hint_to : stderr);
+    if (line->hint)
+        fputs(line->hint, line->hint_to ? line->hint_to : stderr);
+    else
+        fprintf(stderr, "%.*s; try 'tidemark %s --help'\n", (int)strcspn(line->usage, "\n"),
+                line->usage, argv[0]);
     return refused;
 }
 
@@ -94,6 +360,21 @@ bool option_seconds(const char *text, const char *option, double *out, struct er
         return false;
     }
     *out = seconds;
+    return true;
+}
+
+bool option_real(const char *text, const char *option, double least, double most, double *out,
+                 struct err *e)
+{
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (errno || end == text || *end || !isfinite(value) || value < least || value > most) {
+        err_set(e, ERR_USAGE, "%s takes a number from %g to %g, not '%s'", option, least, most,
+                text);
+        return false;
+    }
+    *out = value;
     return true;
 }
 

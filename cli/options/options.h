@@ -12,15 +12,21 @@
 #include <stdio.h>
 
 #include "base/print_error.h"
+#include "cli/options/option_table.h"
 #include "trace/file/container.h"
 
-/* How a command reads its arguments. */
+/* How a command reads its arguments. With `options`, the first three members are not used. */
 struct command_line {
-    const char *letters; /* for getopt_long */
+    const struct option_group *options;
+    const struct option_rule *rules; /* NULL: none */
+    bool in_order;                   /* options end at the first other argument */
+    const char *arguments;           /* for completion: option_print_completions */
+    const char *footer;              /* behind the options in --help; NULL: nothing */
+    const char *letters;             /* for getopt_long */
     const struct option *names;
     int help;             /* the option that prints `usage`; 0: 'h' */
     const char *usage;    /* text of --help */
-    const char *hint;     /* printed after an error */
+    const char *hint;     /* printed after an error; NULL: the first line of `usage` */
     const char *version;  /* for 'V', instead of tidemark's; NULL: tidemark's */
     FILE *usage_to;       /* NULL: standard output */
     FILE *hint_to;        /* NULL: standard error */
@@ -35,13 +41,22 @@ struct command_line {
 };
 
 /*
- * An option followed by two arguments: `take` gets the first with OPTION_PAIR, the second with
- * OPTION_PAIR_SECOND.
+ * An option followed by two arguments: `take` gets the first with OLD_PAIR, the second with
+ * OLD_PAIR_SECOND.
  */
-enum { OPTION_PAIR = 0x10000, OPTION_PAIR_SECOND };
+enum { OLD_PAIR = 0x10000, OLD_PAIR_SECOND };
 
 /* -1: go on; else the exit status: help was printed, or the command line is invalid. */
 int command_line_parse(const struct command_line *line, void *ctx, int argc, char **argv);
+
+#define OPTION_HELP_ROW                                                                            \
+    {                                                                                              \
+        "--help", .letter = 'h', .type = VALUE_HELP, .help = "this text"                           \
+    }
+#define OPTION_VERSION_ROW                                                                         \
+    {                                                                                              \
+        "--version", .letter = 'V', .type = VALUE_VERSION, .help = "the version"                   \
+    }
 
 /* For `rest`: a single trace. */
 bool option_one_trace(int n, char **arguments, const char **trace, struct err *e);
@@ -49,6 +64,10 @@ bool option_one_trace(int n, char **arguments, const char **trace, struct err *e
 /* A decimal number from `least` to `most`. */
 bool option_u64(const char *text, const char *option, uint64_t least, uint64_t most, uint64_t *out,
                 struct err *e);
+
+/* A number from `least` to `most`, fractions allowed. */
+bool option_real(const char *text, const char *option, double least, double most, double *out,
+                 struct err *e);
 
 /* Seconds, fractions allowed, not negative. */
 bool option_seconds(const char *text, const char *option, double *out, struct err *e);

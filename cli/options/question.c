@@ -32,6 +32,98 @@ static bool take_size(struct selection_options *o, const char *value, struct err
            refuse_value(e, "--size", "a range whose end is not below its begin", value);
 }
 
+/* ---- rows */
+
+static bool take_range_row(void *ctx, const char *option, const char *value, struct err *e)
+{
+    struct selection_options *o = &((struct question *)ctx)->selection;
+    return option_range(value, option, &o->begin, &o->end, e);
+}
+
+static bool take_at_row(void *ctx, const char *option, const char *value, struct err *e)
+{
+    return option_time(value, option, &((struct question *)ctx)->selection.at, e);
+}
+
+static bool take_size_row(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return take_size(&((struct question *)ctx)->selection, value, e);
+}
+
+static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    (void)e;
+    return report_format_parse(value, &((struct question *)ctx)->format);
+}
+
+static bool take_picture(void *ctx, const char *option, const char *value, struct err *e)
+{
+    struct question *q = ctx;
+    q->picture = picture_format_parse(value);
+    return q->picture || take_format(ctx, option, value, e);
+}
+
+#define FIELD(NAME) OPTION_FIELD(struct question, NAME)
+#define GIVEN(NAME) .given = offsetof(struct question, selection.NAME)
+
+const struct option_row question_selection_rows[] = {
+    {"--pool", "NAME", "of this pool", FIELD(selection.pool)},
+    {"--thread", "NAME", "allocated by the threads of this name or id", FIELD(selection.thread)},
+    {"--range", "A:B",
+     "allocated from A until before B; events from B on are ignored (ns since the trace began, "
+     "or with a unit: 1.5s:2m)",
+     .take = take_range_row, GIVEN(has_range)},
+    {"--at", "T", "live at this time", .take = take_at_row, GIVEN(has_at)},
+    {"--size", "A:B", "of A to B bytes; either may be left out, and end in K, M, G",
+     .take = take_size_row},
+    {"--match", "REGEX",
+     "with a function, file or image in the call stack that matches (as in Perl)",
+     FIELD(selection.match)},
+    {"--frame", "N",
+     "allocated within frame N, numbered as in the profiler, usually from 0; later events are "
+     "ignored",
+     .type = VALUE_NUMBER, FIELD(selection.frame), GIVEN(has_frame)},
+    {"--zone", "NAME", "allocated within a zone of this name on the same thread",
+     FIELD(selection.zone)},
+    {0},
+};
+
+const struct option_row question_between_rows[] = {
+    {"--between", "M N",
+     "as --range, from the first message that fits M until the next one that fits N: a part of "
+     "its text, or /REGEX/",
+     .type = VALUE_PAIR, FIELD(selection.from_message),
+     .second = offsetof(struct question, selection.to_message)},
+    {0},
+};
+
+const struct option_row question_resolve_rows[] = {
+    {"--resolve", NULL,
+     "find names for frames that have none, as `tidemark symbols` does; its options about images "
+     "and debug files are known here, too",
+     FIELD(resolve.wanted)},
+    {0},
+};
+
+const struct option_row question_format_rows[] = {
+    {"--format", "F", "{} (text)", .words = "text, json or csv", .take = take_format},
+    {0},
+};
+
+const struct option_row question_picture_rows[] = {
+    {"--format", "F", "{} (text)", .words = "text, json, csv, svg or png", .take = take_picture},
+    {0},
+};
+
+const struct option_row question_output_rows[] = {
+    {"--output", "FILE", "write to FILE instead of standard output", .letter = 'o', FIELD(output)},
+    {"--force", NULL, "replace FILE when it exists", .letter = 'f', FIELD(force)},
+    OPTION_HELP_ROW,
+    {0},
+};
+
 bool question_take(struct question *q, int option, const char *value, struct err *e)
 {
     struct selection_options *o = &q->selection;
@@ -65,7 +157,7 @@ bool question_take(struct question *q, int option, const char *value, struct err
     case QUESTION_BETWEEN:
         o->from_message = value;
         return true;
-    case OPTION_PAIR_SECOND:
+    case OLD_PAIR_SECOND:
         o->to_message = value;
         return true;
     case 'o':
@@ -79,17 +171,9 @@ bool question_take(struct question *q, int option, const char *value, struct err
     }
 }
 
-bool question_take_picture(struct question *q, const char *value, enum picture_format *picture,
-                           struct err *e)
+bool question_check_picture(const struct question *q, struct err *e)
 {
-    *picture = picture_format_parse(value);
-    return *picture || report_format_parse(value, &q->format) ||
-           refuse_value(e, "--format", "text, json, csv, svg or png", value);
-}
-
-bool question_check_picture(const struct question *q, enum picture_format picture, struct err *e)
-{
-    if (picture != PICTURE_PNG || q->output || !isatty(STDOUT_FILENO))
+    if (q->picture != PICTURE_PNG || q->output || !isatty(STDOUT_FILENO))
         return true;
     err_set(e, ERR_USAGE, "png is nothing for a terminal: -o");
     return false;

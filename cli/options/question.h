@@ -24,6 +24,7 @@ struct question {
     bool zones;    /* always load zones and frames */
     size_t memory; /* bytes for events in memory; 0: the store's default */
     enum report_format format;
+    enum picture_format picture; /* instead of the format */
     struct selection_options selection;
     struct resolve_request resolve;
     bool reads_images;         /* even when names are not resolved */
@@ -36,6 +37,35 @@ struct question {
     void (*unload)(void *ctx); /* before the trace is released, also after a failure; or NULL */
 };
 
+/* Rows of struct question. */
+extern const struct option_row question_selection_rows[];
+extern const struct option_row question_between_rows[];
+extern const struct option_row question_resolve_rows[]; /* --resolve */
+extern const struct option_row question_format_rows[];  /* --format text, json or csv */
+extern const struct option_row question_picture_rows[]; /* --format with svg and png, too */
+extern const struct option_row question_output_rows[];  /* -o, -f, -h */
+
+/* Groups of a command's `TYPE` with a member `question`: all of the above but --format. */
+#define QUESTION_GROUPS(TYPE)                                                                      \
+    {.rows = question_resolve_rows, .base = offsetof(TYPE, question)},                             \
+        {.rows = question_output_rows, .base = offsetof(TYPE, question)},                          \
+        QUESTION_SELECTION_GROUP(TYPE),                                                            \
+        {.rows = question_between_rows, .base = offsetof(TYPE, question)},                         \
+        QUESTION_FILE_GROUPS(TYPE)
+#define QUESTION_SELECTION_GROUP(TYPE)                                                             \
+    {                                                                                              \
+        .rows = question_selection_rows, .base = offsetof(TYPE, question),                         \
+        .title = "Which allocations"                                                               \
+    }
+/* The further options of --resolve, which are in --help of `symbols` only. */
+#define QUESTION_FILE_GROUPS(TYPE)                                                                 \
+    RESOLVE_GROUP(TYPE, resolve_trace_rows), RESOLVE_GROUP(TYPE, resolve_file_rows),               \
+        RESOLVE_GROUP(TYPE, resolve_thread_rows)
+#define RESOLVE_GROUP(TYPE, ROWS)                                                                  \
+    {                                                                                              \
+        .rows = (ROWS), .base = offsetof(TYPE, question.resolve.options), .hidden = true           \
+    }
+
 enum {
     QUESTION_POOL = 512,
     QUESTION_THREAD,
@@ -46,7 +76,7 @@ enum {
     QUESTION_FRAME,
     QUESTION_ZONE,
     QUESTION_FORMAT,
-    QUESTION_BETWEEN = OPTION_PAIR,
+    QUESTION_BETWEEN = OLD_PAIR,
 };
 
 #define SELECTION_LONG_OPTIONS                                                                     \
@@ -106,13 +136,8 @@ enum {
  */
 bool question_take(struct question *q, int option, const char *value, struct err *e);
 
-/*
- * Takes --format of a command that can draw pictures: *picture is the chosen one, if any.
- * question_check_picture rejects a PNG for a terminal.
- */
-bool question_take_picture(struct question *q, const char *value, enum picture_format *picture,
-                           struct err *e);
-bool question_check_picture(const struct question *q, enum picture_format picture, struct err *e);
+/* Rejects a PNG for a terminal. */
+bool question_check_picture(const struct question *q, struct err *e);
 
 #define PICTURE_OUTPUT_USAGE                                                                       \
     RESOLVE_REQUEST_USAGE                                                                          \

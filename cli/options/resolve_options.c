@@ -54,6 +54,80 @@ static bool take_reader(struct resolve_options *o, const char *text, struct err 
     return true;
 }
 
+/* ---- rows */
+
+static bool take_modules(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    struct resolve_options *o = ctx;
+    return take(vec_push(&o->modules, value), e);
+}
+
+static bool take_base_row(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return take_base(ctx, value, e);
+}
+
+static bool take_debug_dir(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    struct resolve_options *o = ctx;
+    return has_room(o->debug_dirs.len, e) && take(vec_push(&o->debug_dirs, value), e);
+}
+
+static bool take_rule_row(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return take_rule(ctx, value, e);
+}
+
+static bool take_reader_row(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return take_reader(ctx, value, e);
+}
+
+#define FIELD(NAME) OPTION_FIELD(struct resolve_options, NAME)
+
+const struct option_row resolve_trace_rows[] = {
+    {"--images-from-trace", NULL,
+     "open images that the trace names also without a build id to check them by",
+     FIELD(images_from_trace)},
+    {"--modules", "FILE",
+     "what the process had mapped where: from `tidemark modules`, or a copy of /proc/PID/maps",
+     .take = take_modules},
+    {"--base", "IMAGE=ADDRESS", "where an image was mapped (hexadecimal)", .take = take_base_row},
+    {0},
+};
+
+const struct option_row resolve_file_rows[] = {
+    {"--sysroot", "DIR", "the images' file system is in this folder", FIELD(sysroot)},
+    {"--debug-dir", "DIR",
+     "search debug files here, too, besides /usr/lib/debug; may be given several times",
+     .take = take_debug_dir},
+    {"--substitute", "'REGEX;PATH'", "replace what matches in paths of images by PATH",
+     .take = take_rule_row},
+    {"--debuginfod", "URL", "ask this server for files that are not here (DEBUGINFOD_URLS)",
+     FIELD(debuginfod)},
+    {"--no-debuginfod", NULL, "ask no server", FIELD(no_debuginfod)},
+    {"--symbol-cache", "DIR", "keep the symbols that were read here (~/.cache/tidemark/symbols)",
+     FIELD(cache)},
+    {"--symbol-cache-size", "N", "size of the cache; the least recently used is dropped (2G)",
+     .type = VALUE_BYTES, FIELD(cache_size)},
+    {"--no-symbol-cache", NULL, "keep no symbols", FIELD(no_cache)},
+    {"--dwarf", "READER", "{} (default: by image)", .words = "libdwarf or libdw",
+     .take = take_reader_row},
+    {"--time-limit", "SEC", "seconds for each image (120)", .type = VALUE_SECONDS, FIELD(seconds)},
+    {0},
+};
+
+const struct option_row resolve_thread_rows[] = {
+    {"--threads", "N", "threads that read an image (one per processor)", .type = VALUE_NUMBER,
+     .least = 1, .most = 256, FIELD(threads)},
+    {0},
+};
+
 bool resolve_option(struct resolve_options *o, int option, const char *value, struct err *e)
 {
     switch (option) {

@@ -1,0 +1,112 @@
+#ifndef TIDEMARK_CLI_OPTIONS_OPTION_TABLE_H
+#define TIDEMARK_CLI_OPTIONS_OPTION_TABLE_H
+
+/*
+ * Options as data: a row describes an option, groups of rows a command. Parsing, the text of
+ * --help, "did you mean" and completion in shells read the same rows. options.h has the parser.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+/* What a value is, and what of the group's struct it is stored in. */
+enum option_value {
+    VALUE_PLAIN,   /* bool: true; with an argument a const char *: the value */
+    VALUE_SET,     /* no value. bool or enum: `least` */
+    VALUE_PAIR,    /* two values, each a const char *: at `at` and at `second` */
+    VALUE_WORD,    /* bool or enum: the index of the value in `words` */
+    VALUE_NUMBER,  /* unsigned integer from `least` to `most`; most 0: as much as it can hold */
+    VALUE_COUNT,   /* uint64_t: a number with or without "," between thousands */
+    VALUE_BYTES,   /* uint64_t: a size such as 1.5M */
+    VALUE_SECONDS, /* double */
+    VALUE_REAL,    /* double from `least` to `most` */
+    VALUE_IGNORED, /* nothing: accepted for compatibility */
+    VALUE_HELP,    /* prints --help */
+    VALUE_VERSION, /* prints the version */
+};
+
+/* `ctx`: the group's struct. `value`: NULL when an optional one was left out. */
+typedef bool option_take(void *ctx, const char *option, const char *value, struct err *e);
+
+struct option_row {
+    const char *name;     /* "--by"; "-m" when there is a letter only; NULL: the end of the rows */
+    const char *argument; /* "N", "[=N]" when it is optional, "M N" for a pair; NULL: none */
+    const char *help;     /* NULL: not in --help. "{}" stands for `words` */
+    const char *initial;  /* the value when the option is not given; --help shows it. NULL: none */
+    /*
+     * The values, as --help and errors show them: "text, json or csv". A `take` that returns false
+     * without an error rejects a value that is not one of them. Not for free text.
+     */
+    const char *words;
+    option_take *take; /* stores the value, in place of `type` */
+    uint64_t least, most;
+    enum option_value type;
+    unsigned short at, size, second; /* the field; OPTION_FIELD */
+    unsigned short given;            /* a bool that is set when the option is given; 0: none */
+    char letter;                     /* 0: none */
+};
+
+#define OPTION_FIELD(TYPE, FIELD)                                                                  \
+    .at = (unsigned short)offsetof(TYPE, FIELD), .size = sizeof(((TYPE *)0)->FIELD)
+
+struct option_group {
+    const struct option_row *rows; /* NULL: the end of the groups */
+    size_t base;                   /* offset of the rows' struct in the command's */
+    const char *title;             /* in --help; NULL: none */
+    bool hidden;                   /* not in --help */
+};
+
+enum option_rule_kind {
+    OPTION_EXCLUDES, /* none of `options` goes with one of `others` */
+    OPTION_NEEDS,    /* each of `options` needs one of `others` */
+    OPTION_ONE_OF,   /* at most one of `options` */
+};
+
+/*
+ * Options are separated by spaces. "--by=type" means that option with that value, "--by!=type" with
+ * another.
+ */
+struct option_rule {
+    const char *options; /* NULL: the end of the rules */
+    enum option_rule_kind kind;
+    const char *others;
+    const char *message; /* NULL: "A does not go with B" or "A goes with B" */
+};
+
+enum { OPTION_ROWS_MAX = 128 }; /* of a command */
+
+/* The row of index `i` among all `groups`, and its group; NULL behind the last one. */
+const struct option_row *option_at(const struct option_group *groups, unsigned i,
+                                   const struct option_group **group);
+
+/* The row of "--name" or "-l"; NULL when there is none. */
+const struct option_row *option_find(const struct option_group *groups, const char *text);
+
+/* Whether the option has a value that cannot be left out. */
+bool option_needs_value(const struct option_row *row);
+
+/* Calls `put` for each of the words. */
+void option_each_word(const char *words, void (*put)(void *ctx, const char *word), void *ctx);
+
+/* The index of `value` in `words`; -1 when it is none of them. */
+int option_word_index(const char *words, const char *value);
+
+/* Prints the rows of --help. */
+void option_print_help(const struct option_group *groups, FILE *to);
+
+/*
+ * Prints what can complete the last of `words`, the words behind the command: a line each, with a
+ * tabulator and a description behind options. `arguments`: what can be in place of an option, as in
+ * option_row.words; NULL: files, which the shell knows.
+ */
+void option_print_completions(const struct option_group *groups, const char *arguments, int n,
+                              char **words, FILE *to);
+
+/* The option with the name that is most like `text`, which is none; NULL when none is like it. */
+const char *option_nearest(const struct option_group *groups, const char *text);
+
+#endif
