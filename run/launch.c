@@ -110,7 +110,8 @@ int launch_adopt(struct launch *l, pid_t pid, struct err *e)
     return 0;
 }
 
-void launch_signal(const struct launch *l, int signal)
+/* Sends it a signal as launch_take_signals does. Harmless when it does not run. */
+static void launch_signal(const struct launch *l, int signal)
 {
     if (l->pid > 0 && !l->adopted)
         (void)kill(l->pid, signal);

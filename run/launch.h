@@ -55,9 +55,6 @@ int launch_adopt(struct launch *l, pid_t pid, struct err *e);
 /* Handles pending signals: passes them on, and reaps the program. */
 void launch_take_signals(struct launch *l);
 
-/* Sends it a signal as launch_take_signals does. Harmless when it does not run. */
-void launch_signal(const struct launch *l, int signal);
-
 /* The exit status as a shell reports it: 128 + N when signal N ended it. */
 int launch_exit_status(const struct launch *l);
 

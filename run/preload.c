@@ -24,7 +24,8 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-bool preload_is_known(const char *path)
+/* Whether it is the file name of a known allocation wrapper. */
+static bool preload_is_known(const char *path)
 {
     const char *name = file_name(path);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
@@ -36,8 +37,13 @@ bool preload_is_known(const char *path)
     return false;
 }
 
-char *preload_without(const char *list, bool (*drop)(void *ctx, const char *entry),
-                      void (*dropped)(void *ctx, const char *entry), void *ctx)
+/*
+ * Copies `list`, the value of LD_PRELOAD, without the entries for which `drop` is true. The caller
+ * frees the result; NULL when memory is short. `dropped` (may be NULL) is called with each removed
+ * entry.
+ */
+static char *preload_without(const char *list, bool (*drop)(void *ctx, const char *entry),
+                             void (*dropped)(void *ctx, const char *entry), void *ctx)
 {
     size_t len = strlen(list);
     char *kept = malloc(len + 1);

@@ -14,17 +14,6 @@
 #define PRELOAD_DROPPED "TIDEMARK_PRELOAD_DROPPED"
 
 /*
- * Copies `list`, the value of LD_PRELOAD, without the entries for which `drop` is true. The caller
- * frees the result; NULL when memory is short. `dropped` (may be NULL) is called with each removed
- * entry.
- */
-char *preload_without(const char *list, bool (*drop)(void *ctx, const char *entry),
-                      void (*dropped)(void *ctx, const char *entry), void *ctx);
-
-/* Whether it is the file name of a known allocation wrapper. */
-bool preload_is_known(const char *path);
-
-/*
  * If a known wrapper that exports malloc is preloaded into this process, or a library whose file
  * name contains one of `names`: prints that and restarts the program without it, once. Returns when
  * there is nothing to drop or the restart fails. `subcommand`: argv[0] is the name of a subcommand,

@@ -31,7 +31,8 @@ json_t *json_address(uint64_t address)
     return json_string(text);
 }
 
-json_t *json_frame(const struct frame_view *f)
+/* {"function", "file", "line", "image", "address", "inline"}, null where unknown. */
+static json_t *json_frame(const struct frame_view *f)
 {
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:o, s:b}", "function", json_text_or_null(f->function), "file",

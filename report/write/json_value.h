@@ -26,9 +26,6 @@ json_t *json_count(uint64_t n);
 /* "0x7f…", since not every JSON reader supports numbers this large. */
 json_t *json_address(uint64_t address);
 
-/* {"function", "file", "line", "image", "address", "inline"}, null where unknown. */
-json_t *json_frame(const struct frame_view *f);
-
 /* The frames of a call stack, innermost first; [] for none. */
 json_t *json_callstack(const struct trace *t, uint32_t callstack);
 

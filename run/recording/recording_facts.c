@@ -124,7 +124,7 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
     return 0;
 }
 
-int recording_facts(struct recording *r, struct err *e)
+static int recording_facts(struct recording *r, struct err *e)
 {
     struct rec_header h;
     struct trace *t = r->target->in->trace;

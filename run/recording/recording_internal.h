@@ -97,18 +97,11 @@ int recording_source(struct recording *r, uint64_t number, uint64_t *frame, stru
 
 /* ---- rare.c */
 
-/* Adds a message by Tidemark at the time of `stamp`, in the thread with this id. */
-int recording_say(struct recording *r, uint64_t stamp, uint32_t thread, const char *text,
-                  struct err *e);
-
 /* Adds a message that the recording was paused or resumed. */
 int recording_say_pause(struct recording *r, uint64_t stamp, uint32_t thread, bool paused,
                         struct err *e);
 
 /* Reads a record of the kinds with a length. run->pos is after the stamp. */
 int recording_rare(struct recording *r, struct run *run, struct err *e);
-
-/* ---- facts.c */
-int recording_facts(struct recording *r, struct err *e);
 
 #endif

@@ -179,8 +179,9 @@ static int take_message(struct recording *r, const struct run *run, struct body 
     return hand(r, &ev, e);
 }
 
-int recording_say(struct recording *r, uint64_t stamp, uint32_t thread, const char *text,
-                  struct err *e)
+/* Adds a message by Tidemark at the time of `stamp`, in the thread with this id. */
+static int recording_say(struct recording *r, uint64_t stamp, uint32_t thread, const char *text,
+                         struct err *e)
 {
     struct event ev = {.kind = EVENT_MESSAGE, .thread = thread, .time = recording_time(r, stamp)};
     ev.message.color = NO_COLOR;

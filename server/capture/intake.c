@@ -238,7 +238,8 @@ enum session_end intake_end_of(const struct err *e)
     }
 }
 
-bool session_end_is_partial(enum session_end end)
+/* Whether a trace with this end lacks data at its end. */
+static bool session_end_is_partial(enum session_end end)
 {
     return end == SESSION_VANISHED || end == SESSION_BROKEN || end == SESSION_FAULT ||
            end == SESSION_NO_ROOM || end == SESSION_CUT_OFF || end == SESSION_HOMELESS;

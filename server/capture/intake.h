@@ -102,9 +102,6 @@ uint64_t intake_unanswered(const struct intake *r);
 /* The session end that corresponds to an error. */
 enum session_end intake_end_of(const struct err *e);
 
-/* Whether a trace with this end lacks data at its end. */
-bool session_end_is_partial(enum session_end end);
-
 /*
  * Stores the facts about how the trace ended. Call it after the last byte of a trace or of one of
  * its parts; `cause` is the error of the end, if there was one. A second call, for a part that

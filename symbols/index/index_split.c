@@ -84,7 +84,12 @@ static int column_section(const struct package_index *x, uint32_t kind)
     }
 }
 
-bool split_package_find(const struct split_package *p, uint64_t id, struct dwarf_sections *out)
+/*
+ * The sections of the unit with this id. False if the unit is missing or its index entry is
+ * invalid.
+ */
+static bool split_package_find(const struct split_package *p, uint64_t id,
+                               struct dwarf_sections *out)
 {
     struct package_index x;
     uint32_t row;

@@ -24,10 +24,4 @@ struct split_package {
 /* `f` must stay open as long as the package is used. */
 int split_package_read(struct split_package *p, struct elf_file *f, struct err *e);
 
-/*
- * The sections of the unit with this id. False if the unit is missing or its index entry is
- * invalid.
- */
-bool split_package_find(const struct split_package *p, uint64_t id, struct dwarf_sections *out);
-
 #endif

@@ -24,7 +24,8 @@ void module_table_release(struct module_table *t)
     vec_release(&t->sorted);
 }
 
-int module_table_add(struct module_table *t, const struct module *m, struct err *e)
+/* Adds a mapping; copies the path. */
+static int module_table_add(struct module_table *t, const struct module *m, struct err *e)
 {
     struct module own = *m;
     if (t->list.len >= MODULES_MAX)

@@ -62,9 +62,6 @@ int module_table_add_line(struct module_table *t, struct view line, struct err *
 int module_table_add_text(struct module_table *t, struct view text, const char *name,
                           struct err *e);
 
-/* Adds a mapping; copies the path. */
-int module_table_add(struct module_table *t, const struct module *m, struct err *e);
-
 /* The identity of the file that had this path; NULL if unknown or ambiguous. */
 const struct module_file *module_table_file(const struct module_table *t, struct view path);
 

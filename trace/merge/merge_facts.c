@@ -26,7 +26,9 @@ struct facts {
     VEC(uint32_t) keys; /* in order of first occurrence */
 };
 
-int merge_fact(struct merge *m, struct err *e, const char *fmt, ...)
+/* Adds a fact "tidemark.KEY=VALUE". */
+static __attribute__((format(printf, 3, 4))) int merge_fact(struct merge *m, struct err *e,
+                                                            const char *fmt, ...)
 {
     struct buf text = {0};
     va_list ap;

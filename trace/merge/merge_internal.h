@@ -208,10 +208,6 @@ static inline uint32_t merge_sidx(const struct merge_input *in, uint32_t index)
     return index == 0 || index > in->strings.len ? 0 : in->strings.at[index - 1];
 }
 
-/* Adds a fact "tidemark.KEY=VALUE". */
-int merge_fact(struct merge *m, struct err *e, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /*
  * The value of `key` in `map`. A missing key gets `key` itself as its value. If that is taken, the
  * value gets other bits from `shift` on, or is any free number. Both `map` and `ids` record it.
