@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /*
@@ -19,23 +20,24 @@
 
 /* Restores the heap of `n` elements after the element at `from` was replaced by a later one. */
 #define HEAP_DOWN(at, n, from, a, b, BEFORE)                                                       \
-    for (size_t at_ = (from), b = at_;; at_ = b) {                                                 \
-        for (size_t a = 2 * at_ + 1; a <= 2 * at_ + 2 && a < (n); a++) {                           \
+    for (size_t b = (from), at_ = SIZE_MAX; at_ != (b);) {                                         \
+        at_ = (b);                                                                                 \
+        for (size_t a = 2 * at_ + 1; (a) <= 2 * at_ + 2 && (a) < (n); (a)++) {                     \
             if (BEFORE)                                                                            \
-                b = a;                                                                             \
+                (b) = (a);                                                                         \
         }                                                                                          \
-        if (b == at_)                                                                              \
-            break;                                                                                 \
-        HEAP_SWAP(at, at_, b);                                                                     \
+        if ((b) != at_)                                                                            \
+            HEAP_SWAP(at, at_, b);                                                                 \
     }
 
 /* The same after an element was added at `from`, the last position. */
 #define HEAP_UP(at, from, a, b, BEFORE)                                                            \
-    for (size_t a = (from), b; a > 0; a = b) {                                                     \
-        b = (a - 1) / 2;                                                                           \
+    for (size_t a = (from); (a) > 0;) {                                                            \
+        const size_t b = ((a)-1) / 2;                                                              \
         if (!(BEFORE))                                                                             \
             break;                                                                                 \
         HEAP_SWAP(at, a, b);                                                                       \
+        (a) = (b);                                                                                 \
     }
 
 /*

@@ -24,9 +24,9 @@ bool order_by_key(struct keyed *items, size_t n);
     for (size_t high_ = (top); (low) < high_;) {                                                   \
         const size_t i = (low) + (high_ - (low)) / 2;                                              \
         if (BEFORE)                                                                                \
-            (low) = i + 1;                                                                         \
+            (low) = (i) + 1;                                                                       \
         else                                                                                       \
-            high_ = i;                                                                             \
+            high_ = (i);                                                                           \
     }
 
 #endif
