@@ -379,7 +379,7 @@ static void functions_by_name(void **state)
     assert_none(&w, "noth.ng", true, ERR_USAGE, "no function's name matches");
     assert_none(&w, "(", true, ERR_USAGE, "no regular expression");
     assert_none(&w, "absent", false, ERR_CHECK, "no machine code of 'absent()'");
-    assert_none(&w, "tiny", false, ERR_CHECK, "inlined, for one into 'load(int)'");
+    assert_none(&w, "tiny", false, ERR_CHECK, "inlined, for example into 'load(int)'");
     world_release(&w);
 }
 
