@@ -6,16 +6,16 @@
  * of call stacks, or the allocating thread. The same code observes a live capture and, through
  * memory_sweep, a saved trace.
  *
- * All figures are defined on usage at the end of each distinct nanosecond, frees before allocations
+ * All figures are defined on use at the end of each distinct nanosecond, frees before allocations
  * (docs/decisions/figures.md). So they do not depend on the order of steps within a nanosecond,
- * which a saved trace does not keep. A time that runs backwards counts as the newest time seen in
- * the pool.
+ * which a saved trace does not keep. If time goes backwards, the newest time seen in the pool is
+ * used.
  *
- * The first time a highest usage is reached counts. What every counter held at that moment is kept
+ * Of several equal peaks, the first counts. The value of every counter at the peak is kept
  * copy-on-write: each new peak of a pool has a number, and the first change of a counter after it
  * saves the counter's value. Nothing is copied per step.
  *
- * An observer must see every step from the first one. Sums stop at 2^64 - 1 bytes
+ * An observer must see every step from the first one. Sums saturate at 2^64 - 1 bytes
  * (base/saturate.h).
  */
 
@@ -28,39 +28,35 @@
 #include "trace/store/memory.h"
 
 struct accounting_options {
-    const uint32_t *pools; /* pool number → number to count it under; NULL: each for itself */
+    const uint32_t *pools; /* pool number → number that it counts for; NULL: the same */
     size_t pool_count;
-    const uint32_t *groups; /* call stack id → key, ids from group_count on get 0; NULL: the id */
+    const uint32_t *groups; /* call stack id → key; 0 for ids from group_count on; NULL: the id */
     size_t group_count;
     bool by_thread; /* the key is the allocating thread's number */
-    bool judged;    /* steps come from a selection, which tells what is temporary */
-    bool sums_only; /* keep nothing but count and bytes of each key; no figures of pools */
-    /* Gives the key of a step, instead of the above; NULL: as above. */
+    bool judged;    /* steps come from a selection, which knows which blocks are temporary */
+    bool sums_only; /* count only allocations and bytes of each key; no figures of pools */
+    /* Returns the key of a step, instead of the above; NULL: as above. */
     int (*key_of)(void *ctx, const struct memory_op *op, uint32_t *key, struct err *e);
     void *key_ctx;
 };
 
 struct accounting {
     struct accounting_options options;
-    VEC(struct pool_account *) pools; /* NULL where nothing happened yet */
-    bool borrowed;                    /* all pools are another accounting's */
+    VEC(struct pool_account *) pools; /* NULL for pools without steps */
+    bool borrowed;                    /* all pools belong to another accounting */
 };
 
 /* The arrays in `options` (may be NULL) must outlive the accounting. */
 void accounting_init(struct accounting *a, const struct accounting_options *options);
 void accounting_release(struct accounting *a);
 
-/* The account of a pool that has had no step yet, which `a` owns. NULL with `e` when memory is
- * short. */
+/* The account of a pool without steps, owned by `a`. NULL with `e` if memory is short. */
 struct pool_account *accounting_add_pool(struct accounting *a, uint32_t pool, struct err *e);
 
-/* Takes one step: the `op` of a struct memory_observer, with ctx the struct accounting. */
+/* Counts one step: the `op` of a struct memory_observer, with ctx the struct accounting. */
 int accounting_op(void *ctx, const struct memory_op *op, struct err *e);
 
-/*
- * Brings closer what a step will touch: memory is far slower than the work. To be called some steps
- * ahead.
- */
+/* Prefetches the memory of a step, which is far slower than the work. Call it some steps ahead. */
 void accounting_prefetch(const struct accounting *a, const struct memory_op *op);
 
 static inline struct memory_observer accounting_observer(struct accounting *a)
@@ -69,26 +65,28 @@ static inline struct memory_observer accounting_observer(struct accounting *a)
 }
 
 /*
- * Figures that were found otherwise (analysis/figures/stream_figures.h), of a pool or a counter
- * that has had no step. Nothing may be taken after that.
+ * Sets figures computed elsewhere (analysis/figures/stream_figures.h), of a pool or a counter
+ * without steps. No step may be counted after that.
  */
 int accounting_put_pool(struct accounting *a, uint32_t pool, const struct pool_figures *figures,
                         struct err *e);
 int accounting_put_counter(struct accounting *a, uint32_t pool, uint32_t key,
                            const struct counter *figures, struct err *e);
 
-/* Shows a pool of `from`, which must live longer, in `a`, which holds only such. */
+/* Shows a pool of `from` in `a`, which must hold only borrowed pools. `from` must outlive `a`. */
 int accounting_borrow(struct accounting *a, uint32_t pool, const struct accounting *from,
                       uint32_t from_pool, struct err *e);
 
 /* Figures up to and including the newest step. All zero for a pool without steps. */
 void accounting_pool(const struct accounting *a, uint32_t pool, struct pool_figures *out);
 
-/* False when the key had no step in the pool. */
+/* False if the key has no step in the pool. */
 bool accounting_counter(const struct accounting *a, uint32_t pool, uint32_t key,
                         struct counter *out);
 
-/* Visits the counters of a pool in order of their keys: *iter starts at 0; false at the end. */
+/*
+ * Iterates over the counters of a pool in order of their keys: *iter starts at 0; false at the end.
+ */
 bool accounting_next(const struct accounting *a, uint32_t pool, uint64_t *iter, uint32_t *key,
                      struct counter *out);
 

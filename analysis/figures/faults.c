@@ -20,14 +20,14 @@ const char *fault_cause_name(enum fault_cause cause)
     return names[cause];
 }
 
-/* An address that the sweep looks for, and whose it is. */
+/* An address that the sweep searches, and its fault. */
 struct target {
     uint64_t ptr;
     uint32_t row;
     uint32_t number; /* of the case */
 };
 
-/* A live block as the search through the history knows it. */
+/* A live block during the search of the history. */
 struct holder {
     int64_t time;
     uint64_t size;
@@ -35,11 +35,11 @@ struct holder {
     uint16_t thread;
 };
 
-/* A pool in the search through the history. */
+/* The state of a pool during the search of the history. */
 struct searched {
     struct map live;           /* address → slot in holders */
-    struct fault_block newest; /* the block that was freed last */
-    uint64_t bare, dressed;    /* frees without a call stack, and with one */
+    struct fault_block newest; /* the most recently freed block */
+    uint64_t bare, dressed;    /* frees without and with a call stack */
     uint64_t gave_way;         /* blocks that ended as a server ends them: see gave_way() */
 };
 
@@ -48,15 +48,15 @@ struct builder {
     struct selection *s;
     VEC(struct target) targets; /* in order of address */
     bool only_noted;
-    bool in_history; /* look for addresses allocated twice */
+    bool in_history; /* search for addresses allocated twice */
     VEC(struct holder) holders;
     VEC(uint64_t) vacant;
     struct searched *pools; /* by number */
-    struct map numbers;     /* of those found: see row_key */
+    struct map numbers;     /* of inferred rows: see row_key */
     struct map threads;     /* id of the operating system → number + 1 */
 };
 
-/* ---- whose pool */
+/* ---- pools */
 
 static bool is_same_pool(const struct builder *b, uint32_t pool, const struct fault_row *r)
 {
@@ -65,7 +65,7 @@ static bool is_same_pool(const struct builder *b, uint32_t pool, const struct fa
     return view_equal(trace_pool_name(t, t->memory.pools.at[pool], room), r->pool);
 }
 
-/* ---- blocks at the addresses of what was noted */
+/* ---- blocks at the addresses of noted faults */
 
 static struct fault_block block_of(const struct memory_op *op)
 {
@@ -85,24 +85,26 @@ static struct fault_block block_of(const struct memory_op *op)
     return b;
 }
 
-/* A block that was freed covered the address of a case. */
+/* A freed block covered the address of a case. */
 static void note_previous(const struct builder *b, const struct fault_row *r, struct fault_case *c,
                           const struct memory_op *op)
 {
     bool begins = op->block.ptr == c->what.ptr;
     if (op->time > c->what.time || !is_same_pool(b, op->pool, r))
         return;
-    /* In one nanosecond the new block may have gone as well: it is not the one that gave way. */
+    /*
+     * Within one nanosecond, the new block may have ended as well: it is not the one that gave way.
+     */
     if (r->kind == FAULT_ALLOC_TWICE &&
         (!begins || op->time != c->what.time || op->block.callstack != c->what.other_callstack))
         return;
-    /* Whoever began there tells more than who was around it. */
+    /* A block that began at the address is better evidence than one around it. */
     if (!begins && c->previous.is_known && c->previous.ptr == c->what.ptr)
         return;
     c->previous = block_of(op);
 }
 
-/* A block was allocated that covers it. */
+/* An allocated block covers it. */
 static void note_around(const struct builder *b, const struct fault_row *r, struct fault_case *c,
                         const struct memory_op *op)
 {
@@ -110,7 +112,7 @@ static void note_around(const struct builder *b, const struct fault_row *r, stru
     bool live = !is_freed(op->freed) || op->freed > c->what.time;
     if (r->kind == FAULT_ALLOC_TWICE || op->time >= c->what.time || !live)
         return;
-    /* An arena's block lies within one of another pool as a rule, which tells nothing. */
+    /* An arena's block is usually within a block of another pool, which means nothing. */
     if (begins != is_same_pool(b, op->pool, r))
         c->around = block_of(op);
 }
@@ -146,7 +148,7 @@ static void judge(struct fault_row *r, struct fault_case *c)
         c->cause = c->previous.is_known ? FAULT_INSIDE_FREED : FAULT_NEVER_SEEN;
 }
 
-/* ---- addresses allocated twice that nobody noted */
+/* ---- unnoted addresses allocated twice */
 
 static bool is_size_wanted(const struct selection *s, uint64_t size)
 {
@@ -154,7 +156,7 @@ static bool is_size_wanted(const struct selection *s, uint64_t size)
     return !o->has_size || (size >= o->size_min && size <= o->size_max);
 }
 
-/* What is inferred has rows of its own, for it may be taken back. */
+/* Inferred faults have separate rows, since they may be withdrawn. */
 static uint64_t row_key(const struct memory_op *op, bool inferred)
 {
     return (uint64_t)inferred << 63 | (uint64_t)op->pool << 32 | op->callstack;
@@ -183,7 +185,7 @@ static int add_found(struct builder *b, const struct memory_op *op, const struct
     }
     struct fault_row *r = &b->f->rows.at[*number];
     uint64_t id = op->thread < t->threads.list.len ? t->threads.list.at[op->thread].id : 0;
-    /* The last three follow the first three: a later one pushes the oldest of them out. */
+    /* The last three follow the first three: a new one replaces the oldest of them. */
     if (r->case_count == SUMMARY_FAULT_SAMPLES) {
         memmove(&r->cases[FAULT_SAMPLES], &r->cases[FAULT_SAMPLES + 1],
                 (FAULT_SAMPLES - 1) * sizeof *r->cases);
@@ -201,7 +203,7 @@ static int add_found(struct builder *b, const struct memory_op *op, const struct
 }
 
 /*
- * How an official server ends a block whose address is allocated again. With a coarse clock a free
+ * How an official server ends a block whose address is allocated again. With a coarse clock, a free
  * without a call stack may look the same: see is_credible.
  */
 static bool gave_way(const struct fault_block *old, const struct memory_op *op)
@@ -255,7 +257,7 @@ static int search_history(struct builder *b, const struct memory_op *op, struct 
     p->dressed += op->callstack != 0;
     p->bare += op->callstack == 0;
     const uint64_t *slot = map_find(&p->live, op->block.ptr);
-    /* The end of the older of two blocks says nothing about the newer one. */
+    /* The end of the older of two blocks does not affect the newer one. */
     if (!slot || b->holders.at[*slot].time != op->block.time)
         return 0;
     if (!vec_push(&b->vacant, *slot))
@@ -325,14 +327,14 @@ static int sweep(struct builder *b, struct err *e)
         return 0;
     if (b->only_noted && !b->s->options.has_size)
         return 0;
-    /* Of all pools: a block of another one may be what a free meant. */
+    /* Of all pools: a free may have meant a block of another one. */
     const struct memory_observer to = {.ctx = b, .op = take};
     return memory_sweep(m, -1, &to, e);
 }
 
 /*
- * Ends of blocks are taken for a server's only where all frees of the program have call stacks, so
- * that none of them lacks one for another reason.
+ * Ends of blocks are attributed to a server only if all frees of the program have call stacks.
+ * Otherwise a free may lack one for another reason.
  */
 static bool is_credible(const struct builder *b, const struct fault_row *r)
 {
@@ -342,7 +344,7 @@ static bool is_credible(const struct builder *b, const struct fault_row *r)
     return p->dressed && p->bare == p->gave_way;
 }
 
-/* ---- which of those noted are selected */
+/* ---- selection of noted faults */
 
 static int list_threads(struct builder *b, struct err *e)
 {
@@ -358,7 +360,7 @@ static int list_threads(struct builder *b, struct err *e)
     return 0;
 }
 
-/* The block that somebody wanted to free there, as far as one can tell; NULL: none. */
+/* The block that the free probably meant; NULL: unknown. */
 static const struct fault_block *meant(const struct fault_case *c)
 {
     if (c->cause == FAULT_INSIDE_LIVE || c->cause == FAULT_IN_OTHER_POOL)
@@ -382,8 +384,8 @@ static bool is_case_wanted(const struct builder *b, const struct fault_row *r,
 }
 
 /*
- * Keeps the wanted cases of a row that was noted. Those without a place in it happened between the
- * first and the last few, which may tell whether they are wanted.
+ * Keeps the selected cases of a noted row. Cases that were not kept happened between the first and
+ * the last few, which may show whether they are selected.
  */
 static void select_cases(const struct builder *b, struct fault_row *r)
 {
@@ -458,7 +460,7 @@ static int finish(struct builder *b, const struct skiplist *skip, struct err *e)
     return b->only_noted ? 0 : find_sites(b->f, b->s->trace, skip, e);
 }
 
-/* A capture of ours says how it ended; what was recorded or imported says that. */
+/* A capture by Tidemark stores how it ended; so do recordings and imports. */
 static bool is_foreign(const struct trace *t)
 {
     return t->facts.file_version && !trace_fact(t, "end", 0).p && !trace_fact(t, "recorded", 0).p &&

@@ -2,23 +2,23 @@
 #define TIDEMARK_ANALYSIS_FIGURES_FAULTS_H
 
 /*
- * Memory faults with both their sides: beside the call that was noticed, the block that makes a
- * fault of it. For an address allocated twice that is the block which held it; for a free of an
- * unknown address the block that was freed there before, or the one around the address.
+ * Memory faults with both sides: the faulty call, and the block that makes it a fault. For an
+ * address allocated twice, that is the block which held it; for a free of an unknown address, the
+ * block that was freed there before, or the one around the address.
  *
- * Faults come from what a capture noted. Where it noted no address allocated twice, the history is
- * looked through for them: an allocation at an address that is still live, or whose block ended in
- * the same nanosecond by the same thread without a call stack, which is how an official server ends
- * it (server/TracyWorker.cpp @ v0.14.0, ProcessMemAllocImpl). Official traces know nothing of
- * unknown frees: the server stops at the first one, or drops it.
+ * Faults come from those that a capture noted. If it noted no address allocated twice, the history
+ * is searched for them: an allocation at an address that is still live, or whose block ended in the
+ * same nanosecond by the same thread without a call stack, which is how an official server ends it
+ * (server/TracyWorker.cpp @ v0.14.0, ProcessMemAllocImpl). Official traces have no unknown frees:
+ * the server stops at the first one, or drops it.
  *
- * Of a selection everything counts. Its times are those at which a fault happened (`at`: no later
- * than that), its size is that of the block allocated twice, or of the one that a free may have
- * meant. Of many equal faults a capture notes the first and the last few; of the others it may then
- * be unknown how many are selected.
+ * All parts of a selection apply. Its times are those of the faults (`at`: no later than that). Its
+ * size is that of the block allocated twice, or of the one that a free may have meant. Of many
+ * equal faults, a capture keeps the first and the last few; of the others, the number of selected
+ * ones may be unknown.
  *
- * One sweep. Memory follows the faults noted, at most 1000, and live blocks when the history is
- * looked through.
+ * One sweep. Memory grows with the noted faults, at most 1000, and with live blocks if the history
+ * is searched.
  */
 
 #include <stdbool.h>
@@ -30,20 +30,20 @@
 #include "base/err.h"
 #include "base/vec.h"
 
-/* What the address of a fault was. */
+/* What was at the address of a fault. */
 enum fault_cause {
     FAULT_NEVER_SEEN,    /* no block of the trace covered it before */
     FAULT_FREED_BEFORE,  /* a block began there and was freed: freed twice */
-    FAULT_INSIDE_LIVE,   /* within a live block of the pool, not at its beginning */
+    FAULT_INSIDE_LIVE,   /* within a live block of the pool, not at its start */
     FAULT_INSIDE_FREED,  /* within a block that was freed before */
-    FAULT_IN_OTHER_POOL, /* the beginning of a live block of another pool */
+    FAULT_IN_OTHER_POOL, /* the start of a live block of another pool */
     FAULT_HELD,          /* allocated twice: a live block was there */
     FAULT_CAUSES,
 };
 
 const char *fault_cause_name(enum fault_cause cause); /* "never-seen", "freed-before", … */
 
-/* A block that a fault is about. */
+/* A block involved in a fault. */
 struct fault_block {
     bool is_known;
     uint64_t ptr, size;
@@ -67,25 +67,25 @@ struct fault_case {
 struct fault_row {
     enum memory_fault_kind kind;
     struct view pool;
-    uint64_t count; /* how often, at most; `least` of them for sure */
+    uint64_t count; /* upper bound; `least` is the lower one */
     uint64_t least;
     uint32_t callstack;
     struct frame_view site; /* of that call stack (sites.h); all empty without one */
-    bool from_history;      /* found in the trace's events, not noted by a capture */
+    bool from_history;      /* inferred from the trace's events, not noted by a capture */
     unsigned case_count;    /* the first and the last few, in order of time */
-    unsigned gap;           /* those that are not listed came before the case of this number */
+    unsigned gap;           /* unlisted cases came before the case of this index */
     struct fault_case cases[SUMMARY_FAULT_SAMPLES];
 };
 
 struct faults {
-    VEC(struct fault_row) rows; /* as they were noted, then those of the history */
-    uint64_t left_out;          /* call stacks that had no place among what was noted */
+    VEC(struct fault_row) rows; /* noted ones first, then those of the history */
+    uint64_t left_out;          /* call stacks beyond the limit of noted faults */
     uint64_t unknown_frees, null_frees, double_allocations; /* of all pools, as noted */
-    uint64_t from_history; /* addresses allocated twice, that are selected */
-    bool is_selected;      /* not all faults are asked for; then the sums of the rows: */
+    uint64_t from_history; /* addresses allocated twice in the selection */
+    bool is_selected;      /* a selection is in force; then the sums of the rows: */
     uint64_t selected_frees, selected_allocations;
     bool partial;         /* most frees are of unknown blocks: size threshold or late start */
-    bool is_foreign;      /* no capture of ours wrote the trace: unknown frees cannot be told */
+    bool is_foreign;      /* not written by a Tidemark capture: unknown frees are not recorded */
     struct summary noted; /* owns texts; for faults*.c only */
 };
 
@@ -93,8 +93,8 @@ struct faults {
 int faults_build(struct faults *f, struct selection *s, const struct skiplist *skip, struct err *e);
 
 /*
- * The same of what a capture noted alone: which of it is selected, without sites; causes and blocks
- * only where a selection by size needs them, so that there is no sweep otherwise.
+ * The same for noted faults only: which of them are selected, without sites. Causes and blocks are
+ * computed only if a selection by size needs them; otherwise there is no sweep.
  */
 int faults_build_noted(struct faults *f, struct selection *s, struct err *e);
 void faults_release(struct faults *f);

@@ -66,7 +66,7 @@ void moments_release(struct moments *m)
 
 /* ---- zones */
 
-/* The next zone of the thread, if there is one: left is 0 at the end. */
+/* Reads the next zone of the thread, if any: `left` is 0 at the end. */
 static int read_on(struct moment_thread *t, struct err *e)
 {
     size_t same;
@@ -149,7 +149,10 @@ static int close_zones(struct moments *m, struct moment_thread *t, int64_t time,
     return 0;
 }
 
-/* A zone may end in the nanosecond in which the next one begins: the tree tells what is inside. */
+/*
+ * A zone may end in the nanosecond in which the next one begins: the tree decides which one is
+ * inside.
+ */
 static int open_zone(struct moments *m, struct moment_thread *t, uint16_t thread, struct err *e)
 {
     struct open_zone zone = {.end = zone_end_time(t->begin, t->end), .children = t->end->children};
@@ -170,7 +173,7 @@ static int open_zone(struct moments *m, struct moment_thread *t, uint16_t thread
     return vec_push(&t->open, zone) ? 0 : no_room(e);
 }
 
-/* Walks a thread's zones up to a time. */
+/* Advances through a thread's zones up to a time. */
 static int walk_zones(struct moments *m, struct moment_thread *t, uint16_t thread, int64_t time,
                       struct err *e)
 {

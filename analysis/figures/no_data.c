@@ -5,7 +5,7 @@
 #include "base/format.h"
 
 /*
- * Whether an inlined function at a frame belongs to the client's memory functions, in which call
+ * Whether an inlined function at a frame is one of the client's memory functions, in which call
  * stacks of memory events begin (server/TracyWorker.cpp @ v0.9.1 … v0.14.0).
  */
 static bool is_memory_frame(const struct trace *t, uint32_t number)
@@ -25,8 +25,8 @@ static bool is_memory_frame(const struct trace *t, uint32_t number)
 }
 
 /*
- * Call stacks whose innermost frame is one of these. Other frames tell nothing: the table also has
- * a frame for each instruction of the code that the client sent.
+ * Counts call stacks whose innermost frame is one of these. Other frames are no evidence: the table
+ * also has a frame for each instruction of the code that the client sent.
  */
 static uint64_t count_memory_stacks(const struct trace *t)
 {

@@ -2,8 +2,8 @@
 #define TIDEMARK_ANALYSIS_FIGURES_NO_DATA_H
 
 /*
- * Why a trace has no allocations, and why allocations have no call stacks: what the trace itself
- * establishes, apart from what may have led to it.
+ * Why a trace has no allocations, and why allocations have no call stacks: what the trace proves,
+ * and possible causes.
  */
 
 #include <stdint.h>
@@ -22,16 +22,16 @@ enum {
 };
 #define NO_DATA_CAUSES 6u
 
-/* Appends what is established; gives the possible causes. The trace has no allocation. */
+/* Appends what is proved; returns the possible causes. The trace has no allocation. */
 unsigned no_data_explain(const struct trace *t, uint64_t unknown_frees, struct buf *out);
 
-/* The text of cause 1 << i, i below NO_DATA_CAUSES. */
+/* The text of cause 1 << i; i is below NO_DATA_CAUSES. */
 const char *no_data_cause(unsigned i);
 
 /* Appends "; possible causes: A; B" for the bits that are set, nothing for none. */
 void no_data_put_causes(struct buf *out, unsigned causes);
 
-/* Appends the settings that govern whether allocations have call stacks and how deep these are. */
+/* Appends the settings that control whether allocations have call stacks and how deep these are. */
 void no_data_put_stack_settings(struct buf *out, const struct trace *t);
 
 #endif

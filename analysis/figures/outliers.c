@@ -17,7 +17,7 @@ static int compare_distances(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* A sorted list, and a value that comes so many times beside it. */
+/* A sorted list, merged with a number of equal values. */
 struct merged {
     const double *list;
     size_t count;

@@ -2,13 +2,13 @@
 #define TIDEMARK_ANALYSIS_FIGURES_OUTLIERS_H
 
 /*
- * Values that stand apart from the rest, told by measures that they do not move themselves: the
- * median, and the median of the distances from it (MAD).
+ * Outliers by robust measures, which outliers themselves do not shift: the median, and the median
+ * of the distances from it (MAD).
  *
- * The score of a value x is the modified z-score: 0.6745 (x - median) / MAD, and where more than
- * half of all values are the same, so that MAD is 0, (x - median) / (1.2533 mean distance).
- * Beyond 3.5 either way it is an outlier (Iglewicz and Hoaglin, How to Detect and Handle Outliers,
- * 1993). Of fewer than OUTLIERS_LEAST values none is.
+ * The score of a value x is the modified z-score: 0.6745 (x - median) / MAD. If more than half of
+ * all values are equal, MAD is 0, and the score is (x - median) / (1.2533 mean distance). Beyond
+ * 3.5 in either direction the value is an outlier (Iglewicz and Hoaglin, How to Detect and Handle
+ * Outliers, 1993). Fewer than OUTLIERS_LEAST values have no outliers.
  */
 
 #include <stdbool.h>
@@ -28,13 +28,13 @@ struct outlier_scale {
 };
 
 /*
- * Of `n` values, of which `count` are listed and the rest is 0. Sorts the list. ERR_MEMORY when
- * memory is short.
+ * The scale of `n` values, of which `count` are listed and the rest is 0. Sorts the list.
+ * ERR_MEMORY if memory is short.
  */
 int outlier_scale_find(struct outlier_scale *s, uint64_t *values, size_t count, uint64_t n,
                        struct err *e);
 
-/* 0 when all values are the same, or there are too few. */
+/* 0 if all values are equal, or there are too few. */
 double outlier_score(const struct outlier_scale *s, uint64_t value);
 
 static inline bool outlier_is_one(double score)

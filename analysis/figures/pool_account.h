@@ -2,8 +2,8 @@
 #define TIDEMARK_ANALYSIS_FIGURES_POOL_ACCOUNT_H
 
 /*
- * The figures of one pool and its counters, and what a step changes in them. For accounting.h, and
- * for callers that know the counters of a step without a struct memory_op.
+ * The figures of one pool and its counters, and how a step changes them. For accounting.h, and for
+ * callers that know the counters of a step without a struct memory_op.
  */
 
 #include <stdbool.h>
@@ -13,18 +13,18 @@
 #include "base/saturate.h"
 #include "base/vec.h"
 
-/* What one (pool, key) did. Sizes in bytes. */
+/* The figures of one (pool, key). Sizes in bytes. */
 struct counter {
     uint64_t count; /* allocations */
     uint64_t bytes; /* of all of them */
     uint64_t live_count;
     uint64_t live_bytes;
-    uint64_t peak_bytes;    /* its own highest live_bytes */
-    uint64_t at_peak_bytes; /* its live_bytes when the pool stood highest */
+    uint64_t peak_bytes;    /* its highest live_bytes */
+    uint64_t at_peak_bytes; /* its live_bytes at the pool's peak */
     uint64_t at_peak_count;
     uint64_t temporary; /* see struct pool_figures */
     uint64_t temporary_bytes;
-    uint64_t largest;   /* block */
+    uint64_t largest;   /* the largest block */
     int64_t first_time; /* ns; of its first allocation */
     int64_t last_time;  /* ns; of its last step, allocation or free */
 };
@@ -32,29 +32,29 @@ struct counter {
 struct pool_figures {
     uint64_t allocations;
     uint64_t frees;
-    uint64_t live; /* blocks */
+    uint64_t live; /* live blocks */
     uint64_t live_bytes;
     uint64_t total_bytes;
     uint64_t peak_bytes;
-    int64_t peak_time;  /* ns; when peak_bytes was first reached, -1 while it is 0 */
+    int64_t peak_time;  /* ns; first time of peak_bytes, -1 while it is 0 */
     uint64_t peak_live; /* highest number of live blocks (not always at peak_time) */
     /*
-     * Blocks freed by the thread that allocated them with no other step of that thread in the pool
+     * Blocks freed by the thread that allocated them, with no other step of that thread in the pool
      * at a time between.
      */
     uint64_t temporary;
 };
 
-/* What nearly every step touches: one cache line. */
+/* The part that nearly every step accesses: one cache line. */
 struct counter_hot {
     uint64_t live_bytes;
     uint64_t live_count;
-    uint64_t peak_bytes; /* not yet of the nanosecond last_time */
+    uint64_t peak_bytes; /* without the nanosecond last_time */
     uint64_t count;
     uint64_t bytes;
     uint64_t largest;
     int64_t last_time;
-    uint64_t epoch; /* the pool's peak that at_peak_* belongs to, if there was a step since */
+    uint64_t epoch; /* the pool's peak of at_peak_*, if there was a step since */
 };
 
 struct counter_cold {
@@ -73,7 +73,7 @@ struct counter_page {
     struct counter_cold cold[COUNTER_PAGE_KEYS];
 };
 
-/* The newest two nanoseconds in which a thread did something in a pool. */
+/* The newest two nanoseconds with a step of a thread in a pool. */
 struct account_thread {
     int64_t latest;
     int64_t previous;
@@ -82,24 +82,24 @@ struct account_thread {
 #define THREADS_PER_PAGE 64u
 
 struct pool_account {
-    struct pool_figures figures; /* peaks not yet of the nanosecond `now` */
+    struct pool_figures figures; /* peaks without the nanosecond `now` */
     int64_t now;
     uint64_t epoch; /* number of the newest peak */
     VEC(struct counter_page *) pages;
     VEC(struct account_thread *) threads;
 };
 
-/* Of a pool that has had no step yet. NULL with `e` when memory is short. */
+/* For a pool without steps. NULL with `e` if memory is short. */
 struct pool_account *pool_account_new(struct err *e);
 void pool_account_free(struct pool_account *p); /* may be NULL */
 
 /* Figures up to and including the newest step. */
 struct pool_figures pool_account_figures(const struct pool_account *p);
 
-/* The counter as of the end of the pool's newest nanosecond. False when the key had no step. */
+/* The counter at the end of the pool's newest nanosecond. False if the key has no step. */
 bool pool_account_counter(const struct pool_account *p, uint32_t key, struct counter *out);
 
-/* Room for the counters, or threads, of that number. NULL with `e` when memory is short. */
+/* Allocates the counters, or threads, of that number. NULL with `e` if memory is short. */
 struct counter_page *pool_add_page(struct pool_account *p, uint32_t number, struct err *e);
 struct account_thread *pool_add_threads(struct pool_account *p, uint32_t number, struct err *e);
 
@@ -112,7 +112,7 @@ static inline struct counter_page *pool_page(struct pool_account *p, uint32_t ke
     return pool_add_page(p, number, e);
 }
 
-/* What the pool knows of a thread. NULL with `e` when memory is short. */
+/* The state of a thread in the pool. NULL with `e` if memory is short. */
 static inline struct account_thread *pool_thread(struct pool_account *p, uint16_t thread,
                                                  struct err *e)
 {
@@ -123,7 +123,7 @@ static inline struct account_thread *pool_thread(struct pool_account *p, uint16_
     return threads ? &threads[thread % THREADS_PER_PAGE] : NULL;
 }
 
-/* The nanosecond `now` of the pool is over: was it a peak? */
+/* Ends the nanosecond `now` of the pool, which may be a peak. */
 static inline void pool_advance(struct pool_account *p, int64_t time)
 {
     struct pool_figures *f = &p->figures;
@@ -163,7 +163,7 @@ static inline void counter_free(struct pool_account *p, struct counter_hot *h, u
     p->figures.live_bytes = saturating_sub(p->figures.live_bytes, size);
 }
 
-/* The block of a free turns out to have been temporary. */
+/* Counts the block of a free as temporary. */
 static inline void counter_temporary(struct pool_account *p, struct counter_cold *c, uint64_t size)
 {
     c->temporary++;
@@ -171,7 +171,7 @@ static inline void counter_temporary(struct pool_account *p, struct counter_cold
     p->figures.temporary++;
 }
 
-/* To come before each change of a counter: time goes on, and what was is kept. */
+/* Call it before each change of a counter: advances the time and saves the values of a peak. */
 static inline void pool_step(struct pool_account *p, struct counter_hot *h, struct counter_cold *c,
                              int64_t time)
 {

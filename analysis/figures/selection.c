@@ -40,7 +40,7 @@ static int compare_pools(const void *a, const void *b)
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
-/* That no pool is called so; tells the names that there are, or the first of them. */
+/* The error for a missing pool; it lists the existing names, or the first of them. */
 static int no_such_pool(const struct trace *t, const char *wanted, struct err *e)
 {
     struct buf names = {0};
@@ -69,7 +69,7 @@ static struct view keep_text(struct selection *s, struct view text)
     return (struct view){copy, text.len};
 }
 
-/* The fact has the key of the pool "malloc"; a merge keeps the first input's pools as they are. */
+/* The fact has the key of the pool "malloc"; a merge does not change the first input's pools. */
 bool selection_is_contained(const struct trace *t, uint64_t key)
 {
     struct view joined = trace_fact(t, "joined", 0);
@@ -286,7 +286,7 @@ bool selection_wants_zone(const struct selection *s, uint16_t thread, int64_t be
 
 int64_t selection_end(const struct selection *s)
 {
-    /* A file's word: times of events have 48 bits, and sums of these must not overflow. */
+    /* From the file: times of events have 48 bits, and sums of these must not overflow. */
     int64_t last = s->trace->facts.last_time;
     last = last > INT64_MAX / 4 ? INT64_MAX / 4 : last < 0 ? 0 : last;
     return s->end <= last ? s->end - 1 : last;
@@ -294,7 +294,7 @@ int64_t selection_end(const struct selection *s)
 
 /* ---- the stream */
 
-/* The newest two nanoseconds in which a thread did something in a pool. */
+/* The newest two nanoseconds with a step of a thread in a pool. */
 struct thread_step {
     int64_t latest;
     int64_t previous;

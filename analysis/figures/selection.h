@@ -2,15 +2,15 @@
 #define TIDEMARK_ANALYSIS_FIGURES_SELECTION_H
 
 /*
- * Which allocations a question is about, and the one stream that hands them to whoever answers it.
- * A selection is made once for a loaded trace; selection_sweep then replays what happened to the
- * selected blocks in order of time. Memory follows live blocks, call stacks and the zones of the
- * wanted name, not events.
+ * Selects the allocations that a question is about, and streams them to the code that answers it. A
+ * selection is made once for a loaded trace; selection_sweep then replays the steps of the selected
+ * blocks in order of time. Memory grows with live blocks, call stacks and the zones of the wanted
+ * name, not with events.
  *
- * A range of time [begin, end) selects the blocks allocated in it, and what happened from `end` on
- * is not seen: a block freed later is live. The profiler's Memory tab limits its range so
+ * A range of time [begin, end) selects the blocks allocated in it; events from `end` on are
+ * ignored: a block freed later is live. The profiler's Memory tab limits its range in the same way
  * (profiler/src/profiler/TracyView_Memory.cpp @ v0.14.0). `at` selects the blocks live at the end
- * of that nanosecond, and what happened later is not seen either.
+ * of that nanosecond; later events are ignored, too.
  */
 
 #include <stdbool.h>
@@ -24,39 +24,44 @@
 
 /* Zero-initialise for everything. Texts must outlive the selection. */
 struct selection_options {
-    const char *pool; /* the pools of this name */
-    bool all_pools;   /* without a name: also those that others contain, for lists, not for sums */
-    const char *thread; /* allocated by the threads of this name or OS id */
+    const char *pool;   /* pools of this name */
+    bool all_pools;     /* without a name: also contained pools, for lists, not for sums */
+    const char *thread; /* allocated by threads of this name or OS id */
     bool has_range;
     int64_t begin, end; /* ns */
-    /* NULL, or the messages that the range lies between: to be looked up (message_range.h) before
-     * the trace is loaded. */
+    /*
+     * NULL, or the messages that limit the range. message_range.h resolves them before the trace is
+     * loaded.
+     */
     const char *from_message, *to_message;
     bool has_at;
     int64_t at; /* ns */
     bool has_size;
-    uint64_t size_min, size_max; /* bytes, both included */
-    const char *match;           /* as Perl has them; a function, file or image of the call stack */
+    uint64_t size_min, size_max; /* bytes, both inclusive */
+    const char *match; /* Perl-compatible, for a function, file or image of the call stack */
     bool has_frame;
-    uint64_t frame;   /* within this frame of the base set (trace_frame_number); the trace must */
-                      /* have been loaded so */
-    const char *zone; /* within a zone of this name on that thread; the same */
+    uint64_t frame;   /* within this frame of the base set (trace_frame_number), which must */
+                      /* have been loaded */
+    const char *zone; /* within a zone of this name on that thread; must have been loaded */
 };
 
 /*
- * Whether the pool with this key is one that the program's own Tracy client reported, in a trace in
- * which `tidemark run` recorded malloc as well: its blocks may lie in blocks of the pool "malloc",
- * so sums leave it out (run/run_client.h).
+ * Whether the program's Tracy client reported the pool with this key, in a trace in which `tidemark
+ * run` also recorded malloc. Its blocks may be parts of blocks of the pool "malloc", so sums leave
+ * it out (run/run_client.h).
  */
 bool selection_is_contained(const struct trace *t, uint64_t key);
 
-/* True when anything but `pool` narrows the selection. */
+/* True if anything but `pool` restricts the selection. */
 bool selection_is_narrow(const struct selection_options *o);
 
-/* Makes the end of what is seen of `at`: for questions about a time of their own until then. */
+/* Makes `at` the end of the range: for questions with a separate time. */
 void selection_until(struct selection_options *o);
 
-/* Appends it in words ("by thread main, of 64 B or more"), raw bytes; nothing when all is. */
+/*
+ * Appends the selection in words ("by thread main, of 64 B or more"), raw bytes; nothing if it has
+ * everything.
+ */
 void selection_describe(struct buf *out, const struct selection_options *o);
 
 /* Pools by name: those of one name are one. */
@@ -71,7 +76,7 @@ struct zone_span {
 };
 
 struct zone_spans {
-    VEC(struct zone_span) list; /* in order, apart from each other */
+    VEC(struct zone_span) list; /* in order, disjoint */
 };
 
 struct thread_step;
@@ -80,27 +85,27 @@ struct selection {
     struct trace *trace;
     struct selection_options options;
     VEC(struct selection_pool) pools; /* "default" first, then by name */
-    VEC(char *) texts;                /* names made up here */
-    uint32_t *pool_of;                /* pool number → index in pools, UINT32_MAX: unwanted */
-    int64_t only;                     /* the only wanted pool's number, else -1 */
-    uint8_t *threads;                 /* thread number → wanted; NULL: all */
-    uint8_t *callstacks;              /* call stack id → wanted; NULL: all */
-    struct zone_spans *zones;         /* by thread number; NULL: no matter */
+    VEC(char *) texts;                /* generated names */
+    uint32_t *pool_of;                /* pool number → index in pools; UINT32_MAX: not selected */
+    int64_t only;                     /* the number of the only selected pool, else -1 */
+    uint8_t *threads;                 /* thread number → selected; NULL: all */
+    uint8_t *callstacks;              /* call stack id → selected; NULL: all */
+    struct zone_spans *zones;         /* by thread number; NULL: no restriction */
     size_t thread_count;
-    int64_t begin, end; /* of allocation; steps from `end` on are not seen */
+    int64_t begin, end; /* of allocation; steps from `end` on are ignored */
     bool has_at;
-    bool is_narrow; /* more than pools is looked at */
+    bool is_narrow; /* there are restrictions other than pools */
 };
 
 /*
- * `s` need not be initialised. ERR_USAGE when no pool, thread, frame or zone is as wanted, or the
- * expression is none.
+ * `s` need not be initialised. ERR_USAGE if there is no such pool, thread, frame or zone, or the
+ * expression is invalid.
  */
 int selection_init(struct selection *s, struct trace *t, const struct selection_options *o,
                    struct err *e);
 void selection_release(struct selection *s);
 
-/* What a block is judged by. `freed` is NEVER_FREED while live. */
+/* The properties of a block that decide. `freed` is NEVER_FREED while live. */
 struct selection_block {
     uint32_t pool; /* number in the trace */
     uint16_t thread;
@@ -112,26 +117,26 @@ struct selection_block {
 bool selection_wants(const struct selection *s, const struct selection_block *b);
 
 /*
- * Whether something that happened at a moment on a thread, with a call stack (0 none), is selected:
- * by all but the pool and the size. `at` means: no later than that.
+ * Whether an event at a time on a thread, with a call stack (0: none), is selected, by everything
+ * except the pool and the size. `at`: no later than that.
  */
 bool selection_wants_moment(const struct selection *s, uint16_t thread, uint32_t callstack,
                             int64_t time);
 
 /*
- * Whether allocations within a zone may be selected: it is on a wanted thread, some of it lies in
- * the wanted time, and with `zone` it begins within one of that name.
+ * Whether allocations within a zone may be selected: it is on a selected thread, overlaps the
+ * selected time, and with `zone` it begins within a zone of that name.
  */
 bool selection_wants_zone(const struct selection *s, uint16_t thread, int64_t begin, int64_t end);
 
 /*
- * Replays the history of the selected blocks. In each op `pool` is the index in s->pools, and frees
- * have `temporary` filled in: whether the thread that allocated the block freed it with no other
- * step of its own in the pool at a time between, selected or not.
+ * Replays the history of the selected blocks. In each op, `pool` is the index in s->pools. Frees
+ * have `temporary` set if the thread that allocated the block freed it with no other step in the
+ * pool at a time between, selected or not.
  */
 int selection_sweep(struct selection *s, const struct memory_observer *to, struct err *e);
 
-/* When the history that is seen ends, ns. */
+/* The end of the selected history, ns. */
 int64_t selection_end(const struct selection *s);
 
 #endif

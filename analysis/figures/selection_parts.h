@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_ANALYSIS_FIGURES_SELECTION_PARTS_H
 #define TIDEMARK_ANALYSIS_FIGURES_SELECTION_PARTS_H
 
-/* Steps of selection_init in files of their own. For selection*.c only. */
+/* Steps of selection_init in separate files. For selection*.c only. */
 
 #include "analysis/figures/selection.h"
 

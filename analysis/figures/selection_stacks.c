@@ -13,7 +13,7 @@ struct matcher {
     const struct trace *trace;
     struct pattern *regex;
     uint8_t *frames; /* frame number → UNSEEN, NO, YES */
-    uint8_t *nodes;  /* node → the same: does it or one further out match? */
+    uint8_t *nodes;  /* node → the same: whether it or one further out matches */
 };
 
 static bool matches(const struct matcher *m, struct view text)
@@ -35,7 +35,7 @@ static uint8_t look_at_frame(struct matcher *m, uint32_t frame)
     return *seen;
 }
 
-/* Each node is looked at once: those further out are settled by then, or become so. */
+/* Each node is examined once: those further out are known by then, or become so. */
 static uint8_t look_at_stack(struct matcher *m, uint32_t node)
 {
     const struct callstacks *c = &m->trace->callstacks;

@@ -1,4 +1,4 @@
-/* A selection in words, for people who did not ask for it themselves. */
+/* A selection in words, for readers of a report. */
 
 #include <inttypes.h>
 #include <string.h>
@@ -46,7 +46,7 @@ void selection_describe(struct buf *out, const struct selection_options *o)
         buf_printf(out, ", within zone %s", o->zone);
     if (out->failed || out->len == start)
         return;
-    /* The first comma goes. */
+    /* Removes the first comma. */
     memmove(out->data + start, out->data + start + 2, out->len - start - 2);
     out->len -= 2;
 }

@@ -1,12 +1,11 @@
-/* When the zones of a name were open, thread by thread. */
+/* The times in which zones of a name were open, by thread. */
 
 #include <stdlib.h>
 
 #include "analysis/figures/selection_parts.h"
 #include "analysis/names/zone_names.h"
 
-/* Zones come in order of their beginning, so one that reaches into the newest span belongs to it.
- */
+/* Zones come in order of start, so one that overlaps the newest span extends it. */
 static int add_span(struct zone_spans *spans, int64_t begin, int64_t end, struct err *e)
 {
     struct zone_span *newest = spans->list.len ? &spans->list.at[spans->list.len - 1] : NULL;

@@ -6,7 +6,7 @@
 
 #define UNSEEN UINT32_MAX
 
-/* The site at a function of a frame, as found last. */
+/* The site of a function of a frame, as found last. */
 struct known_site {
     uint32_t site; /* UNSEEN: not yet */
     uint32_t inlined;
@@ -18,7 +18,7 @@ struct builder {
     enum site_detail detail;
     struct program_frames *program;
     struct known_site *of_frame; /* by frame number */
-    struct map numbers; /* content hash → site number; the next key where two contents collide */
+    struct map numbers;          /* content hash → site number; on a collision, the next key */
     XXH64_hash_t seed;
     struct buf content;
 };
@@ -29,7 +29,7 @@ static void content_put(struct buf *b, struct view text)
     buf_put(b, text.p, text.len);
 }
 
-/* Everything that tells the site apart, as bytes. */
+/* The identity of the site as bytes. */
 static void site_content(struct buf *b, const struct frame_view *f)
 {
     buf_clear(b);
@@ -46,7 +46,7 @@ static bool site_equal(const struct frame_view *a, const struct frame_view *b)
            view_equal(a->image, b->image) && a->line == b->line && a->address == b->address;
 }
 
-/* The number of the site at a frame; UNSEEN with `e` filled when memory is short. */
+/* The number of the site of a frame; UNSEEN with `e` filled if memory is short. */
 static uint32_t site_number(struct builder *b, struct frame_view f, struct err *e)
 {
     if (f.function.len || b->detail == SITE_BY_FUNCTION)

@@ -3,13 +3,11 @@
 
 /*
  * The site of an allocation: the innermost frame of its call stack, inlined functions included,
- * that is neither instrumentation, nor called by it, nor allocator (skiplist.h). A call stack that
- * has none of those
- * is at its innermost frame beyond the instrumentation, else at its outermost frame. Allocations
- * without a call stack are a site of their own, number 0.
+ * that is neither instrumentation, nor called by it, nor an allocator (skiplist.h). If a call stack
+ * has no such frame, its site is the innermost frame beyond the instrumentation, else the outermost
+ * frame. Allocations without a call stack have a separate site, number 0.
  *
- * Sites are told apart by text, not by string numbers, so a file that holds a text twice gives the
- * same sites.
+ * Sites are compared by text, not by string numbers, so duplicate texts in a file do not matter.
  */
 
 #include <stdint.h>
@@ -28,8 +26,8 @@ enum site_detail {
 };
 
 struct site {
-    struct frame_view frame; /* all empty for SITE_NO_CALLSTACK; without line or address by function
-                              */
+    /* All empty for SITE_NO_CALLSTACK; by function without line or address. */
+    struct frame_view frame;
 };
 
 struct sites {
@@ -41,7 +39,7 @@ struct sites {
 /* Finds the site of every call stack of the trace. `s` need not be initialised. */
 int sites_build(struct sites *s, const struct trace *t, const struct skiplist *skip,
                 enum site_detail detail, struct err *e);
-/* The same where somebody has looked at the frames already, or will look again. */
+/* The same with program frames of the caller, which may be reused. */
 int sites_build_from(struct sites *s, struct program_frames *program, enum site_detail detail,
                      struct err *e);
 void sites_release(struct sites *s);

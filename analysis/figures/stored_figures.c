@@ -7,13 +7,13 @@
 #include "base/map.h"
 #include "base/saturate.h"
 
-/* The fields of both, in order, as the bytes have them. */
+/* The fields of both, in the order of the bytes. */
 #define POOL_FIELDS ((size_t)9)
 #define COUNTER_FIELDS ((size_t)12)
 _Static_assert(sizeof(struct pool_figures) == POOL_FIELDS * 8, "all fields have eight bytes");
 _Static_assert(sizeof(struct counter) == COUNTER_FIELDS * 8, "all fields have eight bytes");
 
-/* Bytes of a pool, a site and a call stack, at least. */
+/* Minimum size of a pool, a site and a call stack, in bytes. */
 #define POOL_LEAST (4 + POOL_FIELDS + 2)
 #define SITE_LEAST COUNTER_FIELDS
 #define CALLSTACK_LEAST 4u
@@ -160,7 +160,7 @@ void stored_figures_encode(const struct stored_figures *f, struct buf *out)
         put_pool(out, &f->pools.at[i]);
 }
 
-/* A number that is not whole, or of more than 64 bits, counts as missing. */
+/* A number that is truncated, or longer than 64 bits, counts as missing. */
 static uint64_t take_number(struct cursor *c)
 {
     uint64_t n = 0;
@@ -277,7 +277,7 @@ int stored_figures_decode(struct stored_figures *f, struct view bytes, struct er
 
 /* ---- giving */
 
-/* Each site of ours is one of the map, and the other way round. */
+/* Each site of the summary is one of the map, and vice versa. */
 static bool pool_fits(const struct stored_pool *p, const struct trace *t,
                       const struct site_map *sites, uint32_t *ours, uint32_t *theirs)
 {

@@ -2,12 +2,12 @@
 #define TIDEMARK_ANALYSIS_FIGURES_STORED_FIGURES_H
 
 /*
- * The figures of a summary by site, as they can be kept beside a trace: whoever asks for that
- * summary again need not go through the memory events. They hold for the division of call stacks
- * into sites that they were counted by, which is kept with them. trace/file/appendix.h says
- * where.
+ * The figures of a summary by site, in a form that is stored beside a trace, so that the summary
+ * can be printed again without reading the memory events. They are valid for the division of call
+ * stacks into sites by which they were counted, which is stored with them. trace/file/appendix.h
+ * has the location.
  *
- * As bytes, all numbers LEB128 (of negative ones the two's complement of 64 bits):
+ * As bytes, all numbers LEB128 (negative ones as the two's complement of 64 bits):
  *
  *     pools, and for each: key, low, high, disorder, its figures in the order of struct
  *     pool_figures, sites, call stacks; for each site its struct counter; for each call stack its
@@ -45,7 +45,7 @@ struct stored_figures {
     VEC(struct stored_pool) pools;
 };
 
-/* Which site a call stack belongs to, by call stack id; ids from `count` on are of site 0. */
+/* The site of each call stack, by call stack id; ids from `count` on are of site 0. */
 struct site_map {
     const uint32_t *of_callstack;
     size_t count;
@@ -53,8 +53,8 @@ struct site_map {
 
 /*
  * Takes the figures of a sweep over all pools: `by_site` and `by_callstack` number pools as
- * `selection` does. `f` need not be initialised. 1, or 0 when pools share a name, which are one
- * there, or -1 with `e`; release it only after 1.
+ * `selection` does. `f` need not be initialised. Returns 1; 0 if pools share a name, which the
+ * selection treats as one; -1 with `e`. Release it only after 1.
  */
 int stored_figures_take(struct stored_figures *f, const struct trace *t,
                         const struct selection *selection, const struct site_map *sites,
@@ -64,19 +64,19 @@ void stored_figures_release(struct stored_figures *f);
 
 void stored_figures_encode(const struct stored_figures *f, struct buf *out);
 
-/* `f` need not be initialised. ERR_INPUT, naming the offset, for bytes that are no such figures. */
+/* `f` need not be initialised. ERR_INPUT, with the offset, for malformed bytes. */
 int stored_figures_decode(struct stored_figures *f, struct view bytes, struct err *e);
 
-/* Whether call stacks are divided into sites as they were when the figures were counted. */
+/* Whether call stacks are divided into sites as when the figures were counted. */
 bool stored_figures_fit(const struct stored_figures *f, const struct trace *t,
                         const struct site_map *sites);
 
-/* Makes the pools in a trace that has names only, with their totals. */
+/* Creates the pools, with their totals, in a trace without memory events. */
 int stored_figures_make_pools(const struct stored_figures *f, struct trace *t, struct err *e);
 
 /*
- * Gives accountings, just initialised, what a sweep over the selection, one of pools only, would.
- * The figures must fit, and stored_figures_make_pools have made the pools.
+ * Fills newly initialised accountings as a sweep over the selection would, which selects pools
+ * only. The figures must fit, and stored_figures_make_pools must have been called.
  */
 int stored_figures_give(const struct stored_figures *f, const struct selection *selection,
                         const struct site_map *sites, struct accounting *by_site,

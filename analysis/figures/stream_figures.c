@@ -13,27 +13,27 @@
 #define TIME_LAST (INT64_MAX >> STEP_TIME)
 
 /*
- * Events whose allocations are counted together with all frees that are due by then: the more of
- * them there are, the less often a free is moved before its time.
+ * Events whose allocations are counted together with all frees due by then. The larger the batch,
+ * the less often a free is moved before its time.
  */
 #define BATCH 4096u
 
-/* Sums beyond it are left to those who watch for what has no room. */
+/* Larger sums are handled by callers that check for overflow. */
 #define BYTES_MAX (UINT64_C(1) << 62)
 
-/* Allocations that come after the frees of the portion before. */
+/* Allocations that come after the frees of the previous portion. */
 struct stream_room {
-    struct stream_portion *to; /* the portion at hand */
+    struct stream_portion *to; /* the current portion */
     size_t n;
     struct due_item allocations[STREAM_ALLOCATIONS];
     int64_t freed[STREAM_ALLOCATIONS];
-    struct stream_sizes large; /* theirs */
+    struct stream_sizes large; /* their large sizes */
 };
 
-/* Events of a pool for which a thread of its own pays. */
+/* The number of events of a pool from which a separate thread is faster. */
 #define EVENTS_FOR_A_THREAD 20000u
 
-/* Bytes of frees to come, unless stream_figures_bound tells less: six million. */
+/* Bytes of pending frees unless stream_figures_bound sets less: six million. */
 #define FREES_IN_MEMORY ((size_t)96 << 20)
 
 /* Bytes of blocks allocated in one nanosecond; one or none in real traces. */
@@ -104,7 +104,7 @@ static uint64_t key_of(int64_t time, uint16_t thread)
     return (uint64_t)time << STEP_TIME | thread;
 }
 
-/* Replaces the size of a value that has no room for it by its place in a list of a portion. */
+/* Replaces the size of a value that has no room for it by its index in a list of a portion. */
 static int put_large(struct stream_portion *to, uint64_t *value, uint64_t size, struct err *e)
 {
     if (!vec_push(&to->large, size))
@@ -113,7 +113,7 @@ static int put_large(struct stream_portion *to, uint64_t *value, uint64_t size, 
     return 0;
 }
 
-/* The same in the list of those who wait for being freed. */
+/* The same in the list of pending frees. */
 static int keep_large(struct stream_figures *f, uint64_t *value, uint64_t size, struct err *e)
 {
     uint64_t place;
@@ -129,7 +129,7 @@ static int keep_large(struct stream_figures *f, uint64_t *value, uint64_t size, 
     return 0;
 }
 
-/* From that list to a portion's. */
+/* Moves sizes from that list to a portion's. */
 static int take_large(struct stream_figures *f, struct due_item *items, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
@@ -150,7 +150,7 @@ static int counting_failed(struct stream_figures *f)
 
 /* ---- portions */
 
-/* Has allocations that were copied name their sizes by places of a list of their own. */
+/* Moves the sizes of copied allocations to another list. */
 static bool move_sizes(struct due_item *items, size_t n, const struct stream_sizes *from,
                        struct stream_sizes *to)
 {
@@ -165,7 +165,7 @@ static bool move_sizes(struct due_item *items, size_t n, const struct stream_siz
     return true;
 }
 
-/* Takes the allocations from `first` on out of the portion at hand. */
+/* Removes the allocations from `first` on from the current portion. */
 static bool set_aside(struct stream_room *room, size_t first)
 {
     struct stream_portion *from = room->to;
@@ -186,7 +186,7 @@ static bool put_back(struct stream_room *room)
     return move_sizes(to->allocations, room->n, &room->large, &to->large);
 }
 
-/* Hands the portion at hand over to those who count. */
+/* Passes the current portion to the counter. */
 static int hand_over(struct stream_figures *f, struct err *e)
 {
     if (stream_pipe_put(f->pipe, e) != 0)
@@ -195,7 +195,7 @@ static int hand_over(struct stream_figures *f, struct err *e)
     return 0;
 }
 
-/* The same when further frees come before some of the allocations, or at the same time. */
+/* The same if further frees come before some of the allocations, or at the same time. */
 static int hand_over_first(struct stream_figures *f, struct err *e)
 {
     struct stream_portion *p = f->room->to;
@@ -210,7 +210,7 @@ static int hand_over_first(struct stream_figures *f, struct err *e)
     return put_back(f->room) ? 0 : no_memory(e);
 }
 
-/* Appends frees, which are due before whatever comes later. */
+/* Appends frees, which are due before all later steps. */
 static int add_frees(struct stream_figures *f, const struct due_item *due, size_t n, struct err *e)
 {
     f->sums.totals.frees += n;
@@ -246,7 +246,7 @@ static int end_batch(struct stream_figures *f, int64_t until, struct err *e)
 
 /* ---- events */
 
-/* The steps that an event is: an allocation now, and maybe its free at once. */
+/* The steps of an event: an allocation, and its free if it is in the same nanosecond. */
 static inline int add_event(struct stream_figures *f, struct stream_portion *to,
                             const struct rec_memory_event *r, struct err *e)
 {
@@ -279,7 +279,7 @@ static int take_events(struct stream_figures *f, const struct rec_memory_event *
 {
     struct pool_totals *totals = &f->sums.totals;
     for (size_t i = 0; i < n; i++) {
-        /* A file's first times are never below 0; if they are, then something is wrong with it. */
+        /* A valid file's first times are never negative. */
         if (r[i].time_alloc < 0)
             return unsuited(f, e);
         if (r[i].time_alloc < f->sums.now) {

@@ -2,20 +2,20 @@
 #define TIDEMARK_ANALYSIS_FIGURES_STREAM_FIGURES_H
 
 /*
- * The figures of a summary, found while a trace is read, without its memory events in the store.
- * In a file the events stand pool by pool in order of allocation, before the call stacks that they
- * refer to. So frees wait in a queue until they are due, figures are kept by call stack, and added
- * up by site when the sites are known. The one figure that cannot be added up, a site's own highest
- * use, follows from a log of the steps: call stack and size, nothing else.
+ * Counts the figures of a summary while a trace is read, without storing its memory events. In a
+ * file the events come pool by pool in order of allocation, before the call stacks to which they
+ * refer. So frees wait in a queue until they are due, figures are counted by call stack, and added
+ * up by site when the sites are known. The only figure that cannot be added up, a site's own peak,
+ * is computed from a log of the steps, which has call stack and size only.
  *
  * Memory: 16 bytes for each block that is live and freed later (base/due_queue.h), the counters of
- * call stacks, and the log within the budget of the store's spool. stream_figures_bound has the
- * first of them spilled, too.
+ * call stacks, and the log within the budget of the store's spool. stream_figures_bound makes the
+ * first of them spill, too.
  *
  * The figures are those of memory_sweep and analysis/figures/accounting.h. Some files cannot be
- * counted in this way: several pools of one name, which are one for a summary, pools beside one
- * whose events are out of order, and sums of 2^62 bytes. Then reading ends with `unsuited` set, and
- * the trace is to be read anew without this.
+ * counted in this way: those with several pools of one name, which a summary combines; with several
+ * pools and out-of-order events; and with sums of 2^62 bytes. Then reading ends with `unsuited`
+ * set, and the trace must be read again without this.
  */
 
 #include <stdalign.h>
@@ -31,7 +31,7 @@
 #include "trace/load/load.h"
 #include "trace/store/store.h"
 
-/* A block that may turn out to be temporary: nothing happened on its thread since. */
+/* A block that may be temporary: its thread had no other step since. */
 struct stream_candidate {
     int64_t freed; /* by the thread that allocated it; else INT64_MAX */
     uint64_t size;
@@ -39,9 +39,9 @@ struct stream_candidate {
 };
 
 struct stream_thread {
-    int64_t latest;                    /* ns; when it did something in the pool */
-    int64_t soonest;                   /* when the first of the candidates is freed */
-    struct stream_candidate first;     /* what it allocated then, if it did */
+    int64_t latest;                    /* ns; its newest step in the pool */
+    int64_t soonest;                   /* the earliest free of the candidates */
+    struct stream_candidate first;     /* its allocation at that time, if any */
     VEC(struct stream_candidate) more; /* in the same nanosecond */
 };
 
@@ -53,28 +53,30 @@ struct stream_pool {
 
 /* Steps in order of time. */
 struct stream_run {
-    struct log_steps steps;  /* what goes to the log */
+    struct log_steps steps;  /* for the log */
     uint64_t key[LOG_RUN];   /* time and thread, as in analysis/figures/stream_parts.h */
     int64_t freed[LOG_RUN];  /* see struct stream_candidate */
     uint64_t epoch[LOG_RUN]; /* the pool's newest peak before it */
 };
 
-/* What belongs to who counts steps (analysis/figures/stream_steps.c), maybe in a thread of their
- * own. */
+/*
+ * The state of the counter of steps (analysis/figures/stream_steps.c), which may run in a separate
+ * thread.
+ */
 struct stream_counting {
-    struct pool_account *account; /* of the pool at hand */
+    struct pool_account *account; /* of the current pool */
     struct stream_thread *threads;
     size_t thread_count;
     struct pageable pageable; /* of their candidates */
     struct stream_log log;
     struct stream_run run;
-    uint64_t counter_pages; /* made so far, to be held against what was read */
+    uint64_t counter_pages; /* allocated so far; compared with the number of steps */
     bool scattered;         /* too many of them */
 };
 
-/* Sums of the pool at hand, which belong to the thread that brings steps in order. */
+/* Sums of the current pool, owned by the thread that orders the steps. */
 struct stream_sums {
-    int64_t now;       /* of allocations read */
+    int64_t now;       /* time of the last allocation read */
     uint64_t disorder; /* see struct pool */
     struct pool_totals totals;
 };
@@ -86,76 +88,79 @@ struct stream_figures {
     struct trace *trace;
     size_t memory; /* see stream_figures_bound; 0: no bound */
     bool unsuited, counted;
-    bool of_store; /* the records come from the trace itself, which has its own totals */
+    bool of_store; /* the records come from the trace itself, which already has totals */
     bool disorder; /* in some pool */
     struct accounting callstacks; /* by the trace's numbers of pools, and call stack */
     VEC(struct stream_pool) pools;
-    struct pool *pool;  /* at hand; NULL: none with events */
-    struct spool spool; /* of the log, if `has_spool`: threads must not share one */
+    struct pool *pool;  /* the current one; NULL: none with events */
+    struct spool spool; /* of the log, if `has_spool`: threads must not share a spool */
     bool has_spool;
     struct stream_pipe *pipe;
     struct stream_room *room;
-    /* Two threads do not write side by side. */
+    /* Separate cache lines for two threads. */
     alignas(64) struct stream_counting counting;
     alignas(64) struct stream_sums sums;
     struct due_queue frees;
-    VEC(uint64_t) large;        /* sizes that the queue's items have no room for */
-    VEC(uint32_t) large_vacant; /* places in it */
+    VEC(uint64_t) large;        /* sizes that do not fit in the queue's items */
+    VEC(uint32_t) large_vacant; /* free indices in it */
 };
 
-/* `f` need not be initialised. The trace is one that is about to be loaded; it goes after `f`. */
+/* `f` need not be initialised. The trace is about to be loaded and must outlive `f`. */
 void stream_figures_init(struct stream_figures *f, struct trace *t);
 void stream_figures_release(struct stream_figures *f);
 
 /*
- * Keeps frees to come and the log in so many bytes, what is beyond in temporary files; likewise the
- * events of a trace that turns out not to be countable. To be called before it is loaded, and
- * after of_store is set: the budget of such a trace stays.
+ * Limits the memory of pending frees and the log; the rest goes to temporary files, as do the
+ * events of a trace that cannot be counted. Call it before loading and after setting of_store, with
+ * which the trace's budget is unchanged.
  */
 int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e);
 
 /*
- * Loads `path` into the trace, which was just initialised, without options: all but the memory
- * events, if they can be counted, and with them, if not. f->counted tells. `counts` and `info` as
- * in trace/load/load.h. What can be read but once is not tried.
+ * Loads `path` into the newly initialised trace, without options: without the memory events if they
+ * can be counted, else with them; f->counted is set accordingly. `counts` and `info` as in
+ * trace/load/load.h. Input that can be read only once is not counted.
  */
 int stream_figures_load(struct stream_figures *f, const char *path, struct trace_counts *counts,
                         struct trace_info *info, struct err *e);
 
-/* The first half of that: -1 with f->unsuited when the events cannot be counted. */
+/* The first half of that: -1 with f->unsuited if the events cannot be counted. */
 int stream_figures_read(struct stream_figures *f, const char *path, struct trace_counts *counts,
                         struct trace_info *info, struct err *e);
 
 /*
- * Takes the records of pools, in the order of a file, and ignores others. What precedes the pools
- * in a file must be in the trace by then. If the records come from the trace itself, as in a save,
- * set f->of_store before the first one: the trace then stays unchanged.
+ * Takes the records of pools, in the order of a file, and ignores others. Records before the pools
+ * must be in the trace by then. If the records come from the trace itself, as in a save, set
+ * f->of_store before the first one: the trace is not changed then.
  */
 struct record_sink stream_figures_sink(struct stream_figures *f);
 
-/* After the last record: all pools are counted. Releases what only counting needs. */
+/* After the last record: ends the counting of all pools. Releases data needed only for counting. */
 void stream_figures_end(struct stream_figures *f);
 
 /*
- * Counts the events in the trace's store, of the selection's pools. `f` was just initialised. -1
- * with f->unsuited when they cannot be counted.
+ * Counts the events of the selected pools in the trace's store. `f` must be newly initialised. -1
+ * with f->unsuited if they cannot be counted.
  */
 int stream_figures_store(struct stream_figures *f, const struct selection *s, struct err *e);
 
-/* Call stacks that are counted together. */
+/* A grouping of call stacks. */
 struct stream_grouping {
-    const uint32_t *groups; /* by call stack; from group_count on 0 */
+    const uint32_t *groups; /* by call stack; 0 from group_count on */
     size_t group_count;
-    struct accounting *into; /* just initialised */
+    struct accounting *into; /* newly initialised */
 };
 
 /*
- * Gives groupings their figures, by the selection's pools. The selection is one of pools only.
+ * Computes the figures of groupings by the selection's pools. The selection must restrict pools
+ * only.
  */
 int stream_figures_group(struct stream_figures *f, const struct selection *s,
                          const struct stream_grouping *groupings, size_t n, struct err *e);
 
-/* The figures by call stack, by the selection's pools: `into` just initialised, `f` lives longer.
+/*
+ * The figures by call stack and the selection's pools. `into` must be newly initialised; `f` must
+ * outlive it.
  */
 int stream_figures_callstacks(const struct stream_figures *f, const struct selection *s,
                               struct accounting *into, struct err *e);

@@ -1,4 +1,4 @@
-/* Figures by group of what analysis/figures/stream_figures.h counted by call stack. */
+/* Figures by group, from those that analysis/figures/stream_figures.h counted by call stack. */
 
 #include <pthread.h>
 #include <signal.h>
@@ -8,24 +8,24 @@
 #include "analysis/figures/stream_parts.h"
 #include "base/saturate.h"
 
-/* Chunks of the log for which a thread of its own pays. */
+/* The number of chunks of the log from which a separate thread is faster. */
 #define CHUNKS_FOR_A_THREAD 8u
 
-/* A group's use while a part of the log is gone through, beside what it was where that begins. */
+/* A group's use during a part of the log, relative to its use at the start of the part. */
 struct level {
     int64_t live;
-    int64_t peak; /* not yet of the nanosecond `tick` */
+    int64_t peak; /* without the nanosecond `tick` */
     uint64_t tick;
-    uint64_t unused; /* two of them make a cache line */
+    uint64_t unused; /* padding: two of them are a cache line */
 };
 
 struct levels {
     const struct stream_grouping *of;
     struct level *early, *late; /* of two parts of the log, by group */
     struct counter *sums;       /* beside them */
-    uint32_t *used;             /* groups that the pool at hand has; the others have zeros */
+    uint32_t *used;             /* groups of the current pool; the others have zeros */
     size_t used_count;
-    bool shared; /* some group has several call stacks in the pool at hand */
+    bool shared; /* some group has several call stacks in the current pool */
 };
 
 static inline uint32_t group_of(const struct stream_grouping *g, uint32_t callstack)
@@ -55,7 +55,10 @@ static void levels_release(struct levels *l)
     free(l->used);
 }
 
-/* As for a pool without blocks. A trace may have many pools and many groups, but few in each. */
+/*
+ * Resets to a pool without blocks. A trace may have many pools and many groups, but few groups in
+ * each pool.
+ */
 static void levels_clear(struct levels *l)
 {
     l->shared = false;
@@ -67,12 +70,12 @@ static void levels_clear(struct levels *l)
     l->used_count = 0;
 }
 
-/* ---- from the log: the highest use of groups of several call stacks */
+/* ---- from the log: the peaks of groups of several call stacks */
 
-/* A part of a pool's log, which begins with a nanosecond. */
+/* A part of a pool's log, which starts at a new nanosecond. */
 struct part {
     struct log_reader reader;
-    uint64_t tick; /* nanoseconds in which something happened */
+    uint64_t tick; /* nanoseconds with steps */
     struct levels *levels;
     size_t n;
     bool late;
@@ -111,8 +114,8 @@ static void *replay_part(void *arg)
 }
 
 /*
- * Where a nanosecond begins about halfway through a pool's log; its beginning when there is no such
- * place, or too little to divide.
+ * The start of a nanosecond about halfway through a pool's log; the log's beginning if there is
+ * none, or too little to divide.
  */
 static int halfway(struct part *p, const struct stream_pool *pool, struct log_place *place,
                    struct err *e)
@@ -132,7 +135,7 @@ static int halfway(struct part *p, const struct stream_pool *pool, struct log_pl
     return 0;
 }
 
-/* Signals are for the thread that began it all. */
+/* Signals are for the main thread. */
 static bool start(pthread_t *thread, struct part *p)
 {
     sigset_t all, before;
@@ -144,7 +147,7 @@ static bool start(pthread_t *thread, struct part *p)
     return started;
 }
 
-/* Goes through both halves of a pool's log at the same time. */
+/* Replays both halves of a pool's log at the same time. */
 static int replay_halves(struct part parts[2], const struct stream_pool *pool, struct err *e)
 {
     struct log_place middle;
@@ -197,9 +200,12 @@ static uint64_t peak_of(const struct level *early, const struct level *late)
     return (uint64_t)(second > first ? second : first);
 }
 
-/* ---- from the call stacks: all else */
+/* ---- from the call stacks: all other figures */
 
-/* Tells whether the group has had another call stack. The highest use is of the last one only. */
+/*
+ * Adds a call stack's counter. Returns whether the group already had one. The peak is that of the
+ * last one only.
+ */
 static bool add_counter(struct counter *sum, const struct counter *c)
 {
     bool first = sum->count == 0;

@@ -8,9 +8,9 @@
 #include "base/prefault.h"
 
 /*
- * A portion: number of steps - 1, bits of `what`, bits of a size, a byte each; then the steps, each
- * `what` and above it the size in as few bytes as hold both. Where these are more than 8, `what`
- * takes 4 bytes and the size 6.
+ * A portion: one byte each for the number of steps - 1, the bits of `what`, and the bits of a size;
+ * then the steps. A step is `what` with the size above it, in the fewest bytes that hold both. If
+ * more than 8 are needed, `what` takes 4 bytes and the size 6.
  */
 #define HEAD 3u
 #define WIDE_WHAT 4u
@@ -41,7 +41,7 @@ void stream_log_release(struct stream_log *l)
 
 /* ---- appending */
 
-/* Makes room for one more chunk: those beyond the budget go to the file, the oldest first. */
+/* Makes room for one more chunk: chunks beyond the budget go to the file, the oldest first. */
 static int settle(struct stream_log *l, struct err *e)
 {
     size_t budget = l->spool->raw_budget + l->spool->packed_budget;
@@ -137,7 +137,7 @@ void log_reader_release(struct log_reader *r)
     *r = (struct log_reader){0};
 }
 
-/* The bytes of the chunk at hand; NULL with `e`. */
+/* The bytes of the current chunk; NULL with `e`. */
 static const uint8_t *chunk_bytes(struct log_reader *r, struct err *e)
 {
     const struct log_chunk *c = &r->log->chunks.at[r->next.chunk];

@@ -2,9 +2,9 @@
 #define TIDEMARK_ANALYSIS_FIGURES_STREAM_PARTS_H
 
 /*
- * What files of analysis/figures/stream_figures.h have in common: steps as they travel from who
- * reads them to who counts them. Allocations and frees are each in order of time. Whoever counts
- * them brings them in one order, so that nothing is copied for it.
+ * Shared by the files of analysis/figures/stream_figures.h: the steps that the reader passes to the
+ * counter. Allocations and frees are each in order of time. The counter merges them, so that
+ * nothing is copied for that.
  */
 
 #include <stddef.h>
@@ -16,9 +16,9 @@
 #include "base/vec.h"
 
 /*
- * A step has 16 bytes. The key is time << 16 | thread, the value is size << 24 | call stack, or
- * with STEP_LARGE, place << 24 | call stack, where the size is in a list. Times and sizes have 48
- * bits, call stacks 24.
+ * A step has 16 bytes. The key is time << 16 | thread. The value is size << 24 | call stack or,
+ * with STEP_LARGE, index << 24 | call stack, with the size in a list. Times and sizes have 48 bits,
+ * call stacks 24.
  */
 #define STEP_TIME 16
 #define STEP_SIZE 24
@@ -41,23 +41,23 @@ static inline uint64_t step_with_size(uint64_t value, uint64_t size)
     return (value & (STEP_LARGE | STEP_CALLSTACK)) | size << STEP_SIZE;
 }
 
-/* When the block of an allocation is freed, if that may make it a temporary one. */
+/* The time of a block's free, if the block may be temporary. */
 #define FREED_ELSEWHERE INT64_MAX /* never, or by another thread */
-/* What stands among the allocations is the free of the block before, in the same nanosecond… */
+/* This entry among the allocations is the free of the previous block in the same nanosecond… */
 #define FREES_ELSEWHERE (-1)
 /* …by the thread that allocated it, which makes it temporary. */
 #define FREES_TEMPORARY (-2)
 
-#define STREAM_ALLOCATIONS 4098u /* of a portion at most, with frees among them */
+#define STREAM_ALLOCATIONS 4098u /* maximum of a portion, with frees among them */
 #define STREAM_FREES 5120u
 
-/* Sizes that steps have no room for. */
+/* Sizes that do not fit in steps. */
 struct stream_sizes {
     uint64_t *at;
     size_t len, cap;
 };
 
-/* Steps one behind the other, and an end: a step later than all. */
+/* Adjacent steps, with a sentinel at the end that is later than all. */
 struct stream_portion {
     size_t allocation_count, free_count;
     struct due_item allocations[STREAM_ALLOCATIONS + 1];
@@ -67,9 +67,9 @@ struct stream_portion {
 };
 
 /*
- * Counts a portion's steps in order of time, frees before allocations, but for the sums of all
- * allocations and frees of the pool. `ctx` is a struct stream_counting; nothing else is touched. -1
- * with `e`.
+ * Counts a portion's steps in order of time, frees before allocations, except the sums of all
+ * allocations and frees of the pool. `ctx` is a struct stream_counting; nothing else is accessed.
+ * -1 with `e`.
  */
 int stream_count(void *ctx, const struct stream_portion *p, struct err *e);
 

@@ -5,18 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Portions: one is filled, one is counted, the others wait. */
+/* Portions: one is filled, one is counted, the others are queued. */
 #define PORTIONS 4u
 
 struct stream_pipe {
     stream_take *take;
     void *ctx;
-    bool running; /* else portions are counted as they are handed over */
+    bool running; /* else portions are counted when they are put */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t came, went;
-    /* under the lock; portions counted … put are the thread's, the others are with who fills them
-     */
+    /* under the lock; portions counted … put belong to the thread, the others to the producer */
     uint64_t put, counted;
     bool stop;
     bool failed; /* with `err`: nothing more is counted */
@@ -26,7 +25,7 @@ struct stream_pipe {
 
 /* ---- the thread */
 
-/* Waits for a portion; NULL when none will come. */
+/* Waits for a portion; NULL at the end. */
 static const struct stream_portion *next_portion(struct stream_pipe *p)
 {
     pthread_mutex_lock(&p->lock);
@@ -56,7 +55,7 @@ static void *count_portions(void *arg)
     return NULL;
 }
 
-/* ---- who fills portions */
+/* ---- the producer */
 
 int stream_pipe_open(struct stream_pipe **out, stream_take *take, void *ctx, struct err *e)
 {
@@ -72,7 +71,7 @@ int stream_pipe_open(struct stream_pipe **out, stream_take *take, void *ctx, str
     return 0;
 }
 
-/* Signals are for the thread that began it all. */
+/* Signals are for the main thread. */
 void stream_pipe_start(struct stream_pipe *p)
 {
     sigset_t all, before;

@@ -2,9 +2,9 @@
 #define TIDEMARK_ANALYSIS_FIGURES_STREAM_PIPE_H
 
 /*
- * Steps in order of time, on their way from whoever brings them in order to whoever counts them. Of
- * a long trace they are counted in a thread of their own. They come in the same order and the same
- * portions anyway, and without a thread each portion is counted when it is handed over.
+ * A bounded queue of time-ordered steps between the merger and the counters. Steps of a long trace
+ * are counted in a separate thread. Their order and portions do not depend on that: without a
+ * thread, each portion is counted when it is put.
  */
 
 #include <stdbool.h>
@@ -18,22 +18,22 @@ typedef int stream_take(void *ctx, const struct stream_portion *portion, struct 
 
 struct stream_pipe;
 
-/* What `ctx` points to is the thread's between stream_pipe_put and stream_pipe_drain. */
+/* The thread owns the data of `ctx` between stream_pipe_put and stream_pipe_drain. */
 int stream_pipe_open(struct stream_pipe **out, stream_take *take, void *ctx, struct err *e);
 
-/* NULL is harmless. What was not counted yet will not be. */
+/* `p` may be NULL. Portions that were not counted yet are dropped. */
 void stream_pipe_close(struct stream_pipe *p);
 
-/* From now on portions are counted in a thread, if there can be one. */
+/* From now on portions are counted in a thread, if one can be started. */
 void stream_pipe_start(struct stream_pipe *p);
 
-/* Room for the next portion, which is empty. */
+/* An empty portion to fill. */
 struct stream_portion *stream_pipe_room(struct stream_pipe *p);
 
-/* Hands it over. -1 with the error of who counts, here or later. */
+/* Puts it in the queue. -1 with the error of the counter, now or later. */
 int stream_pipe_put(struct stream_pipe *p, struct err *e);
 
-/* Waits until all that was handed over is counted. */
+/* Waits until all portions are counted. */
 int stream_pipe_drain(struct stream_pipe *p, struct err *e);
 
 #endif

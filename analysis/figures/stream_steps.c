@@ -1,6 +1,6 @@
 /*
- * What a step changes in the figures of analysis/figures/stream_figures.h. Allocations and frees
- * alternate at random, so what they have in common is done without asking which of them a step is.
+ * How a step changes the figures of analysis/figures/stream_figures.h. Allocations and frees
+ * alternate at random, so their common part is computed without a branch.
  */
 
 #include <stddef.h>
@@ -9,18 +9,18 @@
 #include "analysis/figures/stream_parts.h"
 
 /*
- * Pages of counters that any file may take, and how many steps must come for a further one: a file
- * of few steps must not take much memory by naming call stacks far apart.
+ * The number of counter pages that any file may use, and the number of steps required for a further
+ * one: a file with few steps must not take much memory by using distant call stack numbers.
  */
 #define PAGES_FREE 4096u
 #define STEPS_PER_PAGE 16u
 #define PLACES_PER_PAGE (sizeof(struct counter_page) / sizeof(struct counter_page *))
 
-/* Figures of the pool at hand, while a run of steps is counted. */
+/* Figures of the current pool, while a run of steps is counted. */
 struct tally {
     int64_t now;
     uint64_t live, live_bytes;
-    uint64_t peak_live, peak_bytes; /* not yet of the nanosecond `now` */
+    uint64_t peak_live, peak_bytes; /* without the nanosecond `now` */
     int64_t peak_time;
     uint64_t epoch;
 };
@@ -49,7 +49,7 @@ static void tally_end(const struct tally *k, struct pool_account *p)
     g->peak_time = k->peak_time;
 }
 
-/* The nanosecond `now` is over: was it a peak? */
+/* Ends the nanosecond `now`, which may be a peak. */
 static inline void tally_advance(struct tally *k, int64_t time)
 {
     bool peak = k->live_bytes > k->peak_bytes;
@@ -65,7 +65,7 @@ static inline uint64_t is_free(uint32_t what)
     return what / LOG_FREE & 1;
 }
 
-/* Less by `size` when it is freed, else more. */
+/* Minus `size` for a free, else plus. */
 static inline uint64_t change(uint64_t size, uint64_t freed)
 {
     return (size ^ -freed) + freed;
@@ -99,7 +99,7 @@ static void count_pool(struct stream_run *r, struct pool_account *account)
 
 /* ---- counters of call stacks */
 
-/* Whether a page may be made now; the places of pages before it count for some, too. */
+/* Whether a page may be allocated now; page pointers before it count, too. */
 static bool may_add_page(struct stream_counting *c, uint32_t number)
 {
     size_t places = c->account->pages.len;
@@ -117,7 +117,7 @@ static __attribute__((noinline)) struct counter_page *add_page(struct stream_cou
     return NULL;
 }
 
-/* Where the counters are. */
+/* The pages of counters. */
 struct pages {
     struct counter_page **at;
     size_t len;
@@ -157,7 +157,7 @@ static inline void count_hot(struct counter_hot *h, struct counter_cold *c,
     h->largest = size > h->largest ? size : h->largest;
 }
 
-/* All of the run's call stacks have counters. */
+/* Counts a run, whose call stacks all have counters. */
 static void count_callstacks(const struct stream_run *r, const struct pool_account *account)
 {
     struct counter_page **pages = account->pages.at;
@@ -169,7 +169,7 @@ static void count_callstacks(const struct stream_run *r, const struct pool_accou
     }
 }
 
-/* ---- what is temporary */
+/* ---- temporary blocks */
 
 static struct counter_cold *cold_of(const struct stream_counting *c, uint32_t callstack)
 {
@@ -183,7 +183,10 @@ static void judge_one(struct stream_counting *c, const struct stream_candidate *
         counter_temporary(c->account, cold_of(c, block->callstack), block->size);
 }
 
-/* A thread does something at `time`, later than before: its candidates freed right then it are. */
+/*
+ * A thread has a step at `time`, later than before: its candidates that are freed right then are
+ * temporary.
+ */
 static __attribute__((noinline)) void judge(struct stream_counting *c, struct stream_thread *t,
                                             int64_t time)
 {
@@ -192,7 +195,7 @@ static __attribute__((noinline)) void judge(struct stream_counting *c, struct st
         judge_one(c, &t->more.at[i], time);
 }
 
-/* A thread does more in one nanosecond. False when memory is short. */
+/* A thread has another step in one nanosecond. False if memory is short. */
 static __attribute__((noinline)) bool add_candidate(struct stream_counting *c,
                                                     struct stream_thread *t,
                                                     const struct stream_run *r, uint32_t i)
@@ -227,16 +230,16 @@ static int count_threads(struct stream_counting *c, const struct stream_run *r, 
     return 0;
 }
 
-/* ---- steps in one order */
+/* ---- merging */
 
-/* Where the next allocation and the next free of a portion are. */
+/* The next allocation and the next free of a portion. */
 struct cursor {
     const struct due_item *alloc, *free;
     const int64_t *freed;
     const uint64_t *large;
 };
 
-/* Brings the counters of a step closer, the cold ones if its block may turn out to be temporary. */
+/* Prefetches the counters of a step, the cold ones if its block may be temporary. */
 static inline void expect_step(const struct counter_page *page, uint32_t place, int64_t freed)
 {
     uint64_t candidate = freed != FREED_ELSEWHERE;
@@ -262,7 +265,7 @@ static __attribute__((noinline)) int make_page(struct stream_counting *c, struct
     return 0;
 }
 
-/* A free among the allocations: what it frees was allocated by the step before. */
+/* A free among the allocations: its block was allocated by the previous step. */
 static __attribute__((noinline)) void take_free_at_once(struct stream_counting *c, uint32_t i)
 {
     struct stream_run *r = &c->run;
@@ -273,9 +276,9 @@ static __attribute__((noinline)) void take_free_at_once(struct stream_counting *
 }
 
 /*
- * Brings the next `n` steps in order, which are no more than a run. Which comes next cannot be
- * foreseen, since allocations and frees alternate at random: nothing branches on it. Meanwhile the
- * counters of their call stacks come closer, for memory is far slower than the work.
+ * Merges the next `n` steps, at most a run. Which one is next cannot be predicted, since
+ * allocations and frees alternate at random, so nothing branches on it. Meanwhile the counters of
+ * their call stacks are prefetched, since memory is far slower than the work.
  */
 static int merge_run(struct stream_counting *c, struct cursor *cursor, uint32_t n, struct err *e)
 {

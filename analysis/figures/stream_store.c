@@ -1,4 +1,4 @@
-/* Counts a loaded store: its pools pass as the records of a file would. */
+/* Counts a loaded store by passing its pools on like the records of a file. */
 
 #include "analysis/figures/stream_figures.h"
 
@@ -10,7 +10,7 @@ static int refuse(struct stream_figures *f, struct err *e)
     return err_set(e, ERR_INPUT, "events that cannot be counted in one pass");
 }
 
-/* -1 when an event has a thread that is not in the trace. */
+/* -1 if an event has a thread that is not in the trace. */
 static int fill(struct rec_memory_event *out, const struct memory_alloc *a,
                 const struct memory_free *f, size_t n, size_t threads)
 {

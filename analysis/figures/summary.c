@@ -17,7 +17,7 @@
 
 /* ---- pools */
 
-/* The pools of the selection, with all client pointers that stand for each. */
+/* The pools of the selection, with all client pointers of each. */
 static int list_pools(struct summary *s, struct err *e)
 {
     const struct selection *from = &s->selection;
@@ -45,7 +45,7 @@ static int list_pools(struct summary *s, struct err *e)
 
 enum { BY_SITE, BY_CALLSTACK, BY_GROUP, ACCOUNTINGS };
 
-#define AHEAD 16u /* steps that wait while what they touch comes from memory */
+#define AHEAD 16u /* steps that are delayed while their memory is prefetched */
 
 struct builder {
     struct summary *s;
@@ -61,7 +61,7 @@ struct builder {
     struct stream_figures counted; /* the store's events, if no sweep is needed */
     struct map keys;               /* by block that is freed later: its zone or frame */
     uint64_t steps;
-    struct memory_op waiting[AHEAD]; /* the newest steps, number n at n % AHEAD */
+    struct memory_op waiting[AHEAD]; /* the newest steps; number n is at n % AHEAD */
 };
 
 static int count_step(struct builder *b, const struct memory_op *op, struct err *e)
@@ -104,13 +104,13 @@ static int count_waiting(struct builder *b, struct err *e)
 }
 
 /*
- * The zone or frame in which a block was allocated. A free comes later than that: what was found at
- * the allocation waits in a map by block.
+ * The zone or frame in which a block was allocated. Its free comes later: until then a map by block
+ * holds the result.
  */
 static int key_by_moment(void *ctx, const struct memory_op *op, uint32_t *key, struct err *e)
 {
     struct builder *b = ctx;
-    /* Pools of one name are one here: the index alone does not tell their blocks apart. */
+    /* Pools of one name are one here: the index alone does not identify a block. */
     uint64_t block = op->block.ptr * UINT64_C(0x9e3779b97f4a7c15) ^
                      op->block.index * UINT64_C(0xc2b2ae3d27d4eb4f) ^
                      (uint64_t)op->block.time * UINT64_C(0x165667b19e3779f9) ^ op->block.thread;
@@ -148,7 +148,7 @@ bool summary_is_stored(const struct summary_options *options)
     return options->by == GROUP_SITE && !options->stacks && summary_streams(options);
 }
 
-/* What a sweep would find of the pools' addresses. */
+/* The pools' addresses, as a sweep would find them. */
 static void take_addresses(struct builder *b)
 {
     const struct selection *from = &b->s->selection;
@@ -184,7 +184,7 @@ static int store(const struct builder *b, struct err *e)
     return status < 0 ? -1 : 0;
 }
 
-/* What a sweep would find, of what was counted. */
+/* The figures that were counted, as a sweep would find them. */
 static int take_stream(struct builder *b, struct stream_figures *stream, struct err *e)
 {
     const struct selection *from = &b->s->selection;
@@ -223,7 +223,7 @@ static int sweep(struct builder *b, struct err *e)
 {
     static const uint32_t one_group[1] = {0};
     struct accounting_options o = {.judged = true};
-    /* Who has most bytes is all that is asked of call stacks which are not shown. */
+    /* For call stacks that are not shown, only the one with most bytes is needed. */
     o.sums_only = !b->options->stacks && b->options->by != GROUP_CALLSTACK;
     accounting_init(&b->accounts[BY_CALLSTACK], &o);
     o.sums_only = false;
@@ -289,7 +289,7 @@ static bool shares_name(const struct trace_threads *threads, uint32_t number)
     return false;
 }
 
-/* Threads of one name, as those have that inherit the program's, are told apart by their ids. */
+/* Threads of one name, such as those that inherit the program's, are distinguished by their ids. */
 static int name_thread(struct builder *b, struct summary_row *r, struct err *e)
 {
     const struct trace_threads *threads = &b->trace->threads;
@@ -396,7 +396,7 @@ static int list_rows(struct builder *b, enum grouping by, const struct accountin
 
 /* ---- the call stacks of rows */
 
-/* A call stack's figures and the row that it belongs to. */
+/* A call stack's figures and its row. */
 struct stack_of_row {
     size_t row;
     uint32_t type;
@@ -426,7 +426,7 @@ static uint32_t key_of_callstack(const struct builder *b, enum grouping by, uint
     return callstack < sites->callstack_count ? sites->of_callstack[callstack] : 0;
 }
 
-/* Rows stand in order of (pool, key), as list_rows made them. */
+/* Rows are in order of (pool, key), as list_rows made them. */
 static size_t find_row(const struct row_list *rows, uint32_t pool, uint32_t key)
 {
     size_t low = 0;
@@ -478,7 +478,7 @@ static int compare_types(const void *a, const void *b)
     return order ? order : (x->name.len > y->name.len) - (x->name.len < y->name.len);
 }
 
-/* Gives every row its types. Call stacks without an allocation (freed only) do not count. */
+/* Sets the types of every row. Call stacks without an allocation (freed only) do not count. */
 static int attach_types(struct summary *s, struct row_list *rows, struct stack_list *all,
                         struct err *e)
 {
@@ -509,7 +509,7 @@ static int attach_types(struct summary *s, struct row_list *rows, struct stack_l
     return 0;
 }
 
-/* Gives every row its call stacks: all when wanted, always the one with most bytes; and types. */
+/* Sets the call stacks of every row: all if wanted, always the one with most bytes; and types. */
 static int attach_stacks(struct builder *b, enum grouping by, struct row_list *rows, struct err *e)
 {
     struct stack_list all = {0};
@@ -551,7 +551,7 @@ static int keep_fault(struct summary *s, const struct fault_row *r, struct err *
     return f.pool.p && vec_push(&s->faults, f) ? 0 : err_no_memory(e, "memory faults");
 }
 
-/* Leaves those that the selection selects. */
+/* Keeps the selected ones only. */
 static int select_faults(struct summary *s, struct err *e)
 {
     struct faults selected;

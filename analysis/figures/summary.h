@@ -4,7 +4,7 @@
 /*
  * The memory summary of a trace, captured or loaded: figures per pool, per allocation site and per
  * group, memory faults, checks, and a verdict in one sentence. Built in one pass over the stored
- * history; all results stay valid as long as trace and summary do.
+ * history; all results are valid as long as trace and summary.
  */
 
 #include <stdbool.h>
@@ -35,7 +35,7 @@ enum grouping {
     GROUP_TYPE,  /* of the blocks, see types.h */
 };
 
-/* "site", "function", … Returns false when `text` names no grouping. */
+/* "site", "function", … False if `text` is no grouping. */
 bool grouping_parse(const char *text, enum grouping *by);
 const char *grouping_name(enum grouping by);
 
@@ -43,30 +43,30 @@ struct stored_figures;
 struct stream_figures;
 
 struct summary_options {
-    enum grouping by; /* what `groups` holds; GROUP_SITE: nothing, see `sites` */
-    const char *pool; /* only the pools of this name; NULL: all */
+    enum grouping by; /* the key of `groups`; GROUP_SITE: `groups` is empty, see `sites` */
+    const char *pool; /* only pools of this name; NULL: all */
     const struct selection_options *only; /* only these allocations, instead of `pool`; NULL: all */
     const struct skiplist *skip;          /* NULL: the built-in rules */
     bool stacks;                          /* fill in `stacks`, all call stacks of the rows */
     /*
-     * What was counted while the trace was loaded, which then has no memory events in its store;
-     * NULL: they are there. See summary_streams for what can be asked of it.
+     * Figures counted while the trace was loaded, whose store then has no memory events; NULL: it
+     * has them. See summary_streams for the possible options.
      */
     struct stream_figures *stream;
     /*
-     * What was stored with the trace, which then has no memory events in its store, instead of
-     * `stream`. They must fit; see summary_is_stored for what can be asked of them.
+     * Figures stored with the trace, whose store then has no memory events, instead of `stream`.
+     * They must fit; see summary_is_stored for the possible options.
      */
     const struct stored_figures *stored;
-    /* NULL, or gets what can be stored of a summary by site of the whole trace. */
+    /* NULL, or receives the figures that can be stored of a summary by site of the whole trace. */
     struct stored_figures *store;
-    bool *storable; /* beside it: whether it got something, to be released */
+    bool *storable; /* beside it: whether `store` was filled and must be released */
 };
 
-/* Whether a summary can be built of figures that were stored with the trace. */
+/* Whether a summary can be built from figures that were stored with the trace. */
 bool summary_is_stored(const struct summary_options *options);
 
-/* Whether a summary can be built of figures that were counted while the trace was loaded. */
+/* Whether a summary can be built from figures that were counted while the trace was loaded. */
 bool summary_streams(const struct summary_options *options);
 
 /* One pool, or all pools of one name. */
@@ -75,26 +75,26 @@ struct summary_pool {
     size_t first_key, key_count; /* its client pointers: a range of summary.pool_keys */
     struct pool_figures figures;
     uint64_t low_address, high_address; /* first byte, and one past the last */
-    bool contained; /* it is not in sums: another one that is listed has its blocks, too */
+    bool contained;                     /* not in sums: another listed pool contains its blocks */
 };
 
 struct summary_row {
-    uint32_t pool;    /* index in summary.pools */
-    uint32_t key;     /* of the accounting: site number, call stack id, thread number */
-    struct view name; /* GROUP_POOL and those after it: what the row stands for; else empty */
-    struct frame_view frame; /* the other groupings: where; all empty without a call stack */
-    bool no_callstack;       /* those allocations that came without a call stack */
-    uint32_t callstack;      /* the one with most bytes, 0 none */
+    uint32_t pool;           /* index in summary.pools */
+    uint32_t key;            /* of the accounting: site number, call stack id, thread number */
+    struct view name;        /* GROUP_POOL and later: the name of the row; else empty */
+    struct frame_view frame; /* other groupings: the location; all empty without a call stack */
+    bool no_callstack;       /* allocations without a call stack */
+    uint32_t callstack;      /* the one with most bytes; 0: none */
     size_t first_stack, stack_count; /* a range of summary.stacks, most bytes first */
     /*
-     * Of the blocks, where all of the row's call stacks tell the same; else empty. Rows that are
-     * not made of call stacks (threads, zones, frames) have none.
+     * Of the blocks, if all of the row's call stacks agree; else empty. Rows that are not made of
+     * call stacks (threads, zones, frames) have none.
      */
     struct view type;
     size_t first_type, type_count; /* a range of summary.row_types, most bytes first */
     struct counter figures;
     uint32_t cost; /* GROUP_ZONE: index in summary.zone_costs + 1; 0: in no zone */
-    /* GROUP_FRAME; see outliers.h, 0 for what was before the first frame */
+    /* GROUP_FRAME; see outliers.h; 0 for the time before the first frame */
     float count_score, bytes_score;
 };
 
@@ -103,7 +103,7 @@ static inline bool summary_row_is_outlier(const struct summary_row *r)
     return outlier_is_one(r->count_score) || outlier_is_one(r->bytes_score);
 }
 
-/* The frames of a pool together, those without an allocation included. */
+/* The frames of a pool together, including those without an allocation. */
 struct summary_frames {
     uint32_t pool;
     uint64_t frames; /* of the base set, that overlap the selected time */
@@ -112,9 +112,9 @@ struct summary_frames {
     size_t first_outlier, outlier_count; /* a range of summary.outliers, highest score first */
 };
 
-/* What a row has of one type, or of none. */
+/* The part of a row of one type, or without a type. */
 struct summary_type {
-    struct view name; /* empty: nobody tells */
+    struct view name; /* empty: unknown */
     uint64_t count;   /* allocations */
     uint64_t bytes;   /* of all of them */
 };
@@ -146,7 +146,7 @@ struct summary_fault_sample {
 struct summary_fault {
     enum memory_fault_kind kind;
     struct view pool;
-    uint64_t count; /* how often, at most; `least` of them for sure: see faults.h */
+    uint64_t count; /* upper bound; `least` is the lower one: see faults.h */
     uint64_t least;
     uint32_t callstack;
     struct frame_view site; /* of that call stack (sites.h); all empty without one */
@@ -157,24 +157,24 @@ struct summary_fault {
 struct summary_check {
     const char *name; /* "memory-data", … */
     bool holds;
-    const char *expression; /* that it comes from (budget.h); NULL: from none */
-    unsigned causes;        /* that it may have failed for: bits of no_data.h */
+    const char *expression; /* its expression (budget.h); NULL: none */
+    unsigned causes;        /* possible causes of the failure: bits of no_data.h */
     char detail[768];
 };
 
-/* A thread that allocates in the function it begins with has as many. */
+/* The depth of an allocation in a thread's start function. */
 #define SUMMARY_SHALLOW 3u
 
-/* How much of the allocations can be told apart. */
+/* How many allocations can be attributed. */
 struct summary_coverage {
     uint64_t allocations;
     uint64_t with_callstack; /* of them */
     uint64_t shallow;        /* of these: with no more than SUMMARY_SHALLOW frames */
     uint64_t cut, cut_bytes; /* allocations whose call stack lacks callers (cut_stacks.h), … */
     bool cut_is_bound;       /* … at least */
-    uint32_t cut_depth;      /* frames up to which those go; 0: none is cut … */
-    bool cut_deeper;         /* … some to more frames */
-    uint64_t frames;         /* distinct frames of their call stacks, without those that say so */
+    uint32_t cut_depth;      /* depth limit of those; 0: none is cut … */
+    bool cut_deeper;         /* … some at a higher limit */
+    uint64_t frames;         /* distinct frames of their call stacks, without markers */
     uint64_t named;          /* frames that have a function name */
 };
 
@@ -193,38 +193,38 @@ struct summary {
     VEC(struct summary_row) outliers;
     struct types types;
     uint64_t allocations, frees, live, live_bytes,
-        total_bytes; /* of these pools, but contained ones */
+        total_bytes; /* of these pools, except contained ones */
     struct summary_coverage coverage;
-    VEC(struct summary_fault) faults; /* those noted that are selected */
-    uint64_t faults_left_out;         /* kinds of faults that were too many to store */
+    VEC(struct summary_fault) faults; /* the selected noted ones */
+    uint64_t faults_left_out;         /* kinds of faults beyond the limit of storage */
     uint64_t unknown_frees, null_frees, double_allocations; /* of all pools */
     uint64_t matched_frees;                                 /* of all pools */
-    bool empty;     /* the trace has no memory events at all, whatever is selected */
-    bool partial;   /* most frees are of blocks never seen: size threshold or late start */
-    bool complete;  /* nothing is missing at the end, and it is the last part */
-    bool continued; /* the capture goes on in another trace */
+    bool empty;     /* the trace has no memory events at all, in any selection */
+    bool partial;   /* most frees are of unknown blocks: size threshold or late start */
+    bool complete;  /* the end is not missing, and it is the last part */
+    bool continued; /* the capture continues in another trace */
     struct buf verdict;
     unsigned
-        causes; /* that there may be no memory data for: bits of no_data.h, told in `verdict` */
+        causes; /* possible causes of missing memory data: bits of no_data.h, as in `verdict` */
     VEC(struct summary_check) checks;
-    VEC(char *) texts; /* names made up here */
+    VEC(char *) texts; /* generated names */
     struct selection selection;
 };
 
-/* `s` need not be initialised. ERR_USAGE when no pool has the wanted name; the text lists them. */
+/* `s` need not be initialised. ERR_USAGE if there is no such pool; the text lists the names. */
 int summary_build(struct summary *s, struct trace *t, const struct summary_options *options,
                   struct err *e);
 void summary_release(struct summary *s);
 
 /*
- * The name to show of a row: function, thread or pool; "[no call stack]". Bytes of the trace:
+ * The display name of a row: function, thread or pool; "[no call stack]". Bytes of the trace:
  * escape them.
  */
 void summary_row_name(struct buf *out, const struct summary_row *r);
 
 /*
- * The type to show of a row: that of most bytes, and behind it how many others there are, blocks of
- * which nobody tells being one; nothing when nobody tells of any. Escape it, too.
+ * The display type of a row: that of most bytes, and the number of others, with unknown as one of
+ * them; nothing if all are unknown. Escape it, too.
  */
 void summary_row_type(struct buf *out, const struct summary *s, const struct summary_row *r);
 
@@ -245,17 +245,17 @@ const char *sort_key_name(enum sort_key key);
 
 struct summary_selection {
     enum sort_key sort; /* highest first, names in order */
-    uint64_t min_size;  /* drop rows whose allocations sum up to fewer bytes */
+    uint64_t min_size;  /* drop rows whose allocations add up to fewer bytes */
     uint64_t min_count; /* … or are fewer */
-    uint64_t limit;     /* rows to keep, 0 all */
+    uint64_t limit;     /* rows to keep; 0: all */
 };
 
 void summary_select(struct row_list *rows, const struct summary_selection *by);
 
-/* ---- what a capture leaves in the trace */
+/* ---- facts that a capture stores in the trace */
 
 /*
- * Adds what was counted while capturing, and which a saved trace does not tell otherwise, as facts:
+ * Adds figures counted during the capture that a saved trace does not have otherwise, as facts:
  *
  *     tidemark.unknown_frees=N       frees of blocks that were not live, also where expected
  *     tidemark.null_frees=N
@@ -264,14 +264,14 @@ void summary_select(struct row_list *rows, const struct summary_selection *by);
  *     tidemark.faults_left_out=N     fault facts beyond SUMMARY_FAULT_FACTS_MAX
  *
  * KIND is free-of-unknown or allocated-twice, SAMPLE is TIME,THREAD ID,ADDRESS,SIZE,CALL STACK;
- * numbers are decimal, keys and addresses 0x…, call stacks positions in the file. To be called once
+ * numbers are decimal, keys and addresses 0x…, call stacks positions in the file. Call it once
  * before saving.
  */
 int summary_write_facts(struct trace *t, struct err *e);
 
 #define SUMMARY_FAULT_FACTS_MAX 1000
 
-/* All faults together: how often at most and, where `least` is not NULL, for sure. */
+/* The number of all faults: the upper bound, and the lower one in `least` unless that is NULL. */
 uint64_t summary_count_faults(const struct summary *s, uint64_t *least);
 
 /* "free-of-unknown" or "allocated-twice". */

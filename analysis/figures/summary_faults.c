@@ -1,4 +1,4 @@
-/* Memory faults: into a trace's facts, and back from them or from a capture's own counts. */
+/* Writes memory faults to a trace's facts, and reads them back or takes a capture's counts. */
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static uint64_t thread_id(const struct trace *t, uint16_t thread)
     return thread < t->threads.list.len ? t->threads.list.at[thread].id : 0;
 }
 
-/* The first and the last few of a fault without doubles, in order of time. */
+/* The first and the last few cases of a fault without duplicates, in order of time. */
 static unsigned fault_samples(const struct trace *t, const struct memory_fault *f,
                               struct summary_fault_sample out[SUMMARY_FAULT_SAMPLES])
 {
@@ -92,7 +92,7 @@ int summary_write_facts(struct trace *t, struct err *e)
 
 /* ---- reading */
 
-/* Numbers and the marks between them; `bad` once something else stood there. */
+/* Reads numbers and the separators between them; sets `bad` at anything else. */
 struct fact_cursor {
     const char *p;
     const char *end;
@@ -154,7 +154,7 @@ static void take_sample(struct fact_cursor *c, struct summary_fault *f)
     s->other_callstack = (uint32_t)take_number(c);
 }
 
-/* One "fault" fact. False when it is none of ours: a program may write what it likes. */
+/* Parses one "fault" fact. False if it is malformed: a program may write such a text itself. */
 static bool parse_fault(struct view text, struct summary_fault *f, uint64_t *pool_key)
 {
     struct fact_cursor c = {.p = text.p, .end = text.p + text.len};

@@ -1,18 +1,18 @@
-/* Which frames allocated unlike the others. */
+/* Frames with unusual allocations. */
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "analysis/figures/summary_parts.h"
 
-/* How many frames of the base set overlap the selected time. */
+/* The number of frames of the base set that overlap the selected time. */
 static int count_frames(struct summary *s, uint64_t *frames, struct err *e)
 {
     const struct selection *from = &s->selection;
     struct column_reader r;
     const struct frame_mark *marks;
-    uint64_t begun = 0;  /* when the time ends */
-    uint64_t before = 0; /* when it begins: all but the last one of them are over */
+    uint64_t begun = 0;  /* at the end of the time */
+    uint64_t before = 0; /* at its start: all but the last one have ended */
     size_t n;
     column_reader_init(&r, &from->trace->frame_sets.marks);
     while ((marks = column_reader_next(&r, &n, e)) != NULL) {

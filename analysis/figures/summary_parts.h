@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_ANALYSIS_FIGURES_SUMMARY_PARTS_H
 #define TIDEMARK_ANALYSIS_FIGURES_SUMMARY_PARTS_H
 
-/* The steps of summary_build, each in a file of its own. For summary*.c only. */
+/* The steps of summary_build, in separate files. For summary*.c only. */
 
 #include "analysis/figures/summary.h"
 
@@ -11,7 +11,7 @@ struct view summary_keep(struct summary *s, struct view text);
 /* summary_faults.c: s->faults and the counts beside them. `pool` NULL: all. */
 int summary_read_faults(struct summary *s, const char *pool, struct err *e);
 
-/* summary_verdict.c: what the allocations' call stacks tell; s->checks; s->verdict. */
+/* summary_verdict.c: coverage of the allocations' call stacks; s->checks; s->verdict. */
 int summary_cover(struct summary *s, const struct accounting *by_callstack, struct err *e);
 int summary_judge(struct summary *s, struct err *e);
 

@@ -1,4 +1,4 @@
-/* A summary as data: names of groupings and rows, which rows are shown in which order, release. */
+/* Names of groupings and rows, filter and order of rows, release. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ const char *sort_key_name(enum sort_key key)
     return keys[key].name;
 }
 
-/* By what is shown; pool and key make the order the same every time. */
+/* By display name; pool and key make the order unique. */
 static int compare_row_names(const struct summary_row *a, const struct summary_row *b)
 {
     int order = view_compare(a->name, b->name);

@@ -1,4 +1,4 @@
-/* What a summary comes to: coverage of call stacks and names, checks, and one sentence. */
+/* Conclusions of a summary: coverage of call stacks and names, checks, and one sentence. */
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,13 +15,13 @@
 
 /* ---- coverage */
 
-/* Counts the frames of a call stack that were not seen before. Marks are bits per frame or node. */
+/* Counts the frames of a call stack that are new. Marks are bits per frame or node. */
 static void cover_callstack(struct summary *s, uint32_t callstack, uint8_t *frames, uint8_t *nodes)
 {
     const struct callstacks *c = &s->trace->callstacks;
     const struct callstack *stack = callstacks_get(c, callstack);
     for (uint32_t node = stack ? stack->node : 0; node; node = c->nodes.at[node].parent) {
-        /* The rest of the way to the root was walked before. */
+        /* The rest of the path to the root was counted before. */
         if (nodes[node / 8] & 1u << node % 8)
             return;
         nodes[node / 8] |= (uint8_t)(1u << node % 8);
@@ -145,14 +145,14 @@ static void say_figures(struct summary *s)
             format_counted(a, contained, "pool"));
 }
 
-/* A fact that is a number, 0 when it is not there. */
+/* The number in a fact; 0 if there is none. */
 static uint64_t fact_number(const struct summary *s, const char *key)
 {
     struct view text = trace_fact(s->trace, key, 0);
     return text.p ? strtoull(text.p, NULL, 10) : 0;
 }
 
-/* Whether the process ran already when its recording began. */
+/* Whether the process was running when its recording began. */
 static bool was_attached(const struct summary *s)
 {
     static const char word[] = ", attached";
@@ -160,7 +160,7 @@ static bool was_attached(const struct summary *s)
     return how.p && memmem(how.p, how.len, word, sizeof word - 1);
 }
 
-/* What a recording by the preload library lacks, by wish or by accident. */
+/* What a recording by the preload library lacks, intentionally or not. */
 static void say_recording(struct summary *s)
 {
     char a[FORMAT_SIZE], b[FORMAT_SIZE];
@@ -278,7 +278,7 @@ static bool check_data(struct summary *s)
                                     format_count(a, c->named), format_count(b, c->frames)));
 }
 
-/* How often faults of a kind happened, and whether that is a bound. */
+/* The number of faults of a kind, and whether it is a bound. */
 static uint64_t count_kind(const struct summary *s, enum memory_fault_kind kind, bool *is_bound)
 {
     uint64_t most = 0;

@@ -29,7 +29,7 @@ int zone_calls_begin(struct zone_calls *z, uint32_t label, uint16_t thread, int6
     return 0;
 }
 
-/* The tally of a pool, made when new; NULL when memory is short. */
+/* The tally of a pool, created if new; NULL if memory is short. */
 static struct zone_tally *tally_of(struct zone_tallies *t, uint32_t pool)
 {
     size_t low = 0;
