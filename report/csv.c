@@ -1,9 +1,8 @@
 /* The rows of a report as CSV. */
 
-#include <inttypes.h>
-
 #include "report/cost.h"
 #include "report/sink.h"
+#include "report/write/counter_columns.h"
 #include "report/write/csv_field.h"
 
 static void field(struct report *r, struct view text)
@@ -14,8 +13,8 @@ static void field(struct report *r, struct view text)
 static void csv_rows_begin(struct report *r, const struct row_list *rows, bool groups)
 {
     (void)rows;
-    buf_puts(&r->buf, "pool,name,function,file,line,image,type,count,bytes,live_count,live_bytes,"
-                      "peak_bytes,at_peak_bytes,temporary");
+    buf_puts(&r->buf, "pool,name,function,file,line,image,type");
+    counter_csv_titles(&r->buf);
     if (groups)
         csv_cost_titles(r);
     buf_puts(&r->buf, "\n");
@@ -24,7 +23,6 @@ static void csv_rows_begin(struct report *r, const struct row_list *rows, bool g
 static void csv_row(struct report *r, const struct summary_row *row)
 {
     struct buf *b = &r->buf;
-    const struct counter *c = &row->figures;
     struct buf name = {0};
     summary_row_name(&name, row);
     r->failed |= name.failed;
@@ -35,10 +33,7 @@ static void csv_row(struct report *r, const struct summary_row *row)
     csv_site(b, &row->frame, false);
     buf_puts(b, ",");
     field(r, row->type);
-    buf_printf(b,
-               ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
-               c->count, c->bytes, c->live_count, c->live_bytes, c->peak_bytes, c->at_peak_bytes,
-               c->temporary);
+    counter_csv(b, &row->figures);
     csv_cost(r, row);
     buf_puts(b, "\n");
     buf_release(&name);

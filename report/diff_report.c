@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "report/diff_text.h"
+#include "report/write/counter_columns.h"
 #include "report/write/csv_field.h"
 #include "report/write/text_cells.h"
 
@@ -32,14 +33,7 @@ bool diff_format_parse(const char *text, enum diff_format *format)
 
 static json_t *make_side(const struct diff_side *s)
 {
-    if (!s->there)
-        return json_null();
-    const struct counter *c = &s->figures;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "count", json_count(c->count), "bytes",
-                     json_count(c->bytes), "live_count", json_count(c->live_count), "live_bytes",
-                     json_count(c->live_bytes), "peak_bytes", json_count(c->peak_bytes),
-                     "at_peak_bytes", json_count(c->at_peak_bytes), "temporary",
-                     json_count(c->temporary));
+    return s->there ? counter_json(json_object(), &s->figures) : json_null();
 }
 
 static json_t *json_line_or_null(const struct frame_view *f)

@@ -4,6 +4,7 @@
 #include "report/cost.h"
 #include "report/processes.h"
 #include "report/sink.h"
+#include "report/write/counter_columns.h"
 #include "report/write/json_value.h"
 
 /* Writes the next element of the open list, on a separate line. */
@@ -133,17 +134,14 @@ static json_t *make_types(const struct summary *s, const struct summary_row *row
 
 static void json_row(struct report *r, const struct summary_row *row)
 {
-    const struct counter *c = &row->figures;
     json_t *v = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pool",
-        json_text(r->s->pools.at[row->pool].name), "function",
-        json_text_or_null(row->frame.function), "file", json_text_or_null(row->frame.file), "line",
+        "{s:o, s:o, s:o, s:o, s:o, s:o}", "pool", json_text(r->s->pools.at[row->pool].name),
+        "function", json_text_or_null(row->frame.function), "file",
+        json_text_or_null(row->frame.file), "line",
         row->frame.line ? json_integer(row->frame.line) : json_null(), "image",
-        json_text_or_null(row->frame.image), "type", json_text_or_null(row->type), "count",
-        json_count(c->count), "bytes", json_count(c->bytes), "live_count",
-        json_count(c->live_count), "live_bytes", json_count(c->live_bytes), "peak_bytes",
-        json_count(c->peak_bytes), "at_peak_bytes", json_count(c->at_peak_bytes), "temporary",
-        json_count(c->temporary), "callstack", json_callstack(r->s->trace, row->callstack));
+        json_text_or_null(row->frame.image), "type", json_text_or_null(row->type));
+    v = json_with(counter_json(v, &row->figures), "callstack",
+                  json_callstack(r->s->trace, row->callstack));
     /* The name of a group without a frame. */
     if (row->name.len)
         v = json_with(v, "name", json_text(row->name));

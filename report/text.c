@@ -11,6 +11,7 @@
 #include "report/cost.h"
 #include "report/processes.h"
 #include "report/sink.h"
+#include "report/write/counter_columns.h"
 #include "report/write/text_cells.h"
 
 #define NAME_WIDTH_MAX 80u
@@ -79,27 +80,9 @@ static void text_pool(struct report *r, const struct summary_pool *p)
 
 /* ---- rows */
 
-struct row_column {
-    const char *title;
-    size_t offset; /* of its value in struct counter */
-    bool is_bytes;
-    int sort; /* shown only if sorted by this key; -1: always */
-};
-
-static const struct row_column columns[] = {
-    {"Count", offsetof(struct counter, count), false, -1},
-    {"Size", offsetof(struct counter, bytes), true, -1},
-    {"Live", offsetof(struct counter, live_bytes), true, -1},
-    {"Peak", offsetof(struct counter, peak_bytes), true, SORT_PEAK},
-    {"At peak", offsetof(struct counter, at_peak_bytes), true, SORT_AT_PEAK},
-    {"Temporary", offsetof(struct counter, temporary), false, SORT_TEMPORARY},
-};
-
-#define COLUMNS (sizeof columns / sizeof *columns)
-
-static bool is_shown(const struct report *r, const struct row_column *c)
+static bool is_shown(const struct report *r, const struct counter_column *c)
 {
-    return c->sort < 0 || c->sort == (int)r->options->sort;
+    return c->title && (c->sort < 0 || c->sort == (int)r->options->sort);
 }
 
 static bool shows_pool(const struct report *r)
@@ -188,9 +171,10 @@ static void text_rows_begin(struct report *r, const struct row_list *rows, bool 
     buf_release(&location);
     buf_puts(&r->buf, "\n");
     cell_text(&r->buf, view_of(title), r->width);
-    for (size_t i = 0; i < COLUMNS; i++) {
-        if (is_shown(r, &columns[i]))
-            cell(&r->buf, columns[i].title, columns[i].is_bytes ? 9 : 11);
+    for (unsigned i = 0; i < COUNTER_COLUMNS; i++) {
+        const struct counter_column *c = &counter_columns[i];
+        if (is_shown(r, c))
+            cell(&r->buf, c->title, c->is_bytes ? 9 : 11);
     }
     if (groups)
         text_cost_titles(r);
@@ -234,15 +218,12 @@ static void text_row(struct report *r, const struct summary_row *row)
     cell_text(&r->buf, (struct view){(const char *)location.data, location.len}, r->width);
     r->failed |= location.failed;
     buf_release(&location);
-    for (size_t i = 0; i < COLUMNS; i++) {
-        uint64_t n;
-        if (!is_shown(r, &columns[i]))
-            continue;
-        memcpy(&n, (const char *)&row->figures + columns[i].offset, sizeof n);
-        if (columns[i].is_bytes)
-            cell_bytes(&r->buf, n, 9);
-        else
-            cell_count(&r->buf, n, 11);
+    for (unsigned i = 0; i < COUNTER_COLUMNS; i++) {
+        const struct counter_column *c = &counter_columns[i];
+        if (is_shown(r, c) && c->is_bytes)
+            cell_bytes(&r->buf, counter_value(c, &row->figures), 9);
+        else if (is_shown(r, c))
+            cell_count(&r->buf, counter_value(c, &row->figures), 11);
     }
     text_cost(r, row);
     struct buf type = {0};
