@@ -118,7 +118,9 @@ static bool layout_of_runtime(struct python_layout *l, const struct elf_image *m
 /* On AArch64 an activation cannot be assigned to its frame of the C stack. */
 static bool find_layout(struct python_layout *l, const struct elf_image *m, uint32_t version)
 {
-#if defined(__x86_64__)
+#if !defined(__x86_64__)
+    version = 0;
+#endif
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         if (layouts[i].version == version) {
             *l = layouts[i];
@@ -126,14 +128,9 @@ static bool find_layout(struct python_layout *l, const struct elf_image *m, uint
         }
     }
     return version == 0x030d && layout_of_runtime(l, m);
-#else
-    (void)layouts;
-    (void)layout_of_runtime;
-    return false;
-#endif
 }
 
-static uint32_t *generation_of(struct python *p, uint64_t code)
+static _Atomic uint32_t *generation_of(struct python *p, uint64_t code)
 {
     return &p->generations[(code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >>
                            (64 - PYTHON_GENERATIONS_BITS)];
@@ -146,8 +143,8 @@ static uint32_t *generation_of(struct python *p, uint64_t code)
 static void code_freed(void *code)
 {
     struct python *p = state.python_found;
-    ++*generation_of(p, (uintptr_t)code);
-    client_barrier();
+    atomic_fetch_add(generation_of(p, (uintptr_t)code), 1);
+    atomic_fetch_add(&p->codes_freed, 1);
     p->code_freed(code);
 }
 
@@ -277,36 +274,59 @@ struct reader {
     struct python *p;
     bool defines;
     struct python_item *items;
+    uint32_t same; /* of them, from the last reading, whose codes still live */
     uint32_t count, frames, most;
+    bool changed; /* something differs from the last reading */
 };
 
+/* The source of a frame that was not at this place of the last reading. */
+static bool find_source(const struct reader *r, uint64_t frame, struct python_item *item)
+{
+    uint64_t mixed = (item->code ^ item->instruction << 20) * UINT64_C(0x9e3779b97f4a7c15);
+    struct python_known *k = &r->p->known[mixed >> (64 - PYTHON_CODES_BITS)];
+    uint32_t generation =
+        atomic_load_explicit(generation_of(r->p, item->code), memory_order_relaxed);
+    if (client_likely(k->code == item->code && k->instruction == item->instruction &&
+                      k->generation == generation)) {
+        item->source = k->source;
+        return true;
+    }
+    bool generator = *(const uint8_t *)(uintptr_t)(frame + r->p->layout.owner) == 1;
+    if (!r->defines ||
+        !python_describe(r->t, r->p, item->code, item->instruction, generator, &item->source))
+        return false;
+    /* A signal handler may jump away from here: the entry is invalid meanwhile. */
+    k->code = 0;
+    client_barrier();
+    k->instruction = item->instruction;
+    k->generation = generation;
+    k->source = item->source;
+    client_barrier();
+    k->code = item->code;
+    return true;
+}
+
+static inline void take_beginning(struct reader *r, uint32_t index, uint64_t at)
+{
+    r->changed |= index >= r->same || r->items[index].at != at;
+    r->items[index] = (struct python_item){.at = at};
+}
+
 /* False: the frame cannot be described. */
-static bool take_frame(struct reader *r, uint64_t frame)
+static inline bool take_frame(struct reader *r, uint64_t frame)
 {
     const struct python_layout *l = &r->p->layout;
     uint64_t code = word_at(frame + l->code), instruction = word_at(frame + l->instruction);
-    uint64_t mixed = (code ^ instruction << 20) * UINT64_C(0x9e3779b97f4a7c15);
-    struct python_known *k = &r->p->known[mixed >> (64 - PYTHON_CODES_BITS)];
-    uint32_t generation = *generation_of(r->p, code), source;
-    if (client_likely(k->code == code && k->instruction == instruction &&
-                      k->generation == generation)) {
-        source = k->source;
-    } else {
-        bool generator = *(const uint8_t *)(uintptr_t)(frame + l->owner) == 1;
-        if (!r->defines || !python_describe(r->t, r->p, code, instruction, generator, &source))
+    struct python_item *item = &r->items[r->count];
+    bool known = r->count < r->same && item->code == code && item->instruction == instruction;
+    if (client_unlikely(!known)) {
+        r->changed = true;
+        *item = (struct python_item){.code = code, .instruction = instruction};
+        if (!find_source(r, frame, item))
             return false;
-        /* A signal handler may jump away from here: the entry is invalid meanwhile. */
-        k->code = 0;
-        client_barrier();
-        k->instruction = instruction;
-        k->generation = generation;
-        k->source = source;
-        client_barrier();
-        k->code = code;
     }
-    if (source)
-        r->items[r->count++] = (struct python_item){.source = source};
-    r->frames += source != 0;
+    r->count++;
+    r->frames++;
     return true;
 }
 
@@ -345,7 +365,7 @@ static bool read_cframes(struct reader *r, uint64_t cframe, uint64_t low, uint64
         /* The outermost one is in the thread state. */
         if ((cframe & 7) || cframe < low || cframe >= high - 32)
             return true;
-        r->items[r->count++] = (struct python_item){.at = cframe};
+        take_beginning(r, r->count++, cframe);
         if (!take_activation(r, word_at(cframe + l->frame), &outer, &at))
             return false;
         low = cframe + 8;
@@ -366,7 +386,7 @@ static bool read_chain(struct reader *r, uint64_t frame, uint64_t low, uint64_t 
             r->count = begin;
             return true;
         }
-        r->items[begin] = (struct python_item){.at = at};
+        take_beginning(r, begin, at);
         low = at + 8;
         frame = outer;
     }
@@ -380,21 +400,30 @@ static void note_allocator(const struct python *p)
     atomic_store(&state.header->python_state, is_malloc ? REC_PYTHON_MALLOC : REC_PYTHON_PYMALLOC);
 }
 
-uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high, bool defines,
-                     struct python_item *items, uint32_t most)
+uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high, bool defines)
 {
     struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
     const struct python_layout *l = &p->layout;
-    struct reader r = {.t = t, .p = p, .defines = defines, .items = items, .most = most};
+    struct walk *walk = &t->walk;
+    struct reader r = {
+        .t = t, .p = p, .defines = defines, .items = walk->items, .most = state.depth};
     uint64_t at = (uintptr_t)thread;
+    uint32_t freed = atomic_load_explicit(&p->codes_freed, memory_order_relaxed);
+    r.same = walk->codes_freed == freed ? walk->item_count : 0;
+    walk->item_count = 0;
     uint64_t running = word_at((l->cframe ? word_at(at + l->cframe) : at) + l->frame);
     bool read = word_at(at + l->interpreter) == (uintptr_t)p->main() &&
                 (l->last_is_code ? read_cframes(&r, word_at(at + l->cframe), low, high)
                                  : read_chain(&r, running, low, high));
-    if (client_unlikely(state.header->python_state == REC_PYTHON_READY) && read && r.count)
+    if (client_unlikely(!read)) {
+        atomic_fetch_add_explicit(&state.header->python_unread, 1, memory_order_relaxed);
+        return 0;
+    }
+    if (client_unlikely(state.header->python_state == REC_PYTHON_READY) && r.count)
         note_allocator(p);
-    if (client_likely(read))
-        return r.count;
-    atomic_fetch_add_explicit(&state.header->python_unread, 1, memory_order_relaxed);
-    return 0;
+    if (r.changed || r.count != r.same)
+        walk->mixed_node = 0;
+    walk->item_count = r.count;
+    walk->codes_freed = freed;
+    return r.count;
 }

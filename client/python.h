@@ -58,8 +58,9 @@ struct python {
     void (*code_freed)(void *);
     uint32_t sources;
     char path[1024]; /* of the image; empty: the program */
-    /* Counts the code objects that were freed at an address, by a hash of it. */
-    uint32_t generations[1u << PYTHON_GENERATIONS_BITS];
+    _Atomic uint32_t codes_freed;
+    /* The same of those at an address, by a hash of it. */
+    _Atomic uint32_t generations[1u << PYTHON_GENERATIONS_BITS];
     struct python_known known[1u << PYTHON_CODES_BITS];
     struct python_text texts[1u << PYTHON_TEXTS_BITS];
 };
@@ -87,13 +88,12 @@ static inline void *python_thread(void)
 }
 
 /*
- * Reads the activations on the part of the stack between `low` and `high`, and up to `most` frames,
- * innermost first; returns the number of items, of which there are up to 2 * `most`. `defines`: new
- * sources may be described, as when memory was allocated. 0: there are none, or they could not be
+ * Reads the activations on the part of the stack between `low` and `high`, and up to state.depth
+ * frames, innermost first, into the items of the walk. `defines`: new sources may be described, as
+ * when memory was allocated. Returns the number of items; 0: there are none, or they could not be
  * read, which is counted.
  */
-uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high, bool defines,
-                     struct python_item *items, uint32_t most);
+uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high, bool defines);
 
 /* The source of an instruction of a code object; false: it cannot be described. */
 bool python_describe(struct thread *t, struct python *p, uint64_t code, uint64_t instruction,

@@ -66,7 +66,8 @@ struct walk_frame {
  */
 struct python_item {
     uint64_t at;
-    uint32_t source; /* its number in the recording */
+    uint64_t code, instruction; /* addresses */
+    uint32_t source;            /* its number in the recording; 0: not to be shown */
 };
 
 /* A frame of a stack with Python frames. */
@@ -85,12 +86,15 @@ struct walk {
     uint32_t named;                     /* leading frames whose `node` is set */
     uint32_t mixed_count, mixed_beyond; /* the node that `mixed` begins with: 0, or REC_PC_CUT's */
     uint32_t epoch;
-    bool whole;                               /* it reached the outermost frame */
-    struct walk_frame frames[REC_DEPTH_MAX];  /* outermost first */
-    struct walk_frame scratch[REC_DEPTH_MAX]; /* of a walk in progress, innermost first */
-    struct mixed_frame mixed[REC_DEPTH_MAX];  /* the last stack with Python frames */
-    struct mixed_frame fresh[REC_DEPTH_MAX];  /* one in progress, innermost first */
-    struct python_item items[2 * REC_DEPTH_MAX];
+    uint32_t item_count;
+    uint32_t mixed_node;  /* of the last stack with Python frames; 0: it was of another walk */
+    uint32_t codes_freed; /* when the items were read, see python.h */
+    bool whole;           /* it reached the outermost frame */
+    struct walk_frame frames[REC_DEPTH_MAX];     /* outermost first */
+    struct walk_frame scratch[REC_DEPTH_MAX];    /* of a walk in progress, innermost first */
+    struct mixed_frame mixed[REC_DEPTH_MAX];     /* the last stack with Python frames */
+    struct mixed_frame fresh[REC_DEPTH_MAX];     /* one in progress, innermost first */
+    struct python_item items[2 * REC_DEPTH_MAX]; /* of the last reading */
 };
 
 /* A node that the thread used lately; all zero: none. */

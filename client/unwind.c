@@ -277,10 +277,28 @@ static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor
         more = step(t, c, f);
     }
     walk->count = keep(walk->frames, 0, frames, count);
-    walk->named = 0;
+    walk->named = walk->mixed_node = 0;
     walk->whole = !more;
     walk->epoch = epoch;
     return signals;
+}
+
+/*
+ * Whether these frames, innermost first, have the places and addresses of those of the last walk
+ * after its first `known` ones.
+ */
+static inline bool is_as_before(const struct walk *walk, uint32_t known,
+                                const struct walk_frame *fresh, uint32_t count)
+{
+    const struct walk_frame *f = &walk->frames[walk->count];
+    if (known + count != walk->count)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        f--;
+        if (f->pc != fresh[i].pc || f->sp != fresh[i].sp)
+            return false;
+    }
+    return true;
 }
 
 /*
@@ -301,6 +319,8 @@ static inline bool walk_known(struct thread *t, struct cursor *c, struct walk_fr
         if (f->sp == c->sp && f->pc == c->pc && f->bp == c->bp &&
             (walk->whole || i + rest == walk->count) && i + rest <= state.depth &&
             walk->frames[0].sp <= c->high && still_so(walk, rest - 1)) {
+            if (walk->mixed_node && !is_as_before(walk, rest, fresh, i))
+                walk->mixed_node = 0;
             walk->count = keep(walk->frames, rest, fresh, i);
             walk->named = walk->named < rest ? walk->named : rest;
             return true;
@@ -381,7 +401,7 @@ static uint32_t mix(struct walk *walk, uint64_t high, const struct python_item *
         if (!evaluator && f->pc - p->low >= p->high - p->low)
             walk->fresh[n++] = (struct mixed_frame){f->pc | epoch, 0, 0};
         for (; item < count && items[item].at < end && n < depth; item++) {
-            if (!items[item].at)
+            if (items[item].source)
                 walk->fresh[n++] = (struct mixed_frame){items[item].source, REC_NODE_SOURCE, 0};
         }
     }
@@ -393,12 +413,11 @@ static uint32_t mix(struct walk *walk, uint64_t high, const struct python_item *
 static uint32_t name_mixed(struct thread *t, void *python, uint64_t high, bool defines)
 {
     struct walk *walk = &t->walk;
-    uint32_t count = python_read(t, python, walk->frames[walk->count - 1].sp, high, defines,
-                                 walk->items, state.depth);
+    uint32_t count = python_read(t, python, walk->frames[walk->count - 1].sp, high, defines);
     uint32_t node, known = walk->mixed_count, at = 0;
     bool cut;
-    if (!count)
-        return 0;
+    if (!count || walk->mixed_node)
+        return count ? walk->mixed_node : 0;
     uint32_t n = mix(walk, high, walk->items, count, &cut);
     if (!node_beyond(t, cut, &node))
         return 0;
@@ -420,7 +439,7 @@ static uint32_t name_mixed(struct thread *t, void *python, uint64_t high, bool d
         *to = (struct mixed_frame){f->pc, f->flags, node};
     }
     walk->mixed_count = at;
-    return node;
+    return walk->mixed_node = node;
 }
 
 uint32_t unwind_stack(struct thread *t, const struct origin *origin, bool defines)
