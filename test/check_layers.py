@@ -79,6 +79,7 @@ SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
 # Processes of one program talk over socket pairs; an address has no place there.
 PAIRS_ONLY = {("symbols", "sys/socket.h")}
 GUIDE_FILE = re.compile(r"(?<![\w/])(?:[\w-]+/)*[\w-]+\.(?:awk|c|h|js|map|md|py|tsv)\b")
+WORD = re.compile(r"(?<![\w.>])(?<!struct )(?<!enum )[a-z]\w+")
 FUNCTION = re.compile(r"^(static )?[a-z][\w *]*?\b(\w+)\([^;{}]*\)\n\{", re.M)
 NO_CODE = re.compile(r'/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|^#[^\n]*', re.M | re.S)
 # Its hooks stand in for functions of the C library, which the rest of it calls.
@@ -189,8 +190,8 @@ def calls():
             local[path] = {name for static, name in FUNCTION.findall(texts[path]) if static}
             where.update({name: path for static, name in FUNCTION.findall(texts[path])
                           if not static and name != "main"})
-    return {path: {where[word] for word in re.findall(r"(?<![\w.>])(?<!struct )(?<!enum )[a-z]\w+", text)
-                   if word in where and word not in local[path]} - {path}
+    return {path: {where[word] for word in set(WORD.findall(text)) - local[path]
+                   if word in where} - {path}
             for path, text in texts.items()}
 
 
