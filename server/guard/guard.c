@@ -1,19 +1,13 @@
 #include "server/guard/guard.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/process_limit.h"
 #include "symbols/landlock.h"
+#include "symbols/seccomp_rules.h"
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])
 
@@ -69,13 +63,7 @@ bool guard_files(const struct guard_folders *o)
 
 /* ---- seccomp */
 
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#endif
-
-#ifdef ARCHITECTURE
+#ifdef RULES_ARCHITECTURE
 
 /* Numbers above 423 are the same on all architectures. */
 static const uint32_t forbidden[] = {
@@ -169,53 +157,31 @@ static const uint32_t forbidden[] = {
 
 static const uint32_t socket_calls[] = {__NR_socket, __NR_connect, __NR_bind};
 
-#define ARGUMENT(N) (offsetof(struct seccomp_data, args) + (N) * sizeof(uint64_t))
-#define LOAD(AT) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(AT))
-#define DENY(ERROR) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (ERROR))
-#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-/* Skips the next `n` instructions unless the call is NR. */
-#define UNLESS_CALL(NR, N) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(NR), 0, (N))
-
-#define CLONE_FOR_THREAD 0x00010000u
 #define CLONE_FORK_MAY (0x00200000u | 0x01000000u) /* CLONE_CHILD_SETTID, CLONE_CHILD_CLEARTID */
 #define CLONE_FORK 17u                             /* SIGCHLD, no other flags */
 
 /*
- * Restricts mmap and mprotect to calls without PROT_EXEC, and clone to threads and plain fork,
- * since a copy of the process can do no more than the process. clone3 fails, so that libc falls
- * back to clone.
+ * Allows clone for threads and plain fork: a copy of the process can do no more than the process.
  */
 static const struct sock_filter head[] = {
-    LOAD(offsetof(struct seccomp_data, arch)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    LOAD(offsetof(struct seccomp_data, nr)),
+    RULES_BEGIN,
     /* The x32 numbers would reach all calls by another number. */
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x40000000u, 0, 1),
+    IF_SET(0x40000000u, 0, 1),
     DENY(ENOSYS),
-    UNLESS_CALL(__NR_mmap, 4),
-    LOAD(ARGUMENT(2)),
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
-    ALLOW,
-    DENY(EPERM),
-    UNLESS_CALL(__NR_mprotect, 4),
-    LOAD(ARGUMENT(2)),
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
-    ALLOW,
-    DENY(EPERM),
+    RULES_NO_EXEC(__NR_mmap),
+    RULES_NO_EXEC(__NR_mprotect),
     UNLESS_CALL(__NR_clone, 6),
     LOAD(ARGUMENT(0)),
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_FOR_THREAD, 2, 0),
+    IF_SET(CLONE_FOR_THREAD, 2, 0),
     BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~CLONE_FORK_MAY),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CLONE_FORK, 0, 1),
+    IF_EQUAL(CLONE_FORK, 0, 1),
     ALLOW,
     DENY(EPERM),
-    UNLESS_CALL(435 /* clone3 */, 1),
-    DENY(ENOSYS),
+    RULES_NO_CLONE3,
     /* prlimit64 only for the process itself: the C library reads its limits. */
     UNLESS_CALL(__NR_prlimit64, 4),
     LOAD(ARGUMENT(0)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+    IF_EQUAL(0, 0, 1),
     ALLOW,
     DENY(EPERM),
 };
@@ -224,11 +190,7 @@ static const struct sock_filter number[] = {LOAD(offsetof(struct seccomp_data, n
 
 static const struct sock_filter threads_only[] = {
     LOAD(offsetof(struct seccomp_data, nr)),
-    UNLESS_CALL(__NR_clone, 4),
-    LOAD(ARGUMENT(0)),
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_FOR_THREAD, 0, 1),
-    ALLOW,
-    DENY(EPERM),
+    RULES_THREADS_ONLY,
 };
 
 /* One comparison for each listed call, then the two return instructions. */
@@ -239,8 +201,7 @@ static bool deny(const struct sock_filter *before, size_t n_before, const uint32
     for (; at < n_before; at++)
         program[at] = before[at];
     for (size_t i = 0; i < n; i++)
-        program[at++] =
-            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], (uint8_t)(n - i), 0);
+        program[at++] = (struct sock_filter)IF_EQUAL(calls[i], (uint8_t)(n - i), 0);
     program[at++] = (struct sock_filter)ALLOW;
     program[at++] = (struct sock_filter)DENY(EPERM);
     const struct sock_fprog filter = {.len = (unsigned short)at, .filter = program};

@@ -1,20 +1,14 @@
 #include "symbols/helper/sandbox.h"
 
-#include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/process_limit.h"
 #include "symbols/landlock.h"
 #include "symbols/place/helper_wire.h"
+#include "symbols/seccomp_rules.h"
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])
 
@@ -41,13 +35,7 @@ static bool guard_files(void)
 
 /* ---- seccomp */
 
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#endif
-
-#ifdef ARCHITECTURE
+#ifdef RULES_ARCHITECTURE
 
 /* The calls needed to read, compute in threads and answer. */
 static const uint32_t allowed[] = {
@@ -102,44 +90,17 @@ static const uint32_t allowed[] = {
 #endif
 };
 
-#define ARGUMENT(N) (offsetof(struct seccomp_data, args) + (N) * sizeof(uint64_t))
-#define LOAD(AT) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(AT))
-#define DENY(ERROR) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (ERROR))
-#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-/* Skips the next `n` instructions unless it is this call. */
-#define UNLESS_CALL(NR, N) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(NR), 0, (N))
-
-/*
- * mmap and mprotect without PROT_EXEC; clone for threads only; clone3 fails, so that libc uses
- * clone.
- */
 static const struct sock_filter head[] = {
-    LOAD(offsetof(struct seccomp_data, arch)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    LOAD(offsetof(struct seccomp_data, nr)),
-    UNLESS_CALL(__NR_mmap, 4),
-    LOAD(ARGUMENT(2)),
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
-    ALLOW,
-    DENY(EPERM),
-    UNLESS_CALL(__NR_mprotect, 4),
-    LOAD(ARGUMENT(2)),
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
-    ALLOW,
-    DENY(EPERM),
-    UNLESS_CALL(__NR_clone, 4),
-    LOAD(ARGUMENT(0)),
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x00010000 /* CLONE_THREAD */, 0, 1),
-    ALLOW,
-    DENY(EPERM),
-    UNLESS_CALL(435 /* clone3 */, 1),
-    DENY(ENOSYS),
+    RULES_BEGIN,
+    RULES_NO_EXEC(__NR_mmap),
+    RULES_NO_EXEC(__NR_mprotect),
+    RULES_THREADS_ONLY,
+    RULES_NO_CLONE3,
 #ifdef __NR_newfstatat
     /* libc's fstat. With a path it would open no file, but reveal whether one exists. */
     UNLESS_CALL(__NR_newfstatat, 4),
     LOAD(ARGUMENT(3)),
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1000 /* AT_EMPTY_PATH */, 0, 1),
+    IF_SET(0x1000 /* AT_EMPTY_PATH */, 0, 1),
     ALLOW,
     DENY(EACCES),
 #endif
@@ -154,8 +115,7 @@ static bool guard_syscalls(void)
         program[n] = head[n];
     for (size_t i = 0; i < LENGTH(allowed); i++, n++) {
         uint8_t to_allow = (uint8_t)(LENGTH(allowed) - i);
-        program[n] =
-            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], to_allow, 0);
+        program[n] = (struct sock_filter)IF_EQUAL(allowed[i], to_allow, 0);
     }
     program[n++] = (struct sock_filter)DENY(EPERM);
     program[n++] = (struct sock_filter)ALLOW;
