@@ -341,12 +341,8 @@ static int print_json(const struct push *p, struct err *e)
 {
     struct buf text = {0};
     json_t *list = json_array();
-    for (size_t i = 0; list && i < p->told.len; i++) {
-        if (json_array_append_new(list, told_json(&p->told.at[i])) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    }
+    for (size_t i = 0; list && i < p->told.len; i++)
+        list = json_add(list, told_json(&p->told.at[i]));
     json_t *all = json_with(json_object(), "schema", json_string("tidemark.push/1"));
     text.failed = !json_put(&text, json_with(all, "traces", list), JSON_INDENT(2));
     buf_puts(&text, "\n");

@@ -139,8 +139,8 @@ static json_t *json_image(const struct resolve_image *i)
     json_t *places = json_object();
     for (size_t step = LOCATED_NOT + 1; places && step < LOCATE_STEPS; step++) {
         if (i->steps[step])
-            json_object_set_new(places, locate_step_text((enum locate_step)step),
-                                json_integer((json_int_t)i->steps[step]));
+            places = json_with(places, locate_step_text((enum locate_step)step),
+                               json_integer((json_int_t)i->steps[step]));
     }
     build_id_text(&i->build_id, id);
     snprintf(bias, sizeof bias, "0x%" PRIx64, i->bias.bias);

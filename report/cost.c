@@ -163,10 +163,7 @@ json_t *json_frames(const struct summary *s, const struct summary_frames *f)
                               json_count(row->figures.count), "bytes",
                               json_count(row->figures.bytes), "count_score",
                               (double)row->count_score, "bytes_score", (double)row->bytes_score);
-        if (json_array_append_new(list, v) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_add(list, v);
     }
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:f, s:o}", "pool",
                      json_text(s->pools.at[f->pool].name), "frames", json_count(f->frames), "empty",

@@ -59,13 +59,8 @@ static void json_row(struct diff_writer *w, const struct diff_row *r)
 static json_t *make_pool_side(const struct diff_pool *p, int side)
 {
     json_t *v = p->there[side] ? json_object() : json_null();
-    for (size_t i = 0; v && p->there[side] && i < DIFF_POOL_FIGURES; i++) {
-        if (json_object_set_new(v, diff_pool_figures[i].key,
-                                json_count(diff_pool_figure(p, side, i))) != 0) {
-            json_decref(v);
-            v = NULL;
-        }
-    }
+    for (size_t i = 0; v && p->there[side] && i < DIFF_POOL_FIGURES; i++)
+        v = json_with(v, diff_pool_figures[i].key, json_count(diff_pool_figure(p, side, i)));
     return v;
 }
 

@@ -282,10 +282,7 @@ static json_t *make_cases(const struct writer *w, const struct fault_row *r)
             twice ? json_count(c->what.size) : json_null(), "cause", fault_cause_name(c->cause),
             "held_by", twice ? json_callstack(w->t, c->what.other_callstack) : json_null(),
             "previous", make_block(w, &c->previous), "around", make_block(w, &c->around));
-        if (json_array_append_new(list, v) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_add(list, v);
     }
     return list;
 }

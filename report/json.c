@@ -91,12 +91,8 @@ static void json_pool(struct report *r, const struct summary_pool *p)
 {
     const struct pool_figures *f = &p->figures;
     json_t *ids = json_array();
-    for (size_t i = 0; ids && i < p->key_count; i++) {
-        if (json_array_append_new(ids, json_address(r->s->pool_keys.at[p->first_key + i])) != 0) {
-            json_decref(ids);
-            ids = NULL;
-        }
-    }
+    for (size_t i = 0; ids && i < p->key_count; i++)
+        ids = json_add(ids, json_address(r->s->pool_keys.at[p->first_key + i]));
     bool any = f->allocations != 0;
     element(r, json_pack(
                    "{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
@@ -124,10 +120,7 @@ static json_t *make_types(const struct summary *s, const struct summary_row *row
         const struct summary_type *t = &s->row_types.at[row->first_type + i];
         json_t *v = json_pack("{s:o, s:o, s:o}", "type", json_text_or_null(t->name), "count",
                               json_count(t->count), "bytes", json_count(t->bytes));
-        if (json_array_append_new(list, v) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_add(list, v);
     }
     return list;
 }
@@ -176,18 +169,10 @@ static json_t *make_samples(const struct summary *s, const struct summary_fault 
                               json_address(from->ptr), "thread", json_count(from->thread));
         if (f->kind == FAULT_ALLOC_TWICE) {
             /* The block allocated there, and the one that held the address. */
-            bool ok = v && json_object_set_new(v, "size", json_count(from->size)) == 0 &&
-                      json_object_set_new(v, "held_by",
-                                          json_callstack(s->trace, from->other_callstack)) == 0;
-            if (!ok) {
-                json_decref(v);
-                v = NULL;
-            }
+            v = json_with(v, "size", json_count(from->size));
+            v = json_with(v, "held_by", json_callstack(s->trace, from->other_callstack));
         }
-        if (json_array_append_new(list, v) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_add(list, v);
     }
     return list;
 }

@@ -187,10 +187,7 @@ static void json_leaks_head(struct writer *w, const struct leaks *l, const struc
     for (int i = 0; i < LEAK_KINDS && totals; i++) {
         json_t *one = json_pack("{s:o, s:o}", "count", json_count(l->count[i]), "bytes",
                                 json_count(l->bytes[i]));
-        if (json_object_set_new(totals, leak_kind_name((enum leak_kind)i), one) != 0) {
-            json_decref(totals);
-            totals = NULL;
-        }
+        totals = json_with(totals, leak_kind_name((enum leak_kind)i), one);
     }
     document_member(&w->doc, "totals", totals);
     document_list(&w->doc, "suppressed");

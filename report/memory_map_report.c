@@ -146,17 +146,10 @@ static void json_line(struct writer *w, const struct map_line *line)
 {
     json_t *used = json_array();
     json_t *age = json_array();
-    bool ok = used && age;
-    for (unsigned i = 0; i < w->m->columns && ok; i++) {
+    for (unsigned i = 0; i < w->m->columns && used && age; i++) {
         const struct map_cell *c = &line->cells[i];
-        ok = json_array_append_new(used, json_count(c->used)) == 0 &&
-             json_array_append_new(age, c->used ? json_count(c->age) : json_null()) == 0;
-    }
-    if (!ok) {
-        json_decref(used);
-        json_decref(age);
-        w->doc.failed = true;
-        return;
+        used = json_add(used, json_count(c->used));
+        age = json_add(age, c->used ? json_count(c->age) : json_null());
     }
     document_element(&w->doc, json_pack("{s:o, s:o, s:o}", "address", json_address(line->address),
                                         "used_bytes", used, "age_ns", age));

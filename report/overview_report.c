@@ -175,22 +175,15 @@ static json_t *make_file(const struct overview *o)
 {
     const struct container_info *c = &o->info->container;
     json_t *parts = json_object();
-    for (unsigned i = 0; parts && i < TRACE_PART_COUNT; i++) {
-        if (json_object_set_new(parts, trace_part_name((enum trace_part)i),
-                                json_count(o->info->part_bytes[i])) != 0) {
-            json_decref(parts);
-            parts = NULL;
-        }
-    }
+    for (unsigned i = 0; parts && i < TRACE_PART_COUNT; i++)
+        parts = json_with(parts, trace_part_name((enum trace_part)i),
+                          json_count(o->info->part_bytes[i]));
     json_t *file = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o}", "version", o->file_version,
                              "container", o->container, "compression", o->compression, "streams",
                              (int)c->streams, "bytes", json_count(c->file_bytes), "inner_bytes",
                              json_count(o->info->inner_bytes), "part_bytes", parts);
-    if (file && o->stored != OVERVIEW_STORED_UNKNOWN &&
-        json_object_set_new(file, "stored_figure_bytes", json_count(o->stored_bytes)) != 0) {
-        json_decref(file);
-        file = NULL;
-    }
+    if (file && o->stored != OVERVIEW_STORED_UNKNOWN)
+        file = json_with(file, "stored_figure_bytes", json_count(o->stored_bytes));
     return file;
 }
 
@@ -221,10 +214,7 @@ static json_t *make_pools(const struct overview *o)
                               json_count(p->figures.allocations), "live_bytes",
                               json_count(p->figures.live_bytes), "peak_bytes",
                               json_count(p->figures.peak_bytes));
-        if (json_array_append_new(list, v) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_add(list, v);
     }
     return list;
 }
@@ -238,10 +228,7 @@ static json_t *make_counts(const struct overview *o)
         for (const char *p = o->counts[i].name; *p && n + 1 < sizeof key; p++)
             key[n++] = *p == ' ' ? '_' : *p;
         key[n] = 0;
-        if (json_object_set_new(counts, key, json_count(o->counts[i].n)) != 0) {
-            json_decref(counts);
-            counts = NULL;
-        }
+        counts = json_with(counts, key, json_count(o->counts[i].n));
     }
     return counts;
 }
@@ -253,10 +240,7 @@ static json_t *make_facts(const struct overview *o)
         const struct overview_fact *f = &o->facts.at[i];
         json_t *v = json_pack("{s:o, s:o, s:o}", "key", json_text(f->key), "count",
                               json_count(f->n), "value", json_text(f->value));
-        if (json_array_append_new(list, v) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_add(list, v);
     }
     return list;
 }
@@ -264,12 +248,8 @@ static json_t *make_facts(const struct overview *o)
 static json_t *make_warnings(const struct overview *o)
 {
     json_t *list = json_array();
-    for (unsigned i = 0; list && i < o->info->warning_count && i < TRACE_WARNINGS_MAX; i++) {
-        if (json_array_append_new(list, json_text(view_of(o->info->warnings[i]))) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    }
+    for (unsigned i = 0; list && i < o->info->warning_count && i < TRACE_WARNINGS_MAX; i++)
+        list = json_add(list, json_text(view_of(o->info->warnings[i])));
     return list;
 }
 

@@ -49,10 +49,7 @@ static json_t *make_document(const struct verify_result *r)
         json_t *v =
             json_pack("{s:s, s:b, s:o, s:o*}", "name", c->name, "holds", c->holds ? 1 : 0, "detail",
                       json_text(view_of(c->detail)), "possible_causes", make_causes(c->causes));
-        if (json_array_append_new(checks, v) != 0) {
-            json_decref(checks);
-            checks = NULL;
-        }
+        checks = json_add(checks, v);
     }
     return json_pack("{s:s, s:b, s:o, s:o*}", "schema", "tidemark.verify/1", "holds",
                      r->holds ? 1 : 0, "checks", checks, "note",

@@ -47,23 +47,25 @@ json_t *json_callstack(const struct trace *t, uint32_t callstack)
     struct frame_walk walk = frame_walk_start(t, callstack);
     struct frame_view f;
     while (list && frame_walk_next(&walk, &f)) {
-        if (json_array_append_new(list, json_frame(&f)) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_add(list, json_frame(&f));
     }
     return list;
 }
 
 json_t *json_with(json_t *object, const char *key, json_t *value)
 {
-    if (!object || json_object_set_new(object, key, value) != 0) {
-        if (!object)
-            json_decref(value);
-        json_decref(object);
-        return NULL;
-    }
-    return object;
+    if (json_object_set_new(object, key, value) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+json_t *json_add(json_t *list, json_t *value)
+{
+    if (json_array_append_new(list, value) == 0)
+        return list;
+    json_decref(list);
+    return NULL;
 }
 
 /*

@@ -35,6 +35,9 @@ json_t *json_callstack(const struct trace *t, uint32_t callstack);
  */
 json_t *json_with(json_t *object, const char *key, json_t *value);
 
+/* The same with an element of a list. */
+json_t *json_add(json_t *list, json_t *value);
+
 /* Appends the document `value` and drops the reference. False if memory is short. */
 bool json_put(struct buf *out, json_t *value, size_t flags);
 

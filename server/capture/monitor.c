@@ -138,12 +138,8 @@ static json_t *pools_json(const struct trace *t)
 {
     json_t *list = json_array();
     size_t n = t->memory.pools.len < POOLS_TOLD ? t->memory.pools.len : POOLS_TOLD;
-    for (size_t i = 0; list && i < n; i++) {
-        if (json_array_append_new(list, pool_json(t, t->memory.pools.at[i])) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    }
+    for (size_t i = 0; list && i < n; i++)
+        list = json_add(list, pool_json(t, t->memory.pools.at[i]));
     return list;
 }
 
@@ -170,15 +166,12 @@ static json_t *counters_json(const struct monitor *m, const struct trace *t,
 static json_t *point_json(const struct usage_record *u, const struct usage_sample *s)
 {
     json_t *row = json_array();
-    bool ok = row && json_array_append_new(row, json_real(s->seconds)) == 0 &&
-              json_array_append_new(row, json_count(s->bytes)) == 0 &&
-              json_array_append_new(row, json_count(s->blocks)) == 0;
-    for (unsigned i = 0; ok && i < u->pools; i++)
-        ok = json_array_append_new(row, json_count(s->pools[i])) == 0;
-    if (ok)
-        return row;
-    json_decref(row);
-    return NULL;
+    row = json_add(row, json_real(s->seconds));
+    row = json_add(row, json_count(s->bytes));
+    row = json_add(row, json_count(s->blocks));
+    for (unsigned i = 0; row && i < u->pools; i++)
+        row = json_add(row, json_count(s->pools[i]));
+    return row;
 }
 
 static json_t *columns_json(const struct usage_record *u, const struct trace *t)
@@ -187,10 +180,7 @@ static json_t *columns_json(const struct usage_record *u, const struct trace *t)
     json_t *list = json_pack("[s,s,s]", "seconds", "live_bytes", "live_allocations");
     for (unsigned i = 0; list && i < u->pools; i++) {
         struct view name = trace_pool_name(t, t->memory.pools.at[i], room);
-        if (json_array_append_new(list, json_text(name)) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_add(list, json_text(name));
     }
     return list;
 }
@@ -199,12 +189,8 @@ static json_t *history_json(const struct monitor *m, const struct trace *t)
 {
     const struct usage_record *u = &m->usage;
     json_t *points = json_array();
-    for (unsigned i = 0; points && i < u->count; i++) {
-        if (json_array_append_new(points, point_json(u, &u->points[i])) != 0) {
-            json_decref(points);
-            points = NULL;
-        }
-    }
+    for (unsigned i = 0; points && i < u->count; i++)
+        points = json_add(points, point_json(u, &u->points[i]));
     json_t *o = json_with(json_object(), "interval_seconds", json_real(u->interval));
     o = json_with(o, "columns", columns_json(u, t));
     return json_with(o, "points", points);

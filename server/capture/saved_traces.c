@@ -44,12 +44,8 @@ static json_t *trace_json(const struct saved_trace *one)
 json_t *saved_traces_json(json_t *o, const struct saved_traces *s)
 {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < s->list.len; i++) {
-        if (json_array_append_new(list, trace_json(&s->list.at[i])) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
-    }
+    for (size_t i = 0; list && i < s->list.len; i++)
+        list = json_add(list, trace_json(&s->list.at[i]));
     o = json_with(o, "parts", list);
     o = json_with(o, "parts_saved", json_count(s->count));
     return json_with(o, "parts_bytes", json_count(s->bytes));

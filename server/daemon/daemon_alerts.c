@@ -99,11 +99,8 @@ json_t *daemon_alerts_json(const struct daemon *d, const struct capture *one)
 {
     json_t *list = json_array();
     for (size_t i = 0; list && one->alerts && i < d->alerts.list.len; i++) {
-        if (one->state == CAPTURE_RUNNING && one->alerts[i].firing &&
-            json_array_append_new(list, json_string(d->alerts.list.at[i].text)) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        if (one->state == CAPTURE_RUNNING && one->alerts[i].firing)
+            list = json_add(list, json_string(d->alerts.list.at[i].text));
     }
     return list;
 }

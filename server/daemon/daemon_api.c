@@ -67,11 +67,7 @@ json_t *daemon_self_json(const struct daemon *d)
 json_t *daemon_status_json(const struct daemon *d)
 {
     json_t *clients = json_array();
-    for (size_t i = 0; clients && i < d->captures.list.len; i++) {
-        if (json_array_append_new(clients, daemon_client_json(d, d->captures.list.at[i])) != 0) {
-            json_decref(clients);
-            clients = NULL;
-        }
-    }
+    for (size_t i = 0; clients && i < d->captures.list.len; i++)
+        clients = json_add(clients, daemon_client_json(d, d->captures.list.at[i]));
     return json_with(daemon_self_json(d), "clients", clients);
 }

@@ -75,10 +75,7 @@ json_t *daemon_traces_json(const struct daemon *d, struct err *e)
         if (trace < 0)
             continue;
         close(trace);
-        if (json_array_append_new(list, trace_json(entry->d_name, &st)) != 0) {
-            json_decref(list);
-            list = NULL;
-        }
+        list = json_add(list, trace_json(entry->d_name, &st));
     }
     closedir(dir);
     if (!list)
