@@ -56,9 +56,10 @@ void outfile_abort(struct outfile *o);
 
 /*
  * Removes the leftovers in a folder: regular files named ".tidemark-XXXXXX" that this user owns,
- * that no writer has locked, and that have not changed for an hour. Removes none on file systems
- * without locks. Returns how many were removed.
+ * that no writer has locked, that have not changed for an hour, and that are empty or have content
+ * that `is_ours` recognises. Removes none on file systems without locks. Returns how many were
+ * removed.
  */
-unsigned outfile_remove_left(const char *folder);
+unsigned outfile_remove_left(const char *folder, bool (*is_ours)(int fd));
 
 #endif

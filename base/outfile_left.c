@@ -31,7 +31,7 @@ static bool is_left(const struct stat *st)
 }
 
 /* Removing the file cannot block a writer: a writer always creates a new file with another name. */
-static bool remove_left(int folder, const char *name)
+static bool remove_left(int folder, const char *name, bool (*is_ours)(int fd))
 {
     struct stat st, named;
     if (fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) != 0 || !is_left(&named))
@@ -40,19 +40,19 @@ static bool remove_left(int folder, const char *name)
     if (fd < 0)
         return false;
     bool ours = fstat(fd, &st) == 0 && st.st_dev == named.st_dev && st.st_ino == named.st_ino &&
-                flock(fd, LOCK_EX | LOCK_NB) == 0;
+                flock(fd, LOCK_EX | LOCK_NB) == 0 && (st.st_size == 0 || is_ours(fd));
     bool gone = ours && unlinkat(folder, name, 0) == 0;
     close(fd);
     return gone;
 }
 
-unsigned outfile_remove_left(const char *folder)
+unsigned outfile_remove_left(const char *folder, bool (*is_ours)(int fd))
 {
     unsigned removed = 0;
     DIR *dir = opendir(folder);
     for (const struct dirent *entry; dir && (entry = readdir(dir));) {
         if (has_our_name(entry->d_name))
-            removed += remove_left(dirfd(dir), entry->d_name);
+            removed += remove_left(dirfd(dir), entry->d_name, is_ours);
     }
     if (dir)
         closedir(dir);

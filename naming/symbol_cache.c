@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "symbols/elf/regular_file.h"
+#include "symbols/index/index.h"
 
 static bool folder_of(const struct symbol_cache *c, struct buf *out)
 {
@@ -122,6 +123,17 @@ static uint64_t list_kept(int folder, kept_list *list)
     return all;
 }
 
+static bool is_cache_file(int folder, const char *name)
+{
+    char magic[sizeof INDEX_CACHE_MAGIC] = "";
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool is = fd >= 0 && pread(fd, magic, sizeof magic - 1, 0) == (ssize_t)sizeof magic - 1 &&
+              strcmp(magic, INDEX_CACHE_MAGIC) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
 static int by_use(const void *a, const void *b)
 {
     const struct kept *x = a, *y = b;
@@ -142,7 +154,8 @@ static void make_room(const struct symbol_cache *c)
     if (all > most && list.len > 1)
         qsort(list.at, list.len, sizeof *list.at, by_use);
     for (size_t i = 0; i < list.len && all > most; i++) {
-        if (unlinkat(folder, list.at[i].name, 0) == 0)
+        /* A file that is not ours stays, and does not count. */
+        if (!is_cache_file(folder, list.at[i].name) || unlinkat(folder, list.at[i].name, 0) == 0)
             all -= list.at[i].bytes;
     }
     if (folder >= 0)

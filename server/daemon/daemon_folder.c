@@ -14,6 +14,7 @@
 #include "server/daemon/daemon_events.h"
 #include "server/daemon/daemon_limits.h"
 #include "server/daemon/daemon_sinks.h"
+#include "trace/file/container.h"
 
 #define LOOK_NS 1000000000LL
 
@@ -43,7 +44,7 @@ int daemon_make_folder(const char *path, struct err *e)
 void daemon_tidy_folder(struct daemon *d)
 {
     char text[FORMAT_SIZE];
-    unsigned removed = outfile_remove_left(d->dir);
+    unsigned removed = outfile_remove_left(d->dir, container_begins);
     if (removed)
         daemon_log(d, LOG_INFO, "folder.tidied", NULL, NULL,
                    "%s that killed processes left in %s: removed",

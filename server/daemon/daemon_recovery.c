@@ -21,6 +21,7 @@
 #include "server/daemon/daemon_limits.h"
 #include "server/daemon/daemon_recovery.h"
 #include "server/daemon/daemon_sinks.h"
+#include "trace/file/container.h"
 
 /* By then the session's process group has released the locks of its journal. */
 #define AFTER_NS 1000000000LL
@@ -334,7 +335,7 @@ static int recover_beside(void *arg)
 {
     const struct daemon *d = arg;
     struct err e = {0};
-    (void)outfile_remove_left(d->dir);
+    (void)outfile_remove_left(d->dir, container_begins);
     int status = join_streams() == 0 ? recover_all(arg, is_tried, &e) : 1;
     if (e.code)
         print_error(&e);

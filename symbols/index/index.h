@@ -125,6 +125,8 @@ bool symbol_index_covers(const struct symbol_index *x, uint64_t address);
 
 void symbol_index_facts(const struct symbol_index *x, struct index_facts *out);
 
+#define INDEX_CACHE_MAGIC "tidemark" /* the first 8 bytes of a cache file */
+
 /*
  * The cache file. `key` identifies the build of the image (build id, size, hash of headers). A file
  * with another key or version, or a truncated one, is rejected (ERR_INPUT). The contents are

@@ -25,7 +25,6 @@
 
 #include "symbols/index/index_parts.h"
 
-#define CACHE_MAGIC "tidemark"
 #define CACHE_VERSION 2u
 #define KEY_MAX 4096u
 
@@ -116,7 +115,7 @@ static void put_texts(struct buf *b, const struct symbol_index *x)
 /* Writes everything but the blocks, whose offset is known afterwards. */
 static void put_head(struct buf *b, const struct symbol_index *x, struct view key)
 {
-    struct cache_header h = {.magic = CACHE_MAGIC,
+    struct cache_header h = {.magic = INDEX_CACHE_MAGIC,
                              .version = CACHE_VERSION,
                              .key_size = (uint32_t)key.len,
                              .n_units = (uint32_t)x->units.len,
@@ -241,7 +240,7 @@ static int check_header(const struct cache_header *h, const struct symbol_index 
 {
     const char *bytes = x->mapped;
     struct parts parts;
-    if (memcmp(h->magic, CACHE_MAGIC, sizeof h->magic) != 0 || h->version != CACHE_VERSION)
+    if (memcmp(h->magic, INDEX_CACHE_MAGIC, sizeof h->magic) != 0 || h->version != CACHE_VERSION)
         return bad_file(e, "it has another version");
     if (h->size != x->mapped_size)
         return bad_file(e, "it is cut short");

@@ -607,6 +607,8 @@ class Sessions(Faulty, test_daemon_production.Running):
         others = [".tidemark-longname", ".tidemark-a.trac", "tidemark-abcdef"]
         for name in others:
             (self.traces / name).touch()
+        others.append(".tidemark-foreig")
+        (self.traces / others[-1]).write_bytes(b"of another program")
         for name in (*others, ".tidemark-folder", ".tidemark-linked"):
             os.utime(self.traces / name, (0, 0), follow_symlinks=False)
         return [".tidemark-newest", ".tidemark-folder", ".tidemark-linked", *others]

@@ -342,9 +342,9 @@ class TestImages(SymbolCase):
             self.assert_named(out)
         # What was not used for longest goes, and only what is ours.
         old = files[0].parent / ("ab" * 48)
-        foreign = files[0].parent / "notes.txt"
-        for path in (old, foreign):
-            path.write_bytes(b"x" * 100000)
+        foreign = [files[0].parent / name for name in ("notes.txt", "cd" * 48)]
+        for path in (old, *foreign):
+            path.write_bytes((b"tidemark" if path == old else b"") + b"x" * 100000)
             os.utime(path, (1, 1))
         for path in files:
             path.unlink()
@@ -354,7 +354,7 @@ class TestImages(SymbolCase):
             path.unlink()
         self.symbols(trace, "--debug-dir", self.debug, "--symbol-cache-size", "90K")
         self.assertFalse(old.exists())
-        self.assertTrue(foreign.exists())
+        self.assertTrue(all(path.exists() for path in foreign))
         shutil.rmtree(self.dir / "cache")
         self.symbols(trace, "--debug-dir", self.debug, "--no-symbol-cache")
         self.assertFalse((self.dir / "cache").exists())

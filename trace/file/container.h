@@ -52,6 +52,9 @@ struct container_limits {
 #define CONTAINER_DECODER_LEAST (UINT64_C(96) << 20)
 #define CONTAINER_DECODER_MOST (UINT64_C(4) << 30)
 
+/* Whether a file begins with the magic of a trace. */
+bool container_begins(int fd);
+
 struct container_reader;
 
 /*

@@ -92,6 +92,13 @@ static bool find_magic(const uint8_t magic[4], struct container_info *info)
     return false;
 }
 
+bool container_begins(int fd)
+{
+    struct container_info unused;
+    uint8_t magic[4];
+    return pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic && find_magic(magic, &unused);
+}
+
 static int read_magic(struct container_reader *r, struct err *e)
 {
     int got = file_need(r, 4, e);
