@@ -332,6 +332,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     if (c->summary.by == GROUP_CALLSTACK)
         c->report.stack_traces = true;
     c->summary.stacks = c->report.stack_traces || c->html;
+    c->summary.callers = c->report.format == REPORT_TEXT && !c->report.stack_traces;
     if (c->html) {
         c->summary.by = GROUP_THREAD;
         c->question.load = load_page;

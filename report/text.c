@@ -18,6 +18,7 @@
 #define TYPE_WIDTH_MAX 40u
 #define STACKS_PER_ROW 3u
 #define FAULTS_MAX 20u
+#define ROWS_WITH_CALLERS 10u
 
 /* "function (file.cpp:12)", raw bytes. */
 static void put_location(struct buf *out, const struct summary_row *row)
@@ -119,12 +120,15 @@ static void put_type(struct buf *out, const struct report *r, const struct summa
         buf_puts(out, "-");
 }
 
+/* 0: no row has a type, and the column is not printed. */
 static size_t type_width(struct report *r, const struct row_list *rows)
 {
     struct buf type = {0};
     size_t width = strlen("Type");
+    bool is_empty = true;
     for (size_t i = 0; i < rows->len; i++) {
         buf_clear(&type);
+        is_empty &= rows->at[i].type_count < 2 && rows->at[i].type.len == 0;
         put_type(&type, r, &rows->at[i]);
         size_t n = text_width((struct view){(const char *)type.data, type.len}, &r->failed);
         if (n > width && n <= TYPE_WIDTH_MAX)
@@ -132,7 +136,7 @@ static size_t type_width(struct report *r, const struct row_list *rows)
     }
     r->failed |= type.failed;
     buf_release(&type);
-    return width;
+    return is_empty ? 0 : width;
 }
 
 /* Writes the last columns without trailing blanks. */
@@ -211,6 +215,25 @@ static void put_stacks(struct report *r, const struct summary_row *row)
                    format_counted(count, row->stack_count - n, "smaller call stack"));
 }
 
+/* The heaviest callers of one of the first rows, one line each. */
+static void put_callers(struct report *r, const struct summary_row *row)
+{
+    const struct row_list *rows = r->s->by == GROUP_SITE ? &r->s->sites : &r->s->groups;
+    struct buf name = {0};
+    for (size_t i = 0; i < row->caller_count && row < rows->at + ROWS_WITH_CALLERS; i++) {
+        const struct summary_caller *caller = &r->s->callers.at[row->first_caller + i];
+        buf_clear(&name);
+        buf_puts(&r->buf, "    ");
+        cell_bytes(&r->buf, caller->bytes, 8);
+        buf_puts(&r->buf, "  from ");
+        put_site(&name, &caller->frame, false);
+        format_terminal(&r->buf, (struct view){(const char *)name.data, name.len});
+        buf_puts(&r->buf, "\n");
+    }
+    r->failed |= name.failed;
+    buf_release(&name);
+}
+
 static void text_row(struct report *r, const struct summary_row *row)
 {
     struct buf location = {0};
@@ -234,6 +257,8 @@ static void text_row(struct report *r, const struct summary_row *row)
     buf_release(&type);
     if (r->options->stack_traces)
         put_stacks(r, row);
+    else
+        put_callers(r, row);
 }
 
 static void text_rows_end(struct report *r, const struct row_list *rows, bool groups)

@@ -150,7 +150,7 @@ static int note_process(struct run_traces *r, const struct summary *s, uint64_t 
 
 static int make_summary(struct saved_summary *made, struct trace *t, struct err *e)
 {
-    const struct summary_options options = {.by = GROUP_SITE};
+    const struct summary_options options = {.by = GROUP_SITE, .callers = true};
     if (!made->made && summary_build(&made->summary, t, &options, e) != 0)
         return -1;
     made->made = true;

@@ -509,6 +509,22 @@ static int attach_types(struct summary *s, struct row_list *rows, struct stack_l
     return 0;
 }
 
+static int attach_callers(struct builder *b, struct row_list *rows, const struct stack_list *all,
+                          struct err *e)
+{
+    struct stack_share *shares = malloc((all->len + 1) * sizeof *shares);
+    if (!shares)
+        return err_no_memory(e, "callers");
+    for (size_t i = 0; i < all->len; i++) {
+        const struct summary_stack *stack = &all->at[i].stack;
+        shares[i] = (struct stack_share){all->at[i].row, stack->callstack, stack->figures.count,
+                                         stack->figures.bytes};
+    }
+    int status = summary_attach_callers(b->s, rows, &b->program, shares, all->len, e);
+    free(shares);
+    return status;
+}
+
 /* Sets the call stacks of every row: all if wanted, always the one with most bytes; and types. */
 static int attach_stacks(struct builder *b, enum grouping by, struct row_list *rows, struct err *e)
 {
@@ -530,6 +546,8 @@ static int attach_stacks(struct builder *b, enum grouping by, struct row_list *r
             status = err_no_memory(e, "call stacks");
         r->stack_count += b->options->stacks;
     }
+    if (status == 0 && b->options->callers && by <= GROUP_FUNCTION)
+        status = attach_callers(b, rows, &all, e);
     if (status == 0)
         status = attach_types(s, rows, &all, e);
     vec_release(&all);

@@ -48,6 +48,7 @@ struct summary_options {
     const struct selection_options *only; /* only these allocations, instead of `pool`; NULL: all */
     const struct skiplist *skip;          /* NULL: the built-in rules */
     bool stacks;                          /* fill in `stacks`, all call stacks of the rows */
+    bool callers;                         /* fill in `callers` of rows by site and function */
     /*
      * Figures counted while the trace was loaded, whose store then has no memory events; NULL: it
      * has them. See summary_streams for the possible options.
@@ -85,7 +86,8 @@ struct summary_row {
     struct frame_view frame; /* other groupings: the location; all empty without a call stack */
     bool no_callstack;       /* allocations without a call stack */
     uint32_t callstack;      /* the one with most bytes; 0: none */
-    size_t first_stack, stack_count; /* a range of summary.stacks, most bytes first */
+    size_t first_stack, stack_count;   /* a range of summary.stacks, most bytes first */
+    size_t first_caller, caller_count; /* a range of summary.callers, most bytes first */
     /*
      * Of the blocks, if all of the row's call stacks agree; else empty. Rows that are not made of
      * call stacks (threads, zones, frames) have none.
@@ -130,6 +132,15 @@ struct row_list {
 struct summary_stack {
     uint32_t callstack;
     struct counter figures;
+};
+
+#define SUMMARY_CALLERS 3u /* of a row, at most */
+
+/* A function through which the site of a row was called: its nearest caller with a name. */
+struct summary_caller {
+    struct frame_view frame;
+    uint64_t count; /* allocations of the row through it */
+    uint64_t bytes;
 };
 
 #define SUMMARY_FAULT_SAMPLES (2 * FAULT_SAMPLES)
@@ -187,6 +198,7 @@ struct summary {
     struct row_list sites;
     struct row_list groups;
     VEC(struct summary_stack) stacks;
+    VEC(struct summary_caller) callers;
     VEC(struct summary_type) row_types;
     VEC(struct zone_cost) zone_costs;
     VEC(struct summary_frames) frames; /* GROUP_FRAME */

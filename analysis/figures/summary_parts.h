@@ -15,6 +15,17 @@ int summary_read_faults(struct summary *s, const char *pool, struct err *e);
 int summary_cover(struct summary *s, const struct accounting *by_callstack, struct err *e);
 int summary_judge(struct summary *s, struct err *e);
 
+/* What the allocations of a row from one call stack come to. */
+struct stack_share {
+    size_t row;
+    uint32_t callstack;
+    uint64_t count, bytes;
+};
+
+/* summary_callers.c: s->callers, and the callers of each row. */
+int summary_attach_callers(struct summary *s, struct row_list *rows, struct program_frames *program,
+                           const struct stack_share *shares, size_t n, struct err *e);
+
 /* summary_frames.c: s->frames, s->outliers and the scores of the rows of s->groups. */
 int summary_score_frames(struct summary *s, struct err *e);
 

@@ -148,6 +148,7 @@ void summary_release(struct summary *s)
     vec_release(&s->groups);
     vec_release(&s->stacks);
     vec_release(&s->row_types);
+    vec_release(&s->callers);
     vec_release(&s->zone_costs);
     vec_release(&s->frames);
     vec_release(&s->outliers);

@@ -125,6 +125,33 @@ static bool is_start(struct view function)
     return false;
 }
 
+struct stack_place program_frames_caller(struct program_frames *p, struct stack_place of)
+{
+    const struct callstacks *c = &p->trace->callstacks;
+    struct view function = {"", 0};
+    uint32_t inlined = of.inlined;
+    for (uint32_t node = of.node; node; node = c->nodes.at[node].parent, inlined = 0) {
+        uint32_t frame = c->nodes.at[node].frame;
+        uint32_t depth = frame_depth(p->trace, frame);
+        for (; inlined < depth; inlined++) {
+            struct frame_view f = frame_describe(p->trace, frame, inlined);
+            if (node == of.node && inlined == of.inlined) {
+                function = f.function;
+                continue;
+            }
+            if (!f.has_name || view_equal(f.function, function))
+                continue;
+            if (is_start(f.function) && !view_equal(f.function, view_of("main")))
+                return (struct stack_place){0};
+            bool is_program = depth == 1 ? look_at_frame(p, frame) != NOT_PROGRAM
+                                         : class_of(p, &f) == FRAME_PROGRAM;
+            if (is_program)
+                return (struct stack_place){node, inlined};
+        }
+    }
+    return (struct stack_place){0};
+}
+
 /*
  * The nearest caller with a name of a function that has none, as in a stripped image: one of the
  * same image if there is one, else of the code that called into the image. Where that code was

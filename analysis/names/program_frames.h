@@ -53,4 +53,11 @@ uint32_t program_frames_start(struct program_frames *p, uint32_t callstack);
  */
 struct stack_place program_frames_begin(struct program_frames *p, uint32_t callstack);
 
+/*
+ * The nearest caller of a function of a call stack that has a name, belongs to the program and is
+ * another function; node 0 when there is none before the start of the program or thread. `main` is
+ * one.
+ */
+struct stack_place program_frames_caller(struct program_frames *p, struct stack_place of);
+
 #endif

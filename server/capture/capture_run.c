@@ -158,7 +158,7 @@ static void let_go_of_signals(struct capture *c)
 
 static int print_summary(struct capture *c, struct trace *t, struct err *e)
 {
-    const struct summary_options options = {.by = GROUP_SITE};
+    const struct summary_options options = {.by = GROUP_SITE, .callers = true};
     struct summary *s = &c->summary.summary;
     if (!c->summary.made) {
         memory_limit_close_gate(&c->memory);

@@ -58,7 +58,8 @@ static char *report_of(struct fixture *f, enum grouping by, struct report_option
                        struct summary_selection selection)
 {
     struct summary s;
-    struct summary_options how = {.by = by, .stacks = options.stack_traces};
+    struct summary_options how = {
+        .by = by, .stacks = options.stack_traces, .callers = !options.stack_traces};
     assert_int_equal(summary_build(&s, &f->trace, &how, &f->e), 0);
     summary_select(&s.sites, &selection);
     summary_select(&s.groups, &selection);
@@ -112,6 +113,57 @@ static void test_text(void **state)
         expect_printable(text);
         free(text);
     }
+    fixture_release(&f);
+}
+
+/* A call stack with one function in each frame, at addresses from `address` on. */
+static uint32_t stack_of(struct fixture *f, uint64_t address, const char *const *functions)
+{
+    uint64_t frames[8];
+    uint32_t n = 0, id;
+    bool fresh;
+    for (; functions[n]; n++) {
+        struct frame_inline in = {.function = fixture_text(f, functions[n])};
+        frames[n] = address + n;
+        assert_int_equal(callstacks_resolve(&f->trace.callstacks, frames[n],
+                                            fixture_text(f, "prog"), &in, 1, &f->e),
+                         0);
+    }
+    assert_int_equal(callstacks_intern(&f->trace.callstacks, frames, n, &id, &fresh, &f->e), 0);
+    return id;
+}
+
+/* The three heaviest, named, and neither machinery, nor recursion, nor the start of a thread. */
+static void test_callers(void **state)
+{
+    (void)state;
+    static const char *const stacks[][8] = {
+        {"malloc", "make", "first" EVIL, "main"},
+        {"malloc", "make", "prog+0x12", "make", "second", "main"},
+        {"malloc", "make", "std::sort(int*)", "third", "main"},
+        {"malloc", "make", "fourth", "main"},
+        {"malloc", "make", "third", "other", "main"},
+        {"malloc", "make", "start_thread"},
+    };
+    static const uint64_t sizes[] = {100, 400, 200, 150, 250, 5000};
+    struct fixture f;
+    fixture_init(&f);
+    for (size_t i = 0; i < 6; i++)
+        fixture_alloc(&f, 0, 0x1000 * (i + 1), sizes[i], stack_of(&f, 0x100 * (i + 1), stacks[i]));
+    char *text = report_of(&f, GROUP_SITE, (struct report_options){0},
+                           (struct summary_selection){.sort = SORT_SIZE});
+    expect_printable(text);
+    assert_non_null(strstr(text, "         450 B  from third\n"
+                                 "         400 B  from second\n"
+                                 "         150 B  from fourth\n"));
+    assert_null(strstr(text, "from first"));
+    assert_null(strstr(text, "start_thread"));
+    assert_null(strstr(text, "Type"));
+    free(text);
+    text = report_of(&f, GROUP_SITE, (struct report_options){.stack_traces = true},
+                     (struct summary_selection){.sort = SORT_SIZE});
+    assert_null(strstr(text, " from "));
+    free(text);
     fixture_release(&f);
 }
 
@@ -400,10 +452,15 @@ static void test_format_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),         cmocka_unit_test(test_inline_frames_are_marked),
-        cmocka_unit_test(test_json),         cmocka_unit_test(test_json_of_an_empty_trace),
-        cmocka_unit_test(test_csv),          cmocka_unit_test(test_a_full_disk_is_an_error),
-        cmocka_unit_test(test_overview),     cmocka_unit_test(test_verify_output),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_callers),
+        cmocka_unit_test(test_inline_frames_are_marked),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_of_an_empty_trace),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_a_full_disk_is_an_error),
+        cmocka_unit_test(test_overview),
+        cmocka_unit_test(test_verify_output),
         cmocka_unit_test(test_format_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
