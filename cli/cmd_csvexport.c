@@ -27,34 +27,15 @@ static const char usage[] =
     "usage: tidemark csvexport [OPTIONS] FILE\n"
     "\n"
     "Prints what is in a trace as CSV: without a mode, figures of the zones of each source\n"
-    "location. FILE - is standard input.\n"
-    "\n"
-    "  -u, --unwrap         a row for each zone of the processors\n"
-    "  -p, --plot           with -u: the points of all plots, too\n"
-    "  -g, --gpu            a row for each GPU zone\n"
-    "  -m, --messages       a row for each message\n"
-    "  -f, --filter TEXT    only zones whose name contains TEXT\n"
-    "  -c, --case           match TEXT case-sensitively\n"
-    "  -e, --self           times without those of the zones inside\n"
-    "  -t, --truncated_mean[=N]  the N-th percentile (90) of each row, and the mean up to it\n"
-    "  -s, --sep TEXT       column separator (,)\n"
-    "      --compat TAG     columns and options of an official release, v0.9.0 to v0.14.0\n"
-    "  -h, --help           this text\n"
-    "  -V, --version        the version\n"
-    "\n"
-    "Nothing is quoted in these modes, as in the official tool. Further modes, quoted where\n"
-    "needed, without other options:\n"
-    "      --memory         a row for each memory event, with the numbers of its call stacks\n"
-    "      --memory-sites   a row for each allocation site\n"
-    "      --callstacks     a row for each function of each call stack\n"
-    "\n"
+    "location. FILE - is standard input.\n";
+
+static const char footer[] =
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output cannot be written.\n";
 
 enum mode { MODE_OFFICIAL, MODE_MEMORY, MODE_MEMORY_SITES, MODE_CALLSTACKS };
 
 struct csvexport {
     enum mode mode;
-    bool official; /* options of the official modes were given */
     int argc;
     char **argv;
     bool drop_in; /* the official tool's: its exit codes */
@@ -64,27 +45,6 @@ struct csvexport {
     bool unwrap, gpu, messages;
     struct csv_release release;
     struct export_options options;
-};
-
-enum { OPTION_COMPAT = 256, OPTION_MEMORY, OPTION_MEMORY_SITES, OPTION_CALLSTACKS };
-
-static const struct option long_options[] = {
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {"filter", required_argument, NULL, 'f'},
-    {"sep", required_argument, NULL, 's'},
-    {"case", no_argument, NULL, 'c'},
-    {"self", no_argument, NULL, 'e'},
-    {"unwrap", no_argument, NULL, 'u'},
-    {"gpu", no_argument, NULL, 'g'},
-    {"messages", no_argument, NULL, 'm'},
-    {"plot", no_argument, NULL, 'p'},
-    {"truncated_mean", optional_argument, NULL, 't'},
-    {"compat", required_argument, NULL, OPTION_COMPAT},
-    {"memory", no_argument, NULL, OPTION_MEMORY},
-    {"memory-sites", no_argument, NULL, OPTION_MEMORY_SITES},
-    {"callstacks", no_argument, NULL, OPTION_CALLSTACKS},
-    {NULL, 0, NULL, 0},
 };
 
 /* ---- arguments */
@@ -99,79 +59,78 @@ static bool is_number(const char *text)
  * one, too, as in the official help, unless it is the last argument, which is the trace. Like the
  * official tool, its names take anything and force it into the range.
  */
-static int parse_percent(struct csvexport *c, const char *value, struct err *e)
+static bool take_percent(void *ctx, const char *option, const char *value, struct err *e)
 {
+    struct csvexport *c = ctx;
     uint64_t n = 90;
     if (!value && optind + 1 < c->argc && is_number(c->argv[optind]))
         value = c->argv[optind++];
     if (value && c->drop_in) {
         long forced = strtol(value, NULL, 10);
         n = forced < 1 ? 1 : forced > 99 ? 99 : (uint64_t)forced;
-    } else if (value && !option_u64(value, "--truncated_mean", 1, 99, &n, e)) {
-        return -1;
+    } else if (value && !option_u64(value, option, 1, 99, &n, e)) {
+        return false;
     }
     c->options.percent = (int)n;
-    return 0;
+    return true;
 }
 
-static int parse_official(struct csvexport *c, int option, const char *value, struct err *e)
+static bool take_compat(void *ctx, const char *option, const char *value, struct err *e)
 {
-    c->official = true;
-    switch (option) {
-    case 'f':
-        c->options.filter.part = value;
-        return 0;
-    case 's':
-        c->separator = value;
-        return 0;
-    case 'c':
-        c->options.filter.case_sensitive = true;
-        return 0;
-    case 'e':
-        c->options.self = true;
-        return 0;
-    case 'u':
-        c->unwrap = true;
-        return 0;
-    case 'g':
-        c->gpu = true;
-        return 0;
-    case 'm':
-        c->messages = true;
-        return 0;
-    case 'p':
-        c->options.plots = true;
-        return 0;
-    case 't':
-        return parse_percent(c, value, e);
-    case OPTION_COMPAT:
-        c->compat = value;
-        return csv_release_parse(value, &c->release, e);
-    default:
-        return -1;
-    }
+    (void)option;
+    struct csvexport *c = ctx;
+    c->compat = value;
+    return csv_release_parse(value, &c->release, e) == 0;
 }
 
-static int parse_mode_option(struct csvexport *c, int option, const char *value, struct err *e)
-{
-    enum mode mode = option == OPTION_MEMORY         ? MODE_MEMORY
-                     : option == OPTION_MEMORY_SITES ? MODE_MEMORY_SITES
-                     : option == OPTION_CALLSTACKS   ? MODE_CALLSTACKS
-                                                     : MODE_OFFICIAL;
-    if (mode == MODE_OFFICIAL)
-        return parse_official(c, option, value, e);
-    if (c->mode != MODE_OFFICIAL && c->mode != mode)
-        return err_set(e, ERR_USAGE, "one of --memory, --memory-sites and --callstacks");
-    c->mode = mode;
-    return 0;
-}
+#define FIELD(NAME) OPTION_FIELD(struct csvexport, NAME)
 
-static int check_mode(const struct csvexport *c, struct err *e)
-{
-    if (c->mode == MODE_OFFICIAL || !c->official)
-        return 0;
-    return err_set(e, ERR_USAGE, "--memory, --memory-sites and --callstacks take no other options");
-}
+static const struct option_row official_rows[] = {
+    {"--unwrap", NULL, "a row for each zone of the processors", .letter = 'u', FIELD(unwrap)},
+    {"--plot", NULL, "with -u: the points of all plots, too", .letter = 'p', FIELD(options.plots)},
+    {"--gpu", NULL, "a row for each GPU zone", .letter = 'g', FIELD(gpu)},
+    {"--messages", NULL, "a row for each message", .letter = 'm', FIELD(messages)},
+    {"--filter", "TEXT", "only zones whose name contains TEXT", .letter = 'f',
+     FIELD(options.filter.part)},
+    {"--case", NULL, "match TEXT case-sensitively", .letter = 'c',
+     FIELD(options.filter.case_sensitive)},
+    {"--self", NULL, "times without those of the zones inside", .letter = 'e', FIELD(options.self)},
+    {"--truncated_mean", "[=N]", "the N-th percentile (90) of each row, and the mean up to it",
+     .letter = 't', .take = take_percent},
+    {"--sep", "TEXT", "column separator (,)", .letter = 's', FIELD(separator)},
+    {"--compat", "TAG", "columns and options of an official release, v0.9.0 to v0.14.0",
+     .take = take_compat},
+    OPTION_HELP_ROW,
+    OPTION_VERSION_ROW,
+    {0},
+};
+
+#define MODE(MODE) .type = VALUE_SET, .least = (MODE), FIELD(mode)
+
+static const struct option_row mode_rows[] = {
+    {"--memory", NULL, "a row for each memory event, with the numbers of its call stacks",
+     MODE(MODE_MEMORY)},
+    {"--memory-sites", NULL, "a row for each allocation site", MODE(MODE_MEMORY_SITES)},
+    {"--callstacks", NULL, "a row for each function of each call stack", MODE(MODE_CALLSTACKS)},
+    {0},
+};
+
+static const struct option_group groups[] = {
+    {.rows = official_rows},
+    {.rows = mode_rows,
+     .title = "Nothing is quoted in these modes, as in the official tool. Further modes, quoted "
+              "where\nneeded, without other options"},
+    {0},
+};
+
+static const struct option_rule rules[] = {
+    {"--memory --memory-sites --callstacks", OPTION_ONE_OF, NULL,
+     "one of --memory, --memory-sites and --callstacks"},
+    {"--memory --memory-sites --callstacks", OPTION_EXCLUDES,
+     "--unwrap --plot --gpu --messages --filter --case --self --truncated_mean --sep --compat",
+     "--memory, --memory-sites and --callstacks take no other options"},
+    {0},
+};
 
 /* A release refuses what it does not know yet. */
 static int check_release(const struct csvexport *c, struct err *e)
@@ -195,11 +154,6 @@ static void choose_kind(struct csvexport *c)
                                   : EXPORT_ZONE_STATS;
 }
 
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
-{
-    return parse_mode_option(ctx, option, value, e) == 0;
-}
-
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct csvexport *c = ctx;
@@ -208,7 +162,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
         return false;
     }
     c->trace = arguments[0];
-    if (check_mode(c, e) != 0 || check_release(c, e) != 0)
+    if (check_release(c, e) != 0)
         return false;
     choose_kind(c);
     return true;
@@ -218,13 +172,13 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 static int parse_arguments(struct csvexport *c, int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "hf:s:ceugmpt::V",
-        .names = long_options,
+        .options = groups,
         .usage = usage,
+        .footer = footer,
+        .rules = rules,
         .hint = "usage: csvexport [OPTIONS] FILE; try 'tidemark csvexport --help'\n",
         .usage_to = c->drop_in ? stderr : stdout,
         .refused = c->drop_in ? 1 : 2,
-        .take = parse_option,
         .rest = parse_rest};
     c->argc = argc;
     c->argv = argv;

@@ -35,28 +35,10 @@ static const char usage[] =
     "                     what client N has in memory now, as JSON\n"
     "  traces             the traces that are there\n"
     "  get NAME           a trace, to the file NAME or to that of -o\n"
-    "  metrics            figures for Prometheus\n"
-    "\n"
-    "      --at HOST:PORT      where the daemon is (127.0.0.1:8088)\n"
-    "      --token TOKEN       that it asks for; @FILE: what is in FILE\n"
-    "      --format FORMAT     of status and traces: text (default) or json\n"
-    "  -o, --output FILE       where a trace goes\n"
-    "  -f, --force             replace FILE\n"
-    "  -h, --help              this text\n"
-    "\n"
+    "  metrics            figures for Prometheus\n";
+
+static const char footer[] =
     "Exit status: 0 done; 1 the daemon refuses; 2 usage; 4 FILE cannot be written; 5 no daemon.\n";
-
-enum { OPTION_AT = 256, OPTION_TOKEN, OPTION_FORMAT };
-
-static const struct option long_options[] = {
-    {"at", required_argument, NULL, OPTION_AT},
-    {"token", required_argument, NULL, OPTION_TOKEN},
-    {"format", required_argument, NULL, OPTION_FORMAT},
-    {"output", required_argument, NULL, 'o'},
-    {"force", no_argument, NULL, 'f'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
 
 struct ctl {
     const char *at;
@@ -356,30 +338,28 @@ static int run_get(struct ctl *c, struct err *e)
 
 /* ---- the command line */
 
-static bool take_option(void *ctx, int option, const char *value, struct err *e)
+static bool take_token(void *ctx, const char *option, const char *value, struct err *e)
 {
+    (void)option;
     struct ctl *c = ctx;
-    switch (option) {
-    case OPTION_AT:
-        c->at = value;
-        return true;
-    case OPTION_TOKEN:
-        free(c->token);
-        c->token = token_parse(value, e);
-        return c->token != NULL;
-    case OPTION_FORMAT:
-        c->json = strcmp(value, "json") == 0;
-        if (!c->json && strcmp(value, "text") != 0)
-            err_set(e, ERR_USAGE, "--format is text or json, not '%s'", value);
-        return c->json || strcmp(value, "text") == 0;
-    case 'o':
-        c->output = value;
-        return true;
-    default:
-        c->replace = true;
-        return true;
-    }
+    free(c->token);
+    c->token = token_parse(value, e);
+    return c->token != NULL;
 }
+
+#define FIELD(NAME) OPTION_FIELD(struct ctl, NAME)
+
+static const struct option_row rows[] = {
+    {"--at", "HOST:PORT", "where the daemon is", "127.0.0.1:8088", FIELD(at)},
+    {"--token", "TOKEN", "that it asks for; @FILE: what is in FILE", .take = take_token},
+    {"--format", "FORMAT", "of status and traces: {}", "text", .type = VALUE_WORD,
+     .words = "text or json", FIELD(json)},
+    {"--output", "FILE", "where a trace goes", .letter = 'o', FIELD(output)},
+    {"--force", NULL, "replace FILE", .letter = 'f', FIELD(replace)},
+    OPTION_HELP_ROW,
+    {0},
+};
+static const struct option_group groups[] = {{.rows = rows}, {0}};
 
 static const struct ctl_command *find_command(const char *name)
 {
@@ -414,13 +394,13 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 int cmd_ctl(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "o:fh",
-        .names = long_options,
+        .options = groups,
         .usage = usage,
-        .hint = "usage: tidemark ctl [OPTIONS] COMMAND; try 'tidemark ctl --help'\n",
-        .take = take_option,
+        .footer = footer,
+        .arguments =
+            "status, start, stop, save, counters, history, sites, tree, traces, get or metrics",
         .rest = take_rest};
-    struct ctl c = {.at = "127.0.0.1:8088"};
+    struct ctl c = {0};
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0) {

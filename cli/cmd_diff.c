@@ -15,30 +15,12 @@
 static const char usage[] =
     "usage: tidemark diff BASE NEW [OPTIONS]\n"
     "\n"
-    "Prints what changed from one trace to another: totals, and sites that are new, gone, grown "
-    "or\n"
-    "shrunk. Sites are matched by the names of their functions and files, and their lines by "
-    "order\n"
-    "and by what they allocate: lines, addresses and folders may have moved.\n"
-    "\n"
-    "      --by WHAT       rows by site, a line of a function; by callstack; or by type "
-    "of\n"
-    "                      the elements (site)\n"
-    "      --metric WHAT   bytes, count, live or peak: what rows are compared by (bytes)\n"
-    "      --limit N       rows of each kind, 0 for all (text, markdown: 10, else all)\n"
-    "      --skip REGEX    pass over functions or files that match when looking for the site\n"
-    "                      (as Perl has them; may be given several times)\n"
-    "      --stack-traces  a call stack under each row (text)\n"
-    "      --fail-if EXPR  exit with 1 when this is true of the new trace's figures, such as\n"
-    "                      'leaked>0', or of their change, such as 'peak>+5%'; may be given "
-    "several\n"
-    "                      times\n"
-    "      --format F      text, json, csv, markdown or junit (text)\n"
-    "  -o, --output FILE   write to FILE instead of standard output\n"
-    "  -f, --force         replace FILE when it exists\n"
-    "  -h, --help          this text\n"
-    "\n"
-    "Of both traces:\n" SELECTION_USAGE BETWEEN_USAGE "\n"
+    "Prints what changed from one trace to another: totals, and sites that are new, gone, grown\n"
+    "or shrunk. Sites are matched by the names of their functions and files, and their lines by\n"
+    "order and by what they allocate: lines, addresses and folders may have moved.\n"
+    "Options that choose allocations are for both traces.\n";
+
+static const char footer[] =
     "Exit status: 0 done; 1 --fail-if holds; 2 usage; 3 unreadable trace; 4 output exists or\n"
     "cannot be written.\n";
 
@@ -54,71 +36,83 @@ struct diff_command {
     struct budgets fail_if;
 };
 
-enum {
-    OPTION_BY = 256,
-    OPTION_METRIC,
-    OPTION_LIMIT,
-    OPTION_SKIP,
-    OPTION_STACK_TRACES,
-    OPTION_FAIL_IF,
-};
-
-static const struct option long_options[] = {
-    {"by", required_argument, NULL, OPTION_BY},
-    {"metric", required_argument, NULL, OPTION_METRIC},
-    {"limit", required_argument, NULL, OPTION_LIMIT},
-    {"skip", required_argument, NULL, OPTION_SKIP},
-    {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
-    {"fail-if", required_argument, NULL, OPTION_FAIL_IF},
-    SELECTION_LONG_OPTIONS,
-    BETWEEN_LONG_OPTIONS,
-    OUTPUT_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
-};
-
-static bool take_option(void *ctx, int option, const char *value, struct err *e)
+static bool take_by(void *ctx, const char *option, const char *value, struct err *e)
 {
-    struct diff_command *c = ctx;
-    switch (option) {
-    case OPTION_BY:
-        return diff_by_parse(value, &c->diff.by) ||
-               refuse_value(e, "--by", "site, callstack or type", value);
-    case OPTION_METRIC:
-        return diff_metric_parse(value, &c->diff.metric) ||
-               refuse_value(e, "--metric", "bytes, count, live or peak", value);
-    case OPTION_LIMIT:
-        c->limit_given = true;
-        return option_u64(value, "--limit", 0, UINT64_MAX, &c->report.limit, e);
-    case OPTION_SKIP:
-        return skiplist_add(&c->skip, value, e) == 0;
-    case OPTION_STACK_TRACES:
-        c->report.stack_traces = true;
-        return true;
-    case OPTION_FAIL_IF:
-        return budgets_add(&c->fail_if, "--fail-if", value, false, e);
-    case QUESTION_FORMAT:
-        return diff_format_parse(value, &c->report.format) ||
-               refuse_value(e, "--format", "text, json, csv, markdown or junit", value);
-    default:
-        return question_take(&c->question, option, value, e);
-    }
+    (void)option;
+    (void)e;
+    return diff_by_parse(value, &((struct diff_command *)ctx)->diff.by);
 }
+
+static bool take_metric(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    (void)e;
+    return diff_metric_parse(value, &((struct diff_command *)ctx)->diff.metric);
+}
+
+static bool take_skip(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return skiplist_add(&((struct diff_command *)ctx)->skip, value, e) == 0;
+}
+
+static bool take_fail_if(void *ctx, const char *option, const char *value, struct err *e)
+{
+    return budgets_add(&((struct diff_command *)ctx)->fail_if, option, value, false, e);
+}
+
+static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    (void)e;
+    return diff_format_parse(value, &((struct diff_command *)ctx)->report.format);
+}
+
+#define FIELD(NAME) OPTION_FIELD(struct diff_command, NAME)
+
+static const struct option_row rows[] = {
+    {"--by", "WHAT", "rows by {} of the elements; a site is a line of a function (site)",
+     .words = "site, callstack or type", .take = take_by},
+    {"--metric", "WHAT", "{}: what rows are compared by (bytes)",
+     .words = "bytes, count, live or peak", .take = take_metric},
+    {"--limit", "N", "rows of each kind, 0 for all (text, markdown: 10, else all)",
+     .type = VALUE_NUMBER, FIELD(report.limit),
+     .given = offsetof(struct diff_command, limit_given)},
+    {"--skip", "REGEX",
+     "pass over functions or files that match when looking for the site (as in Perl); may be given "
+     "several times",
+     .take = take_skip},
+    {"--stack-traces", NULL, "a call stack under each row (text)", FIELD(report.stack_traces)},
+    {"--fail-if", "EXPR",
+     "exit with 1 when this is true of the new trace's figures, such as 'leaked>0', or of their "
+     "change, such as 'peak>+5%'; may be given several times",
+     .take = take_fail_if},
+    {"--format", "F", "{}", "text", .words = "text, json, csv, markdown or junit",
+     .take = take_format},
+    {0},
+};
+
+static const struct option_group groups[] = {
+    {.rows = rows},
+    {.rows = question_output_rows, .base = offsetof(struct diff_command, question)},
+    QUESTION_SELECTION_GROUP(struct diff_command),
+    {.rows = question_between_rows, .base = offsetof(struct diff_command, question)},
+    {.rows = question_resolve_rows,
+     .base = offsetof(struct diff_command, question),
+     .hidden = true},
+    QUESTION_FILE_GROUPS(struct diff_command),
+    {0},
+};
+static const struct option_row positional[] = {
+    {"base trace", FIELD(base)}, {"new trace", FIELD(question.trace)}, {0}};
 
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct diff_command *c = ctx;
     if (!c->limit_given && (c->report.format == DIFF_TEXT || c->report.format == DIFF_MARKDOWN))
         c->report.limit = TEXT_LIMIT;
-    if (n < 2) {
-        err_set(e, ERR_USAGE, n ? "which trace is the new one?" : "which traces?");
-        return false;
-    }
-    if (n > 2) {
-        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[2]);
-        return false;
-    }
-    c->base = arguments[0];
-    c->question.trace = arguments[1];
+    (void)n;
+    (void)arguments;
     if (strcmp(c->base, "-") != 0 || strcmp(c->question.trace, "-") != 0)
         return true;
     err_set(e, ERR_USAGE, "only one of the traces can be standard input");
@@ -206,13 +200,11 @@ static int answer(void *ctx, struct trace *now, FILE *out, struct err *e)
 
 int cmd_diff(int argc, char **argv)
 {
-    const struct command_line line = {
-        .letters = "fho:",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark diff BASE NEW [OPTIONS]; try 'tidemark diff --help'\n",
-        .take = take_option,
-        .rest = take_rest};
+    const struct command_line line = {.options = groups,
+                                      .usage = usage,
+                                      .footer = footer,
+                                      .positional = positional,
+                                      .rest = take_rest};
     struct diff_command c = {0};
     c.diff.skip = &c.skip;
     int status = command_line_parse(&line, &c, argc, argv);

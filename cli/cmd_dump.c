@@ -22,20 +22,10 @@
 static const char usage[] =
     "usage: tidemark dump FILE [OPTIONS]\n"
     "\n"
-    "Prints everything in a trace as lines, the same whichever tool wrote it and in whatever "
-    "order\n"
-    "it stored things, so that two traces can be compared. FILE - is standard input.\n"
-    "\n"
-    "      --section NAMES  only these, separated by commas; may be repeated\n"
-    "      --limit N        at most N lines of each section\n"
-    "      --format F       text or jsonl (text)\n"
-    "      --common V       only what a trace of file version V can hold\n"
-    "      --all            also what Tidemark itself added: its facts and its messages about\n"
-    "                       memory faults\n"
-    "  -o, --output OUT     write to a file instead of standard output\n"
-    "  -f, --force          replace OUT if it exists\n"
-    "  -h, --help           this text\n"
-    "\n"
+    "Prints everything in a trace as lines, the same whichever tool wrote it and in whatever\n"
+    "order it stored things, so that two traces can be compared. FILE - is standard input.\n";
+
+static const char footer[] =
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 OUT exists or cannot be written.\n";
 
 struct dump_command {
@@ -44,20 +34,6 @@ struct dump_command {
     bool force;
     bool some_sections;
     struct dump_options options;
-};
-
-enum { OPTION_SECTION = 256, OPTION_LIMIT, OPTION_FORMAT, OPTION_COMMON, OPTION_ALL };
-
-static const struct option long_options[] = {
-    {"section", required_argument, NULL, OPTION_SECTION},
-    {"limit", required_argument, NULL, OPTION_LIMIT},
-    {"format", required_argument, NULL, OPTION_FORMAT},
-    {"common", required_argument, NULL, OPTION_COMMON},
-    {"all", no_argument, NULL, OPTION_ALL},
-    {"output", required_argument, NULL, 'o'},
-    {"force", no_argument, NULL, 'f'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
 };
 
 /* ---- arguments */
@@ -73,8 +49,10 @@ static int unknown_section(struct view name, struct err *e)
                    name.p);
 }
 
-static int parse_sections(struct dump_command *c, const char *list, struct err *e)
+static bool take_sections(void *ctx, const char *option, const char *list, struct err *e)
 {
+    (void)option;
+    struct dump_command *c = ctx;
     c->some_sections = true;
     for (;;) {
         struct view name = {list, strcspn(list, ",")};
@@ -82,61 +60,62 @@ static int parse_sections(struct dump_command *c, const char *list, struct err *
         while (i < DUMP_SECTION_COUNT && !view_equal(name, view_of(dump_section_name(i))))
             i++;
         if (i == DUMP_SECTION_COUNT)
-            return unknown_section(name, e);
+            return unknown_section(name, e) == 0;
         c->options.sections[i] = true;
         if (list[name.len] == 0)
-            return 0;
+            return true;
         list += name.len + 1;
     }
 }
 
-static int parse_format(struct dump_command *c, const char *name, struct err *e)
+static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
 {
-    if (strcmp(name, "text") == 0)
-        c->options.format = &dump_format_text;
-    else if (strcmp(name, "jsonl") == 0)
-        c->options.format = &dump_format_jsonl;
-    else
-        return err_set(e, ERR_USAGE, "--format is text or jsonl, not '%s'", name);
-    return 0;
+    (void)option;
+    (void)e;
+    struct dump_command *c = ctx;
+    bool lines = strcmp(value, "jsonl") == 0;
+    c->options.format = lines ? &dump_format_jsonl : &dump_format_text;
+    return lines || strcmp(value, "text") == 0;
 }
 
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+static bool take_common(void *ctx, const char *option, const char *value, struct err *e)
 {
-    struct dump_command *c = ctx;
+    (void)option;
     uint32_t version;
-    switch (option) {
-    case OPTION_SECTION:
-        return parse_sections(c, value, e) == 0;
-    case OPTION_LIMIT:
-        return option_u64(value, "--limit", 0, UINT64_MAX, &c->options.limit, e);
-    case OPTION_FORMAT:
-        return parse_format(c, value, e) == 0;
-    case OPTION_COMMON:
-        if (file_version_parse(value, &version, e) != 0)
-            return false;
-        c->options.common = file_layout_find(version);
-        return true;
-    case OPTION_ALL:
-        c->options.own = true;
-        return true;
-    case 'o':
-        c->output = value;
-        return true;
-    case 'f':
-        c->force = true;
-        return true;
-    default:
+    if (file_version_parse(value, &version, e) != 0)
         return false;
-    }
+    ((struct dump_command *)ctx)->options.common = file_layout_find(version);
+    return true;
 }
+
+#define FIELD(NAME) OPTION_FIELD(struct dump_command, NAME)
+
+static const struct option_row rows[] = {
+    {"--section", "NAMES", "only these, separated by commas; may be given several times",
+     .take = take_sections},
+    {"--limit", "N", "at most N lines of each section", .type = VALUE_NUMBER, FIELD(options.limit)},
+    {"--format", "F", "{}", "text", .words = "text or jsonl", .take = take_format},
+    {"--common", "V", "only what a trace of file version V can hold", .take = take_common},
+    {"--all", NULL,
+     "also what Tidemark itself added: its facts and its messages about memory faults",
+     FIELD(options.own)},
+    {"--output", "OUT", "write to a file instead of standard output", .letter = 'o', FIELD(output)},
+    {"--force", NULL, "replace OUT if it exists", .letter = 'f', FIELD(force)},
+    OPTION_HELP_ROW,
+    {0},
+};
+static const struct option_group groups[] = {{.rows = rows}, {0}};
+static const struct option_row positional[] = {{"trace", FIELD(trace)}, {0}};
 
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct dump_command *c = ctx;
     if (!c->some_sections)
         memset(c->options.sections, true, sizeof c->options.sections);
-    return option_one_trace(n, arguments, &c->trace, e);
+    (void)n;
+    (void)arguments;
+    (void)e;
+    return true;
 }
 
 /* ---- while it runs */
@@ -295,13 +274,11 @@ static int run(const struct dump_command *c, struct err *e)
 
 int cmd_dump(int argc, char **argv)
 {
-    const struct command_line line = {
-        .letters = "o:fh",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark dump FILE [OPTIONS]; try 'tidemark dump --help'\n",
-        .take = parse_option,
-        .rest = parse_rest};
+    const struct command_line line = {.options = groups,
+                                      .usage = usage,
+                                      .footer = footer,
+                                      .positional = positional,
+                                      .rest = parse_rest};
     struct dump_command c = {.options = {.limit = UINT64_MAX, .format = &dump_format_text}};
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);

@@ -14,9 +14,8 @@
 static const char usage[] =
     "usage: tidemark export FILE --format FORMAT -o OUT [OPTIONS]\n"
     "\n"
-    "Writes what is in a trace in a form that other tools read. FILE - is standard input, OUT - "
-    "is\n"
-    "standard output. FORMAT is one of\n"
+    "Writes what is in a trace in a form that other tools read. FILE - is standard input, OUT -\n"
+    "is standard output. FORMAT is one of\n"
     "\n"
     "What each call stack allocated:\n"
     "   folded      a line for each call stack, for flamegraph.pl and inferno\n"
@@ -29,25 +28,10 @@ static const char usage[] =
     "   ndjson      a line of JSON for each row\n"
     "What happened over time:\n"
     "   chrome      zones, messages, plots and the use of pools, for Perfetto and "
-    "chrome://tracing\n"
-    "\n"
-    "      --format FORMAT see above\n"
-    "  -o, --output OUT    the file or folder to write (-)\n"
-    "  -f, --force         replace files that exist\n"
-    "      --table NAME    parquet, tsv, ndjson: this table only; may be given several times. "
-    "With\n"
-    "                      a single one OUT is a file\n"
-    "      --metric WHAT   folded, speedscope: bytes or count (bytes)\n"
-    "      --of WHICH      folded, speedscope: of total, live, peak or temporary allocations\n"
-    "                      (folded: total; speedscope: a profile for each)\n"
-    "      --all-frames    folded, pprof, speedscope: Tracy's own functions at the inner end of\n"
-    "                      call stacks, too\n"
-    "      --points N      tables, chrome: cut the time into N parts and give the lowest, highest\n"
-    "                      and last use of each pool in each; 0: give all "
-    "(10000)\n" RESOLVE_REQUEST_USAGE "  -h, --help          this text\n"
-    "\n" SELECTION_USAGE
+    "chrome://tracing\n";
+
+static const char footer[] =
     "Rows of zones, messages, plots and frames are all there whatever is selected.\n"
-    "\n"
     "live: not freed at the end; peak: live at the pool's peak; temporary: freed by the\n"
     "very next memory event of the same thread in that pool.\n"
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
@@ -64,23 +48,19 @@ enum export_format {
     FORMAT_COUNT
 };
 
-/* Which options mean something to a format. */
 static const struct {
     const char *name;
-    bool measures; /* --metric, --of */
-    bool stacks;   /* --all-frames */
-    bool tables;   /* --table */
-    bool points;   /* --points */
-    bool binary;   /* nothing for a terminal */
+    bool tables; /* a file for each table */
+    bool binary; /* nothing for a terminal */
 } formats[FORMAT_COUNT] = {
-    [FORMAT_FOLDED] = {"folded", .measures = true, .stacks = true},
-    [FORMAT_PPROF] = {"pprof", .stacks = true, .binary = true},
-    [FORMAT_SPEEDSCOPE] = {"speedscope", .measures = true, .stacks = true},
-    [FORMAT_SQLITE] = {"sqlite", .points = true, .binary = true},
-    [FORMAT_PARQUET] = {"parquet", .tables = true, .points = true, .binary = true},
-    [FORMAT_TSV] = {"tsv", .tables = true, .points = true},
-    [FORMAT_NDJSON] = {"ndjson", .tables = true, .points = true},
-    [FORMAT_CHROME] = {"chrome", .points = true},
+    [FORMAT_FOLDED] = {.name = "folded"},
+    [FORMAT_PPROF] = {.name = "pprof", .binary = true},
+    [FORMAT_SPEEDSCOPE] = {.name = "speedscope"},
+    [FORMAT_SQLITE] = {.name = "sqlite", .binary = true},
+    [FORMAT_PARQUET] = {.name = "parquet", .tables = true, .binary = true},
+    [FORMAT_TSV] = {.name = "tsv", .tables = true},
+    [FORMAT_NDJSON] = {.name = "ndjson", .tables = true},
+    [FORMAT_CHROME] = {.name = "chrome"},
 };
 
 struct export_command {
@@ -89,55 +69,18 @@ struct export_command {
     const char *output;
     bool force;
     enum export_format format; /* FORMAT_COUNT: not given */
-    bool measures_given, of_given, points_given;
+    bool of_given;
     unsigned tables;
     struct export_stacks stacks;
     struct export_tables columns;
     uint64_t points;
 };
 
-enum {
-    OPTION_FORMAT = 256,
-    OPTION_TABLE,
-    OPTION_METRIC,
-    OPTION_OF,
-    OPTION_ALL_FRAMES,
-    OPTION_POINTS,
-};
-
-static const struct option long_options[] = {
-    {"format", required_argument, NULL, OPTION_FORMAT},
-    {"output", required_argument, NULL, 'o'},
-    {"force", no_argument, NULL, 'f'},
-    {"table", required_argument, NULL, OPTION_TABLE},
-    {"metric", required_argument, NULL, OPTION_METRIC},
-    {"of", required_argument, NULL, OPTION_OF},
-    {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES},
-    {"points", required_argument, NULL, OPTION_POINTS},
-    SELECTION_LONG_OPTIONS,
-    RESOLVE_REQUEST_LONG_OPTIONS,
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
 /* ---- arguments */
 
-static bool parse_format(struct export_command *c, const char *value, struct err *e)
+static bool take_table(void *ctx, const char *option, const char *value, struct err *e)
 {
-    char names[128] = "";
-    for (unsigned i = 0; i < FORMAT_COUNT; i++) {
-        if (strcmp(value, formats[i].name) == 0) {
-            c->format = (enum export_format)i;
-            return true;
-        }
-        size_t n = strlen(names);
-        snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", formats[i].name);
-    }
-    return refuse_value(e, "--format", names, value);
-}
-
-static bool parse_table(struct export_command *c, const char *value, struct err *e)
-{
+    struct export_command *c = ctx;
     char names[400] = "";
     enum table_id id;
     if (table_find(value, &id)) {
@@ -150,67 +93,62 @@ static bool parse_table(struct export_command *c, const char *value, struct err 
         snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "",
                  table_get((enum table_id)i)->name);
     }
-    return refuse_value(e, "--table", names, value);
+    return refuse_value(e, option, names, value);
 }
 
-static bool parse_metric(struct export_command *c, const char *value, struct err *e)
+static bool take_of(void *ctx, const char *option, const char *value, struct err *e)
 {
-    c->measures_given = true;
-    c->stacks.options.count = strcmp(value, "count") == 0;
-    return c->stacks.options.count || strcmp(value, "bytes") == 0 ||
-           refuse_value(e, "--metric", "bytes or count", value);
+    (void)option;
+    (void)e;
+    return profile_of_parse(value, &((struct export_command *)ctx)->stacks.options.of);
 }
 
-static bool parse_of(struct export_command *c, const char *value, struct err *e)
-{
-    c->measures_given = c->of_given = true;
-    return profile_of_parse(value, &c->stacks.options.of) ||
-           refuse_value(e, "--of", "total, live, peak or temporary", value);
-}
+#define FIELD(NAME) OPTION_FIELD(struct export_command, NAME)
 
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct export_command *c = ctx;
-    switch (option) {
-    case OPTION_FORMAT:
-        return parse_format(c, value, e);
-    case 'o':
-        c->output = value;
-        return true;
-    case 'f':
-        c->force = true;
-        return true;
-    case OPTION_TABLE:
-        return parse_table(c, value, e);
-    case OPTION_METRIC:
-        return parse_metric(c, value, e);
-    case OPTION_OF:
-        return parse_of(c, value, e);
-    case OPTION_ALL_FRAMES:
-        c->stacks.all_frames = true;
-        return true;
-    case OPTION_POINTS:
-        c->points_given = true;
-        return option_u64(value, "--points", 0, 1000000000, &c->points, e);
-    default:
-        return question_take(&c->question, option, value, e);
-    }
-}
+static const struct option_row rows[] = {
+    {"--format", "FORMAT", "see above", .type = VALUE_WORD,
+     .words = "folded, pprof, speedscope, sqlite, parquet, tsv, ndjson, chrome", FIELD(format)},
+    {"--output", "OUT", "the file or folder to write (-)", .letter = 'o', FIELD(output)},
+    {"--force", NULL, "replace files that exist", .letter = 'f', FIELD(force)},
+    {"--table", "NAME",
+     "parquet, tsv, ndjson: this table only; may be given several times. With a single one OUT is "
+     "a file",
+     .take = take_table},
+    {"--metric", "WHAT", "folded, speedscope: {}", "bytes", .type = VALUE_WORD,
+     .words = "bytes or count", FIELD(stacks.options.count)},
+    {"--of", "WHICH",
+     "folded, speedscope: of {} allocations (folded: total; speedscope: a profile for each)",
+     .words = "total, live, peak or temporary", .take = take_of,
+     .given = offsetof(struct export_command, of_given)},
+    {"--all-frames", NULL,
+     "folded, pprof, speedscope: Tracy's own functions at the inner end of call stacks, too",
+     FIELD(stacks.all_frames)},
+    {"--points", "N",
+     "tables, chrome: cut the time into N parts and give the lowest, highest and last use of each "
+     "pool in each; 0: give all (10000)",
+     .type = VALUE_NUMBER, .most = 1000000000, FIELD(points)},
+    {0},
+};
 
-/* False when an option was given that means nothing to the format. */
-static bool check_options(const struct export_command *c, struct err *e)
-{
-    enum export_format f = c->format;
-    const char *option = c->measures_given && !formats[f].measures    ? "--metric and --of"
-                         : c->stacks.all_frames && !formats[f].stacks ? "--all-frames"
-                         : c->tables && !formats[f].tables            ? "--table"
-                         : c->points_given && !formats[f].points      ? "--points"
-                                                                      : NULL;
-    if (!option)
-        return true;
-    err_set(e, ERR_USAGE, "%s: not with --format %s", option, formats[f].name);
-    return false;
-}
+static const struct option_row help_rows[] = {OPTION_HELP_ROW, {0}};
+
+static const struct option_group groups[] = {
+    {.rows = rows},
+    {.rows = question_resolve_rows, .base = offsetof(struct export_command, question)},
+    {.rows = help_rows},
+    QUESTION_SELECTION_GROUP(struct export_command),
+    QUESTION_FILE_GROUPS(struct export_command),
+    {0},
+};
+
+static const struct option_rule rules[] = {
+    {"--metric --of", OPTION_NEEDS, "--format=folded --format=speedscope", NULL},
+    {"--all-frames", OPTION_NEEDS, "--format=folded --format=pprof --format=speedscope", NULL},
+    {"--table", OPTION_NEEDS, "--format=parquet --format=tsv --format=ndjson", NULL},
+    {"--points", OPTION_NEEDS,
+     "--format=sqlite --format=parquet --format=tsv --format=ndjson --format=chrome", NULL},
+    {0},
+};
 
 static bool check_output(const struct export_command *c, struct err *e)
 {
@@ -236,7 +174,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
         err_set(e, ERR_USAGE, "which --format?");
         return false;
     }
-    return check_options(c, e) && check_output(c, e);
+    return check_output(c, e);
 }
 
 /* ---- the work */
@@ -307,13 +245,8 @@ static int run(struct export_command *c, struct err *e)
 
 int cmd_export(int argc, char **argv)
 {
-    const struct command_line line = {.letters = "o:fh",
-                                      .names = long_options,
-                                      .usage = usage,
-                                      .hint = "usage: tidemark export FILE --format FORMAT -o OUT "
-                                              "[OPTIONS]; try 'tidemark export --help'\n",
-                                      .take = parse_option,
-                                      .rest = parse_rest};
+    const struct command_line line = {
+        .options = groups, .usage = usage, .footer = footer, .rules = rules, .rest = parse_rest};
     struct export_command c = {.format = FORMAT_COUNT, .output = "-", .points = TABLES_POINTS};
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);

@@ -20,15 +20,9 @@ static const char usage[] =
     "usage: tidemark import [OPTIONS] FILE OUT\n"
     "\n"
     "Makes a trace of a Chrome trace (JSON) or of a recording of heaptrack, plain or compressed\n"
-    "with gzip or zstd.\n"
-    "\n"
-    "  -f, --force             replace OUT if it exists\n"
-    "      --format FORMAT     chrome or heaptrack (default: what FILE looks like)\n"
-    "      --trace-version V   file version to write (0.14.0)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (default: by version)\n"
-    "  -h, --help              this text\n"
-    "  -V, --version           the version\n"
-    "\n"
+    "with gzip or zstd.\n";
+
+static const char footer[] =
     "Exit status: 0 done; 2 usage; 3 FILE cannot be read to its end; 4 OUT exists or cannot be\n"
     "written.\n";
 
@@ -49,50 +43,41 @@ struct importing {
 
 /* ---- arguments */
 
-enum {
-    OPTION_FORMAT = 256,
-    OPTION_TRACE_VERSION,
-    OPTION_COMPRESSION,
-};
-
-static const struct option long_options[] = {
-    {"force", no_argument, NULL, 'f'},
-    {"format", required_argument, NULL, OPTION_FORMAT},
-    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
-    {"compression", required_argument, NULL, OPTION_COMPRESSION},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
-};
-
-static bool parse_format(struct importing *m, const char *text, struct err *e)
+static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
 {
-    if (strcmp(text, "chrome") == 0)
-        m->format = IMPORT_CHROME;
-    else if (strcmp(text, "heaptrack") == 0)
-        m->format = IMPORT_HEAPTRACK;
-    else
-        return err_set(e, ERR_USAGE, "--format is chrome or heaptrack, not '%s'", text) == 0;
-    return true;
-}
-
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
-{
+    (void)option;
+    (void)e;
     struct importing *m = ctx;
-    switch (option) {
-    case 'f':
-        m->replace = true;
-        return true;
-    case OPTION_FORMAT:
-        return parse_format(m, value, e);
-    case OPTION_TRACE_VERSION:
-        return file_version_parse(value, &m->version, e) == 0;
-    case OPTION_COMPRESSION:
-        return option_compression(value, &m->container, e);
-    default:
-        return false;
-    }
+    bool chrome = strcmp(value, "chrome") == 0;
+    m->format = chrome ? IMPORT_CHROME : IMPORT_HEAPTRACK;
+    return chrome || strcmp(value, "heaptrack") == 0;
 }
+
+static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return file_version_parse(value, &((struct importing *)ctx)->version, e) == 0;
+}
+
+static bool take_compression(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return option_compression(value, &((struct importing *)ctx)->container, e);
+}
+
+static const struct option_row rows[] = {
+    {"--force", NULL, "replace OUT if it exists", .letter = 'f',
+     OPTION_FIELD(struct importing, replace)},
+    {"--format", "FORMAT", "{} (default: what FILE looks like)", .words = "chrome or heaptrack",
+     .take = take_format},
+    {"--trace-version", "V", "file version to write (0.14.0)", .take = take_version},
+    {"--compression", "SPEC", "lz4, lz4hc, zstd or zstd:LEVEL (default: by version)",
+     .take = take_compression},
+    OPTION_HELP_ROW,
+    OPTION_VERSION_ROW,
+    {0},
+};
+static const struct option_group groups[] = {{.rows = rows}, {0}};
 
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
@@ -112,15 +97,14 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 static int parse_arguments(struct importing *m, int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "fhV",
-        .names = long_options,
+        .options = groups,
         .usage = usage,
+        .footer = footer,
         .hint = m->drop_in
                     ? drop_in_usage
                     : "usage: tidemark import [OPTIONS] FILE OUT\nTry 'tidemark import --help'.\n",
         .hint_to = m->drop_in ? stdout : stderr,
         .refused = m->drop_in ? 1 : 2,
-        .take = parse_option,
         .rest = parse_rest};
     return command_line_parse(&line, m, argc, argv);
 }

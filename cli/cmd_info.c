@@ -15,44 +15,25 @@ static const char usage[] =
     "usage: tidemark info FILE [OPTIONS]\n"
     "\n"
     "Prints what is in a trace: file version and packing, program and host, how many of each kind\n"
-    "of event, how many bytes they take, how many addresses have names, and whether the figures "
-    "of\n"
-    "the summary are stored behind the trace. FILE - is standard input.\n"
-    "\n"
-    "      --format F  text or json (text)\n"
-    "  -h, --help      this text\n"
-    "\n"
-    "Exit status: 0 done; 2 usage; 3 unreadable trace.\n";
+    "of event, how many bytes they take, how many addresses have names, and whether the figures\n"
+    "of the summary are stored behind the trace. FILE - is standard input.\n";
 
-enum { OPTION_FORMAT = 256 };
-
-static const struct option long_options[] = {
-    {"format", required_argument, NULL, OPTION_FORMAT},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
+static const char footer[] = "Exit status: 0 done; 2 usage; 3 unreadable trace.\n";
 
 struct info_command {
     const char *trace;
     bool json;
 };
 
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct info_command *c = ctx;
-    if (option != OPTION_FORMAT)
-        return false;
-    c->json = strcmp(value, "json") == 0;
-    if (c->json || strcmp(value, "text") == 0)
-        return true;
-    err_set(e, ERR_USAGE, "--format is text or json, not '%s'", value);
-    return false;
-}
+#define FIELD(NAME) OPTION_FIELD(struct info_command, NAME)
 
-static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
-{
-    return option_one_trace(n, arguments, &((struct info_command *)ctx)->trace, e);
-}
+static const struct option_row rows[] = {
+    {"--format", "F", "{}", "text", .type = VALUE_WORD, .words = "text or json", FIELD(json)},
+    OPTION_HELP_ROW,
+    {0},
+};
+static const struct option_group groups[] = {{.rows = rows}, {0}};
+static const struct option_row positional[] = {{"trace", FIELD(trace)}, {0}};
 
 static int run(const struct info_command *c, struct trace *t, struct err *e)
 {
@@ -84,12 +65,7 @@ static int run(const struct info_command *c, struct trace *t, struct err *e)
 int cmd_info(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "h",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark info FILE [OPTIONS]; try 'tidemark info --help'\n",
-        .take = parse_option,
-        .rest = parse_rest};
+        .options = groups, .usage = usage, .footer = footer, .positional = positional};
     struct info_command c = {0};
     struct err e = {0};
     struct trace t;

@@ -11,55 +11,35 @@
 #include "mcp/mcp_session.h"
 #include "mcp/rpc.h"
 
-#define DEFAULT_MEMORY (UINT64_C(1) << 30)
-
 static const char usage[] =
     "usage: tidemark mcp [OPTIONS]\n"
     "\n"
     "Serves the Model Context Protocol on standard input and output: an agent asks questions of\n"
     "traces with the tools info, verify, report, peak, leaks, tree, find and diff, and gets "
     "answers\n"
-    "in pages. Traces are only read.\n"
-    "\n"
-    "      --root DIR      only traces in this folder, and those below it, can be read\n"
-    "      --memory SIZE   bytes that traces which are kept open may take together; SIZE may end\n"
-    "                      in K, M, G (1G)\n"
-    "  -h, --help          this text\n"
-    "\n"
+    "in pages. Traces are only read.\n";
+
+static const char footer[] =
     "Exit status: 0 the input ended; 2 usage; 3 the input cannot be read; 4 answers cannot be\n"
     "written.\n";
-
-enum { OPTION_ROOT = 256, OPTION_MEMORY };
-
-static const struct option long_options[] = {
-    {"root", required_argument, NULL, OPTION_ROOT},
-    {"memory", required_argument, NULL, OPTION_MEMORY},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
 
 struct mcp_command {
     const char *root;
     uint64_t memory;
 };
 
-static bool take_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct mcp_command *c = ctx;
-    if (option == OPTION_ROOT)
-        c->root = value;
-    else if (option == OPTION_MEMORY)
-        return format_parse_bytes("--memory", value, &c->memory, e) == 0;
-    return option == OPTION_ROOT;
-}
+#define FIELD(NAME) OPTION_FIELD(struct mcp_command, NAME)
 
-static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
-{
-    (void)ctx;
-    if (n)
-        err_set(e, ERR_USAGE, "what is '%s' for? An agent names its traces itself", arguments[0]);
-    return n == 0;
-}
+static const struct option_row rows[] = {
+    {"--root", "DIR", "only traces in this folder, and those below it, can be read", FIELD(root)},
+    {"--memory", "SIZE",
+     "bytes that traces which are kept open may take together; SIZE may end in K, M, G", "1G",
+     .type = VALUE_BYTES, FIELD(memory)},
+    OPTION_HELP_ROW,
+    {0},
+};
+static const struct option_group groups[] = {{.rows = rows}, {0}};
+static const struct option_row positional[] = {{0}}; /* an agent names its traces itself */
 
 /* ---- lines */
 
@@ -138,13 +118,8 @@ static int serve(struct session *s, struct lines *l, struct err *e)
 int cmd_mcp(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "h",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark mcp [OPTIONS]; try 'tidemark mcp --help'\n",
-        .take = take_option,
-        .rest = take_rest};
-    struct mcp_command c = {.memory = DEFAULT_MEMORY};
+        .options = groups, .usage = usage, .footer = footer, .positional = positional};
+    struct mcp_command c = {0};
     struct session session;
     struct lines lines = {0};
     struct err e = {0};

@@ -27,19 +27,9 @@ static const char usage[] =
     "\n"
     "Makes one trace of several, with everything that they hold. Threads get the names of their\n"
     "programs, and so do pools, plots, locks and whatever else would have the same name.\n"
-    "An INPUT may be - for standard input.\n"
-    "\n"
-    "  -o, --output FILE      the output, instead of the first argument\n"
-    "  -f, --force            replace OUTPUT if it exists\n"
-    "      --offset N=TIME    input N (1 is the first) begins TIME after input 1, for example\n"
-    "                         2=1.5s or 3=-200ms; given once for each such input\n"
-    "      --align HOW        inputs without an offset: epoch, by the clock of the day, which\n"
-    "                         traces hold in seconds (the default), or begin: all begin together\n"
-    "      --trace-version V  file version to write (default: the newest of the inputs')\n"
-    "      --compression C    lz4, lz4hc, zstd or zstd:LEVEL\n"
-    "  -h, --help             this text\n"
-    "  -V, --version          the version\n"
-    "\n"
+    "An INPUT may be - for standard input.\n";
+
+static const char footer[] =
     "Exit status: 0 done; 2 usage; 3 an input is no trace or damaged, or the traces do not fit\n"
     "into one; 4 OUTPUT exists or cannot be written. As tracy-merge: 0 or 1.\n";
 
@@ -61,60 +51,52 @@ struct merging {
     struct interrupt interrupt;
 };
 
-enum { OPTION_OFFSET = 256, OPTION_ALIGN, OPTION_TRACE_VERSION, OPTION_COMPRESSION };
-
-static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"force", no_argument, NULL, 'f'},
-    {"offset", required_argument, NULL, OPTION_OFFSET},
-    {"align", required_argument, NULL, OPTION_ALIGN},
-    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
-    {"compression", required_argument, NULL, OPTION_COMPRESSION},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
-};
-
 /* ---- arguments */
 
-static bool parse_align(struct merging *g, const char *value, struct err *e)
+static bool take_offset(void *ctx, const char *option, const char *value, struct err *e)
 {
-    g->options.align_begin = strcmp(value, "begin") == 0;
-    if (g->options.align_begin || strcmp(value, "epoch") == 0)
-        return true;
-    err_set(e, ERR_USAGE, "--align is epoch or begin, not '%s'", value);
-    return false;
+    (void)option;
+    return vec_push(&((struct merging *)ctx)->offsets, value) ||
+           (err_no_memory(e, "offsets"), false);
 }
 
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
 {
-    struct merging *g = ctx;
+    (void)option;
     uint32_t version;
-    switch (option) {
-    case 'o':
-        g->output = value;
-        return true;
-    case 'f':
-        g->force = true;
-        return true;
-    case OPTION_OFFSET:
-        if (vec_push(&g->offsets, value))
-            return true;
-        err_no_memory(e, "offsets");
+    if (file_version_parse(value, &version, e) != 0)
         return false;
-    case OPTION_ALIGN:
-        return parse_align(g, value, e);
-    case OPTION_TRACE_VERSION:
-        if (file_version_parse(value, &version, e) != 0)
-            return false;
-        g->options.target = file_layout_find(version);
-        return true;
-    case OPTION_COMPRESSION:
-        return option_compression(value, &g->writer.container, e);
-    default:
-        return false;
-    }
+    ((struct merging *)ctx)->options.target = file_layout_find(version);
+    return true;
 }
+
+static bool take_compression(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return option_compression(value, &((struct merging *)ctx)->writer.container, e);
+}
+
+#define FIELD(NAME) OPTION_FIELD(struct merging, NAME)
+
+static const struct option_row rows[] = {
+    {"--output", "FILE", "the output, instead of the first argument", .letter = 'o', FIELD(output)},
+    {"--force", NULL, "replace OUTPUT if it exists", .letter = 'f', FIELD(force)},
+    {"--offset", "N=TIME",
+     "input N (1 is the first) begins TIME after input 1, for example 2=1.5s or 3=-200ms; given "
+     "once for each such input",
+     .take = take_offset},
+    {"--align", "HOW",
+     "inputs without an offset: {}; epoch: by the clock of the day, which traces hold in seconds; "
+     "begin: all begin together",
+     "epoch", .type = VALUE_WORD, .words = "epoch or begin", FIELD(options.align_begin)},
+    {"--trace-version", "V", "file version to write (default: the newest of the inputs')",
+     .take = take_version},
+    {"--compression", "C", "lz4, lz4hc, zstd or zstd:LEVEL", .take = take_compression},
+    OPTION_HELP_ROW,
+    OPTION_VERSION_ROW,
+    {0},
+};
+static const struct option_group groups[] = {{.rows = rows}, {0}};
 
 /* "N=TIME", when it is known how many inputs there are. */
 static bool parse_offset(struct merging *g, const char *text, struct err *e)
@@ -176,9 +158,9 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 static int parse_arguments(struct merging *g, int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "o:fhV",
-        .names = long_options,
+        .options = groups,
         .usage = usage,
+        .footer = footer,
         .hint = "usage: tidemark merge [-f] [--offset N=TIME] [--align epoch|begin] "
                 "[--trace-version V]\n"
                 "                      [--compression C] OUTPUT INPUT...\n"
@@ -186,7 +168,6 @@ static int parse_arguments(struct merging *g, int argc, char **argv)
         .version = g->drop_in ? "tracy-merge, tidemark" : NULL,
         .nameless_errors = g->drop_in,
         .refused = g->drop_in ? 1 : 2,
-        .take = parse_option,
         .rest = parse_rest};
     return command_line_parse(&line, g, argc, argv);
 }

@@ -18,21 +18,11 @@ static const char usage[] =
     "\n"
     "Prints the images of a process: where which part of which file is mapped, and the files'\n"
     "build ids. A trace that was recorded on another host, or by another tool, has no such table;\n"
-    "`tidemark symbols --modules` takes it.\n"
-    "\n"
-    "  -o, --output OUTPUT  write it here\n"
-    "  -f, --force     replace OUTPUT if it exists\n"
-    "  -h, --help      this text\n"
-    "\n"
+    "`tidemark symbols --modules` takes it.\n";
+
+static const char footer[] =
     "Exit status: 0 done; 2 usage; 3 there is no such process, or it is not ours to look at;\n"
     "4 OUTPUT exists or cannot be written.\n";
-
-static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"force", no_argument, NULL, 'f'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
 
 struct modules_command {
     pid_t pid;
@@ -41,18 +31,15 @@ struct modules_command {
     FILE *to;
 };
 
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct modules_command *c = ctx;
-    (void)e;
-    if (option == 'o')
-        c->output = value;
-    else if (option == 'f')
-        c->force = true;
-    else
-        return false;
-    return true;
-}
+#define FIELD(NAME) OPTION_FIELD(struct modules_command, NAME)
+
+static const struct option_row rows[] = {
+    {"--output", "OUTPUT", "write it here", .letter = 'o', FIELD(output)},
+    {"--force", NULL, "replace OUTPUT if it exists", .letter = 'f', FIELD(force)},
+    OPTION_HELP_ROW,
+    {0},
+};
+static const struct option_group groups[] = {{.rows = rows}, {0}};
 
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
@@ -105,12 +92,7 @@ static int write_file(struct modules_command *c, struct err *e)
 int cmd_modules(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "o:fh",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark modules PID [-o OUTPUT]; try 'tidemark modules --help'\n",
-        .take = parse_option,
-        .rest = parse_rest};
+        .options = groups, .usage = usage, .footer = footer, .rest = parse_rest};
     struct modules_command c = {.to = stdout};
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);

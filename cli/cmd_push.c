@@ -19,9 +19,8 @@
 static const char usage[] =
     "usage: tidemark push --sink SINK [OPTIONS] FILE...\n"
     "\n"
-    "Adds what is in traces to the tables of a fleet, where engines made for that ask questions "
-    "of\n"
-    "thousands of traces. The manual has the tables and worked queries. SINK is one of\n"
+    "Adds what is in traces to the tables of a fleet, where engines made for that ask questions\n"
+    "of thousands of traces. The manual has the tables and worked queries. SINK is one of\n"
     "\n"
     "   clickhouse=URL  a ClickHouse server, http://HOST:8123/DATABASE (DATABASE: tidemark), as\n"
     "                   $CLICKHOUSE_USER with $CLICKHOUSE_PASSWORD, if these are set\n"
@@ -29,22 +28,9 @@ static const char usage[] =
     "                   Spark and the like\n"
     "\n"
     "A trace that is there already is passed over; one that was cut off half-way can be sent "
-    "again.\n"
-    "\n"
-    "      --sink SINK     see above\n"
-    "      --label NAME=VALUE\n"
-    "                      a row of the table `labels` for each trace, such as build=4711; may be\n"
-    "                      given several times\n"
-    "      --table NAME    this table only, besides `traces` and `labels`; may be given several\n"
-    "                      times (all tables of memory)\n"
-    "      --points N      cut the time into N parts and give the lowest, highest and last use of\n"
-    "                      each pool in each; 0: give all (10000)\n"
-    "      --again         send traces that are there already, too\n"
-    "      --no-create     clickhouse: the tables are there; do not try to make them\n"
-    "      --definitions   print the SQL statements that make the tables, and end\n"
-    "      --format F      text or json: output for each trace (text)\n" RESOLVE_REQUEST_USAGE
-    "  -h, --help          this text\n"
-    "\n" SELECTION_USAGE
+    "again.\n";
+
+static const char footer[] =
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 refused or cannot be written; 5 no\n"
     "connection. The traces before and behind a bad one are sent.\n";
 
@@ -75,32 +61,6 @@ struct push {
     uint64_t count; /* rows of the trace at hand */
 };
 
-enum {
-    OPTION_SINK = 256,
-    OPTION_LABEL,
-    OPTION_TABLE,
-    OPTION_POINTS,
-    OPTION_AGAIN,
-    OPTION_NO_CREATE,
-    OPTION_DEFINITIONS,
-    OPTION_FORMAT,
-};
-
-static const struct option long_options[] = {
-    {"sink", required_argument, NULL, OPTION_SINK},
-    {"label", required_argument, NULL, OPTION_LABEL},
-    {"table", required_argument, NULL, OPTION_TABLE},
-    {"points", required_argument, NULL, OPTION_POINTS},
-    {"again", no_argument, NULL, OPTION_AGAIN},
-    {"no-create", no_argument, NULL, OPTION_NO_CREATE},
-    {"definitions", no_argument, NULL, OPTION_DEFINITIONS},
-    {"format", required_argument, NULL, OPTION_FORMAT},
-    SELECTION_LONG_OPTIONS,
-    RESOLVE_REQUEST_LONG_OPTIONS,
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
 /* ---- arguments */
 
 bool push_place_parse(struct push_place *p, const char *value)
@@ -123,20 +83,22 @@ bool push_is_label(const char *value)
     return equals && equals != value;
 }
 
-static bool take_sink(struct push *p, const char *value, struct err *e)
+static bool take_sink(void *ctx, const char *option, const char *value, struct err *e)
 {
+    struct push *p = ctx;
     if (p->place.kind != PUSH_NOWHERE) {
         err_set(e, ERR_USAGE, "--sink can be given once");
         return false;
     }
-    return push_place_parse(&p->place, value) || refuse_value(e, "--sink", PUSH_PLACES, value);
+    return push_place_parse(&p->place, value) || refuse_value(e, option, PUSH_PLACES, value);
 }
 
-static bool take_label(struct push *p, const char *value, struct err *e)
+static bool take_label(void *ctx, const char *option, const char *value, struct err *e)
 {
+    struct push *p = ctx;
     const char *equals = strchr(value, '=');
     if (!push_is_label(value))
-        return refuse_value(e, "--label", "NAME=VALUE", value);
+        return refuse_value(e, option, "NAME=VALUE", value);
     char *name = strndup(value, (size_t)(equals - value));
     if (name && vec_push(&p->names, name)) {
         if (vec_push(&p->labels, (struct fleet_label){name, equals + 1}))
@@ -148,8 +110,9 @@ static bool take_label(struct push *p, const char *value, struct err *e)
     return false;
 }
 
-static bool take_table(struct push *p, const char *value, struct err *e)
+static bool take_table(void *ctx, const char *option, const char *value, struct err *e)
 {
+    struct push *p = ctx;
     struct buf names = {0};
     unsigned id;
     if (fleet_table_find(value, &id)) {
@@ -159,37 +122,44 @@ static bool take_table(struct push *p, const char *value, struct err *e)
     }
     for (unsigned i = 0; i < FLEET_TABLE_COUNT; i++)
         buf_printf(&names, "%s%s", i ? ", " : "", fleet_table(i)->name);
-    (void)refuse_value(e, "--table", buf_str(&names), value);
+    (void)refuse_value(e, option, buf_str(&names), value);
     buf_release(&names);
     return false;
 }
 
-static bool take_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct push *p = ctx;
-    switch (option) {
-    case OPTION_SINK:
-        return take_sink(p, value, e);
-    case OPTION_LABEL:
-        return take_label(p, value, e);
-    case OPTION_TABLE:
-        return take_table(p, value, e);
-    case OPTION_POINTS:
-        return option_u64(value, "--points", 0, 1000000000, &p->points, e);
-    case OPTION_AGAIN:
-        return p->again = true;
-    case OPTION_NO_CREATE:
-        return p->no_create = true;
-    case OPTION_DEFINITIONS:
-        return p->definitions = true;
-    case OPTION_FORMAT:
-        p->json = strcmp(value, "json") == 0;
-        return p->json || strcmp(value, "text") == 0 ||
-               refuse_value(e, "--format", "text or json", value);
-    default:
-        return question_take(&p->question, option, value, e);
-    }
-}
+#define FIELD(NAME) OPTION_FIELD(struct push, NAME)
+
+static const struct option_row rows[] = {
+    {"--sink", "SINK", "see above", .take = take_sink},
+    {"--label", "NAME=VALUE",
+     "a row of the table `labels` for each trace, such as build=4711; may be given several times",
+     .take = take_label},
+    {"--table", "NAME",
+     "this table only, besides `traces` and `labels`; may be given several times (all tables of "
+     "memory)",
+     .take = take_table},
+    {"--points", "N",
+     "cut the time into N parts and give the lowest, highest and last use of each pool in each; "
+     "0: give all (10000)",
+     .type = VALUE_NUMBER, .most = 1000000000, FIELD(points)},
+    {"--again", NULL, "send traces that are there already, too", FIELD(again)},
+    {"--no-create", NULL, "clickhouse: the tables are there; do not try to make them",
+     FIELD(no_create)},
+    {"--definitions", NULL, "print the SQL statements that make the tables, and end",
+     FIELD(definitions)},
+    {"--format", "F", "{}: output for each trace", "text", .type = VALUE_WORD,
+     .words = "text or json", FIELD(json)},
+    OPTION_HELP_ROW,
+    {0},
+};
+
+static const struct option_group groups[] = {
+    {.rows = rows},
+    {.rows = question_resolve_rows, .base = offsetof(struct push, question)},
+    QUESTION_SELECTION_GROUP(struct push),
+    QUESTION_FILE_GROUPS(struct push),
+    {0},
+};
 
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
@@ -398,12 +368,7 @@ static int run(struct push *p, struct err *e)
 int cmd_push(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "h",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark push --sink SINK [OPTIONS] FILE...; try 'tidemark push --help'\n",
-        .take = take_option,
-        .rest = take_rest};
+        .options = groups, .usage = usage, .footer = footer, .rest = take_rest};
     struct push p = {.points = TABLES_POINTS};
     struct err e = {0};
     int status = command_line_parse(&line, &p, argc, argv);

@@ -26,74 +26,59 @@ static const char usage[] =
     "save: everything up to the last whole frame that arrived. The journal of OUT is the folder\n"
     "OUT.journal. When all of it is saved it is removed; a damaged one is moved to\n"
     "OUT.journal.damaged. Of a folder with journals each is finished that no capture is writing.\n"
-    "JOURNAL may also be a recording of `tidemark run`, tidemark-run.PID/*.recording.\n"
-    "\n"
-    "  -o, --output FILE       the trace to write (x.recovered.tracy beside x.tracy.journal)\n"
-    "  -f, --force             replace FILE\n"
-    "      --keep              leave the journal where it is\n"
-    "      --trace-version V   file version to write (default: the client's generation)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (default: by version)\n"
-    "      --spool DIR         where event data that does not fit in memory goes (FILE's folder)\n"
-    "      --memory-limit SIZE|PERCENT%  keep this process's memory below by moving event data to\n"
-    "                          the spool: 96M at least\n"
-    "  -h, --help              this text\n"
-    "\n"
+    "JOURNAL may also be a recording of `tidemark run`, tidemark-run.PID/*.recording.\n";
+
+static const char footer[] =
     "Exit status: 0 saved; 2 usage; 3 the journal is damaged, or the client's bytes cannot be\n"
     "decoded (what came before is saved); 4 output exists or cannot be written, or the journal is\n"
     "in use, or there is not memory for all of it (what came before is saved).\n";
 
-enum { OPTION_KEEP = 256, OPTION_TRACE_VERSION, OPTION_COMPRESSION, OPTION_SPOOL, OPTION_MEMORY };
+static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return file_version_parse(value, &((struct recover_options *)ctx)->trace_version, e) == 0;
+}
 
-static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"force", no_argument, NULL, 'f'},
-    {"keep", no_argument, NULL, OPTION_KEEP},
-    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
-    {"compression", required_argument, NULL, OPTION_COMPRESSION},
-    {"spool", required_argument, NULL, OPTION_SPOOL},
-    {"memory-limit", required_argument, NULL, OPTION_MEMORY},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+static bool take_compression(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return option_compression(value, &((struct recover_options *)ctx)->container, e);
+}
+
+static bool take_limit(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return option_memory_bound(value, &((struct recover_options *)ctx)->memory, e);
+}
+
+static bool take_output(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    ((struct recover_options *)ctx)->output = value;
+    return *value || (err_set(e, ERR_USAGE, "-o wants a name"), false);
+}
+
+#define FIELD(NAME) OPTION_FIELD(struct recover_options, NAME)
+
+static const struct option_row rows[] = {
+    {"--output", "FILE", "the trace to write (x.recovered.tracy beside x.tracy.journal)",
+     .letter = 'o', .take = take_output},
+    {"--force", NULL, "replace FILE", .letter = 'f', FIELD(replace)},
+    {"--keep", NULL, "leave the journal where it is", FIELD(keep)},
+    {"--trace-version", "V", "file version to write (default: the client's generation)",
+     .take = take_version},
+    {"--compression", "SPEC", "lz4, lz4hc, zstd or zstd:LEVEL (default: by version)",
+     .take = take_compression},
+    {"--spool", "DIR", "where event data that does not fit in memory goes (FILE's folder)",
+     FIELD(spool_dir)},
+    {"--memory-limit", "SIZE|PERCENT%",
+     "keep this process's memory below by moving event data to the spool: 96M at least",
+     .take = take_limit},
+    OPTION_HELP_ROW,
+    {0},
 };
-
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct recover_options *o = ctx;
-    switch (option) {
-    case 'o':
-        o->output = value;
-        return *value || (err_set(e, ERR_USAGE, "-o wants a name"), false);
-    case 'f':
-        o->replace = true;
-        return true;
-    case OPTION_KEEP:
-        o->keep = true;
-        return true;
-    case OPTION_TRACE_VERSION:
-        return file_version_parse(value, &o->trace_version, e) == 0;
-    case OPTION_COMPRESSION:
-        return option_compression(value, &o->container, e);
-    case OPTION_SPOOL:
-        o->spool_dir = value;
-        return true;
-    case OPTION_MEMORY:
-        return option_memory_bound(value, &o->memory, e);
-    default:
-        return false;
-    }
-}
-
-static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
-{
-    struct recover_options *o = ctx;
-    if (n == 1)
-        o->journal = arguments[0];
-    else if (n == 0)
-        err_set(e, ERR_USAGE, "no journal");
-    else
-        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[1]);
-    return n == 1;
-}
+static const struct option_group groups[] = {{.rows = rows}, {0}};
+static const struct option_row positional[] = {{"journal", FIELD(journal)}, {0}};
 
 /* A segment was named: the journal is the folder that it lies in. */
 static int recover_segment(struct recover_options *o, struct err *e)
@@ -160,12 +145,8 @@ static int recover_any(struct recover_options *o, struct err *e)
 
 int cmd_recover(int argc, char **argv)
 {
-    static const struct command_line line = {.letters = "o:fh",
-                                             .names = long_options,
-                                             .usage = usage,
-                                             .hint = "Try 'tidemark recover --help'.\n",
-                                             .take = parse_option,
-                                             .rest = parse_rest};
+    const struct command_line line = {
+        .options = groups, .usage = usage, .footer = footer, .positional = positional};
     struct recover_options options = {.container = container_options_default(),
                                       .progress = isatty(STDOUT_FILENO)};
     struct err e = {0};

@@ -20,100 +20,52 @@ static const char usage[] =
     "standard input) holds the bytes that the client sent. Another protocol number than the\n"
     "client's is answered as a client would, so a server may try several. RECORDING may also be\n"
     "the journal of a capture that was cut off, see `tidemark recover`.\n"
-    "Prints \"listening on ADDRESS:PORT\" when it is ready.\n"
-    "\n"
-    "      --protocol N        the client's protocol number (default: from NAME.s2c.bin)\n"
-    "  -a ADDRESS              listen there (127.0.0.1)\n"
-    "  -p PORT                 listen on this port (8086); 0 takes any free one\n"
-    "      --once              end after one server had it (the default)\n"
-    "      --count N           end after N servers had it; 0: play until stopped\n"
-    "      --hold              keep the connection open behind the end, also of a recording\n"
-    "                          without the client's farewell\n"
-    "      --rate BYTES        send at most so many bytes per second (64K, 1.5M)\n"
-    "      --broadcast[=ADDR]  announce the client by UDP to a loopback address\n"
-    "                          (127.0.0.1:8086) while no server is connected\n"
-    "  -h, --help              this text\n"
-    "\n"
+    "Prints \"listening on ADDRESS:PORT\" when it is ready.\n";
+
+static const char footer[] =
     "Exit status: 0 played; 2 usage; 3 the recording cannot be read; 5 it cannot listen, or was\n"
     "stopped before any server came.\n";
 
-enum {
-    OPTION_PROTOCOL = 256,
-    OPTION_ONCE,
-    OPTION_COUNT,
-    OPTION_HOLD,
-    OPTION_RATE,
-    OPTION_BROADCAST,
-};
-
-static const struct option long_options[] = {
-    {"protocol", required_argument, NULL, OPTION_PROTOCOL},
-    {"once", no_argument, NULL, OPTION_ONCE},
-    {"count", required_argument, NULL, OPTION_COUNT},
-    {"hold", no_argument, NULL, OPTION_HOLD},
-    {"rate", required_argument, NULL, OPTION_RATE},
-    {"broadcast", optional_argument, NULL, OPTION_BROADCAST},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+static bool take_broadcast(void *ctx, const char *option, const char *value, struct err *e)
 {
-    struct replay_options *o = ctx;
-    uint64_t n;
-    switch (option) {
-    case 'a':
-        o->address = value;
-        return true;
-    case 'p':
-        if (!option_u64(value, "-p", 0, 65535, &n, e))
-            return false;
-        o->port = (uint16_t)n;
-        return true;
-    case OPTION_PROTOCOL:
-        if (!option_u64(value, "--protocol", 1, UINT32_MAX, &n, e))
-            return false;
-        o->protocol = (uint32_t)n;
-        return true;
-    case OPTION_ONCE:
-        o->connections = 1;
-        return true;
-    case OPTION_COUNT:
-        return option_u64(value, "--count", 0, UINT64_MAX, &o->connections, e);
-    case OPTION_HOLD:
-        o->hold = true;
-        return true;
-    case OPTION_RATE:
-        return format_parse_bytes("--rate", value, &o->rate, e) == 0;
-    case OPTION_BROADCAST:
-        o->announce = value ? value : "127.0.0.1";
-        return true;
-    default:
-        return false;
-    }
+    (void)option;
+    (void)e;
+    ((struct replay_options *)ctx)->announce = value ? value : "127.0.0.1";
+    return true;
 }
 
-static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
-{
-    struct replay_options *o = ctx;
-    if (n == 1)
-        o->recording = arguments[0];
-    else if (n == 0)
-        err_set(e, ERR_USAGE, "no recording");
-    else
-        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[1]);
-    return n == 1;
-}
+#define FIELD(NAME) OPTION_FIELD(struct replay_options, NAME)
+
+static const struct option_row rows[] = {
+    {"--protocol", "N", "the client's protocol number (default: from NAME.s2c.bin)",
+     .type = VALUE_NUMBER, .least = 1, FIELD(protocol)},
+    {"-a", "ADDRESS", "listen there", "127.0.0.1", FIELD(address)},
+    {"-p", "PORT", "listen on this port, 0: on any free one", "8086", .type = VALUE_NUMBER,
+     FIELD(port)},
+    {"--once", NULL, "end after one server received it (the default)", .type = VALUE_SET,
+     .least = 1, FIELD(connections)},
+    {"--count", "N", "end after N servers received it; 0: play until stopped", .type = VALUE_NUMBER,
+     FIELD(connections)},
+    {"--hold", NULL,
+     "keep the connection open behind the end, also of a recording without the client's farewell",
+     FIELD(hold)},
+    {"--rate", "BYTES", "send at most so many bytes per second (64K, 1.5M)", .type = VALUE_BYTES,
+     FIELD(rate)},
+    {"--broadcast", "[=ADDR]",
+     "announce the client by UDP to a loopback address (127.0.0.1:8086) while no server is "
+     "connected",
+     .take = take_broadcast},
+    OPTION_HELP_ROW,
+    {0},
+};
+static const struct option_group groups[] = {{.rows = rows}, {0}};
+static const struct option_row positional[] = {{"recording", FIELD(recording)}, {0}};
 
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(struct replay_options *o, int argc, char **argv)
 {
-    const struct command_line line = {.letters = "a:p:h",
-                                      .names = long_options,
-                                      .usage = usage,
-                                      .hint = "Try 'tidemark replay --help'.\n",
-                                      .take = parse_option,
-                                      .rest = parse_rest};
+    const struct command_line line = {
+        .options = groups, .usage = usage, .footer = footer, .positional = positional};
     return command_line_parse(&line, o, argc, argv);
 }
 
@@ -152,7 +104,7 @@ static int open_journal(struct replay_options *o, char path[32], struct err *e)
 
 int cmd_replay(int argc, char **argv)
 {
-    struct replay_options options = {.address = "127.0.0.1", .port = 8086, .connections = 1};
+    struct replay_options options = {.connections = 1};
     struct err e = {0};
     struct stop stop = {.fd = -1};
     bool stopped = false;

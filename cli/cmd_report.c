@@ -18,55 +18,18 @@
 #include "server/capture/stored_summary.h"
 
 #define TEXT_LIMIT 50
+#define MEMORY_LEAST ((uint64_t)1 << 20)
 
 static const char usage[] =
     "usage: tidemark report FILE [OPTIONS]\n"
     "\n"
     "Prints where the memory of a traced program went: totals per pool, then one row per\n"
     "allocation site, the innermost function that is neither Tracy's client nor an allocator.\n"
-    "FILE - is standard input.\n"
-    "\n"
-    "      --by WHAT       rows by site, function, callstack, type (of the elements, where the\n"
-    "                      allocator's functions show it), pool, thread, zone (the innermost when "
-    "it\n"
-    "                      was allocated) or frame (site); sample: call stack samples instead of\n"
-    "                      allocations, by thread and function\n"
-    "      --sort KEY      size, count, live, peak, at-peak, temporary or name (size)\n"
-    "      --min-size N    leave out rows whose allocations sum up to less; N may end in K, M, G\n"
-    "      --min-count N   leave out rows with fewer allocations\n"
-    "      --limit N       rows to print, 0 for all (text: 50, markdown: 10, else all)\n"
-    "      --skip REGEX    pass over functions or files that match when looking for the site\n"
-    "                      (as Perl has them; may be given several times)\n"
-    "      --peak[=N]      only what was live at the highest point, or at the N-th highest; with\n"
-    "                      --at: until then\n"
-    "      --leaks         what is never freed: growing, or allocated at the start\n"
-    "      --suppressions FILE  with --leaks: leave out what LeakSanitizer's file names\n"
-    "      --grown A:B     which sites hold more at B than at A, or less\n"
-    "      --histograms    sizes and lifetimes, blocks freed on another thread or after a\n"
-    "                      larger one came, what glibc's malloc adds\n"
-    "      --patterns      sites that grow by copying, make temporary blocks, never grew\n"
-    "      --faults        memory faults with both sides' call stacks\n"
-    "      --related       which plots and messages moved with memory\n"
-    "      --window T      with --related: how long after a message use may rise (0.5 % of all)\n"
-    "      --fail-if EXPR  exit with 1 when this is true of the figures, such as 'peak>512M' or\n"
-    "                      'leaked(pool=\"gpu\")>0'; may be given several times\n"
-    "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
-    "      --memory SIZE   hold at most so much of events, frees to come, names and call stacks\n"
-    "                      in memory, and what is beyond it in temporary files; 1M at least\n"
-    "      --recount       count the memory events, also where the figures of a capture's or "
-    "run's\n"
-    "                      own summary are stored with the trace\n"
-    "      --format F      text, json, csv, html, markdown or junit (text); html is one page for "
-    "a\n"
-    "                      browser, which chooses and sorts rows itself; markdown is short, for a\n"
-    "                      comment; junit has the outcome of each --fail-if\n"
-    "  -o, --output FILE   write to FILE instead of standard output\n" RESOLVE_REQUEST_USAGE
-    "  -f, --force         replace FILE when it exists\n"
-    "  -h, --help          this text\n"
-    "\n" SELECTION_USAGE BETWEEN_USAGE "\n"
-    "size: bytes of all allocations; live: bytes not freed at the end; peak: the row's own "
-    "highest\n"
-    "use; at-peak: its share at the pool's peak; temporary: blocks that the very next\n"
+    "FILE - is standard input.\n";
+
+static const char footer[] =
+    "size: bytes of all allocations; live: bytes not freed at the end; peak: the row's own\n"
+    "highest use; at-peak: its share at the pool's peak; temporary: blocks that the very next\n"
     "memory event of the same thread in that pool freed.\n"
     "Exit status: 0 done; 1 --fail-if holds; 2 usage; 3 unreadable trace; 4 output exists or\n"
     "cannot be written.\n";
@@ -80,8 +43,6 @@ struct report_command {
     struct related_question related;
     struct sample_question samples;
     bool limit_given;
-    bool rows_chosen;    /* by an option that the page has no use for */
-    bool summary_shaped; /* by an option that other questions have no use for */
     bool html;
     enum review_form review; /* instead of the report's format */
     struct page_source page; /* html */
@@ -92,42 +53,10 @@ struct report_command {
     struct budgets fail_if;
 };
 
-enum {
-    OPTION_BY = 256,
-    OPTION_SORT,
-    OPTION_MIN_SIZE,
-    OPTION_MIN_COUNT,
-    OPTION_LIMIT,
-    OPTION_SKIP,
-    OPTION_STACK_TRACES,
-    OPTION_FAIL_IF,
-    OPTION_MEMORY,
-    OPTION_RECOUNT,
-};
-
-#define MEMORY_LEAST ((uint64_t)1 << 20)
-
-static const struct option long_options[] = {
-    {"by", required_argument, NULL, OPTION_BY},
-    {"sort", required_argument, NULL, OPTION_SORT},
-    {"min-size", required_argument, NULL, OPTION_MIN_SIZE},
-    {"min-count", required_argument, NULL, OPTION_MIN_COUNT},
-    {"limit", required_argument, NULL, OPTION_LIMIT},
-    {"skip", required_argument, NULL, OPTION_SKIP},
-    {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
-    {"fail-if", required_argument, NULL, OPTION_FAIL_IF},
-    {"memory", required_argument, NULL, OPTION_MEMORY},
-    {"recount", no_argument, NULL, OPTION_RECOUNT},
-    LEAK_LONG_OPTIONS,
-    RELATED_LONG_OPTIONS,
-    SELECTION_LONG_OPTIONS,
-    BETWEEN_LONG_OPTIONS,
-    OUTPUT_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
-};
-
-static bool parse_format(struct report_command *c, const char *value, struct err *e)
+static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
 {
+    (void)option;
+    struct report_command *c = ctx;
     c->html = strcmp(value, "html") == 0;
     c->review = review_form_parse(value);
     c->report.format = REPORT_TEXT;
@@ -137,71 +66,142 @@ static bool parse_format(struct report_command *c, const char *value, struct err
                 "`make web` builds it when node and npm are there");
         return false;
     }
-    return c->html || c->review || report_format_parse(value, &c->report.format) ||
-           refuse_value(e, "--format", "text, json, csv, html, markdown or junit", value);
+    return c->html || c->review || report_format_parse(value, &c->report.format);
 }
 
-static bool parse_memory(struct report_command *c, const char *value, struct err *e)
+static bool take_memory(void *ctx, const char *option, const char *value, struct err *e)
 {
     uint64_t bytes;
-    if (format_parse_bytes("--memory", value, &bytes, e) != 0)
+    if (format_parse_bytes(option, value, &bytes, e) != 0)
         return false;
-    if (bytes < MEMORY_LEAST || bytes > SIZE_MAX)
-        return refuse_value(e, "--memory", "1M at least", value);
-    c->question.memory = (size_t)bytes;
-    return true;
+    ((struct report_command *)ctx)->question.memory = (size_t)bytes;
+    return (bytes >= MEMORY_LEAST && bytes <= SIZE_MAX) ||
+           refuse_value(e, option, "1M at least", value);
 }
 
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+static bool take_by(void *ctx, const char *option, const char *value, struct err *e)
 {
+    (void)option;
+    (void)e;
     struct report_command *c = ctx;
-    bool is_question = option >= QUESTION_POOL && option <= QUESTION_FORMAT;
-    if (option != 'f' && option != 'o' && !is_question && option != OPTION_SKIP &&
-        option != OPTION_FAIL_IF && option != OPTION_MEMORY && option != OPTION_RECOUNT &&
-        option < RESOLVE_OPTION_FIRST)
-        c->rows_chosen = true;
-    c->samples.asked |= option == OPTION_BY && strcmp(value, "sample") == 0;
-    if ((option == OPTION_BY && strcmp(value, "sample") != 0) || option == OPTION_SORT ||
-        option == OPTION_MIN_SIZE || option == OPTION_MIN_COUNT)
-        c->summary_shaped = true;
-    switch (option) {
-    case OPTION_BY:
-        return strcmp(value, "sample") == 0 || grouping_parse(value, &c->summary.by) ||
-               refuse_value(e, "--by",
-                            "site, function, callstack, type, pool, thread, zone, frame or sample",
-                            value);
-    case OPTION_SORT:
-        return sort_key_parse(value, &c->selection.sort) ||
-               refuse_value(e, "--sort", "size, count, live, peak, at-peak, temporary or name",
-                            value);
-    case OPTION_MIN_SIZE:
-        return format_parse_bytes("--min-size", value, &c->selection.min_size, e) == 0;
-    case OPTION_MIN_COUNT:
-        return format_parse_count("--min-count", value, &c->selection.min_count, e) == 0;
-    case OPTION_LIMIT:
-        c->limit_given = true;
-        return format_parse_count("--limit", value, &c->selection.limit, e) == 0;
-    case OPTION_SKIP:
-        return skiplist_add(&c->skip, value, e) == 0;
-    case OPTION_STACK_TRACES:
-        c->report.stack_traces = true;
-        return true;
-    case OPTION_FAIL_IF:
-        return budgets_add(&c->fail_if, "--fail-if", value, true, e);
-    case OPTION_MEMORY:
-        return parse_memory(c, value, e);
-    case OPTION_RECOUNT:
-        return c->recount = true;
-    case QUESTION_FORMAT:
-        return parse_format(c, value, e);
-    default:
-        if (option >= RELATED_OPTIONS && option < RELATED_OPTIONS_END)
-            return related_question_take(&c->related, option, value, e);
-        return option >= LEAK_OPTIONS && option < LEAK_OPTIONS_END
-                   ? leak_question_take(&c->leaks, option, value, e)
-                   : question_take(&c->question, option, value, e);
-    }
+    bool samples = strcmp(value, "sample") == 0;
+    c->samples.asked |= samples;
+    return samples || grouping_parse(value, &c->summary.by);
 }
+
+static bool take_sort(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    (void)e;
+    return sort_key_parse(value, &((struct report_command *)ctx)->selection.sort);
+}
+
+static bool take_skip(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return skiplist_add(&((struct report_command *)ctx)->skip, value, e) == 0;
+}
+
+static bool take_fail_if(void *ctx, const char *option, const char *value, struct err *e)
+{
+    return budgets_add(&((struct report_command *)ctx)->fail_if, option, value, true, e);
+}
+
+#define FIELD(NAME) OPTION_FIELD(struct report_command, NAME)
+
+static const struct option_row option_rows[] = {
+    {"--by", "WHAT",
+     "rows by {}; type: of the elements, where the allocator's functions show it; zone: the "
+     "innermost when it was allocated; sample: call stack samples instead of allocations, by "
+     "thread and function (site)",
+     .words = "site, function, callstack, type, pool, thread, zone, frame or sample",
+     .take = take_by},
+    {"--sort", "KEY", "{} (size)", .words = "size, count, live, peak, at-peak, temporary or name",
+     .take = take_sort},
+    {"--min-size", "N", "leave out rows whose allocations sum up to less; N may end in K, M, G",
+     .type = VALUE_BYTES, FIELD(selection.min_size)},
+    {"--min-count", "N", "leave out rows with fewer allocations", .type = VALUE_COUNT,
+     FIELD(selection.min_count)},
+    {"--limit", "N", "rows to print, 0 for all (text: 50, markdown: 10, else all)",
+     .type = VALUE_COUNT, FIELD(selection.limit),
+     .given = offsetof(struct report_command, limit_given)},
+    {"--skip", "REGEX",
+     "pass over functions or files that match when looking for the site (as in Perl); may be given "
+     "several times",
+     .take = take_skip},
+    {"--fail-if", "EXPR",
+     "exit with 1 when this is true of the figures, such as 'peak>512M' or "
+     "'leaked(pool=\"gpu\")>0'; may be given several times",
+     .take = take_fail_if},
+    {"--stack-traces", NULL,
+     "print the call stacks under each row (text; JSON has the largest one)",
+     FIELD(report.stack_traces)},
+    {"--memory", "SIZE",
+     "hold at most so much of events, frees to come, names and call stacks in memory, and what is "
+     "beyond it in temporary files; 1M at least",
+     .take = take_memory},
+    {"--recount", NULL,
+     "count the memory events, also where the figures of a capture's or run's own summary are "
+     "stored with the trace",
+     FIELD(recount)},
+    {"--format", "F",
+     "{} (text); html is one page for a browser, which chooses and sorts rows itself; markdown is "
+     "short, for a comment; junit has the outcome of each --fail-if",
+     .words = "text, json, csv, html, markdown or junit", .take = take_format},
+    {0},
+};
+
+static const struct option_group groups[] = {
+    {.rows = option_rows},
+    {.rows = leak_rows, .base = offsetof(struct report_command, leaks), .title = "Other questions"},
+    {.rows = related_rows, .base = offsetof(struct report_command, related)},
+    {.rows = question_resolve_rows,
+     .base = offsetof(struct report_command, question),
+     .title = "Output"},
+    {.rows = question_output_rows, .base = offsetof(struct report_command, question)},
+    QUESTION_SELECTION_GROUP(struct report_command),
+    {.rows = question_between_rows, .base = offsetof(struct report_command, question)},
+    QUESTION_FILE_GROUPS(struct report_command),
+    {0},
+};
+
+static const struct option_row positional[] = {{"trace", FIELD(question.trace)}, {0}};
+
+#define ANSWERS "--leaks --grown --histograms --patterns --faults"
+#define ROWS "--sort --min-size --min-count"
+
+static const struct option_rule rules[] = {
+    {"--format=html", OPTION_EXCLUDES,
+     "--by " ROWS " --limit --stack-traces --peak --suppressions --related --window " ANSWERS,
+     "rows are chosen and sorted in the page, which has peaks, leaks and growth of any range: only "
+     "--skip and the options that say which allocations go with --format html"},
+    {"--format=junit", OPTION_EXCLUDES, "--related " ANSWERS,
+     "--format junit reports the outcome of each --fail-if, which checks the summary: it goes with "
+     "none of --leaks, --grown, --histograms, --patterns, --faults and --related"},
+    {"--format=junit", OPTION_NEEDS, "--fail-if",
+     "--format junit reports the outcome of each --fail-if: give one"},
+    {"--by!=sample " ROWS, OPTION_EXCLUDES, "--related " ANSWERS,
+     "--by, --sort, --min-size and --min-count are about rows of the summary: they go with none of "
+     "--leaks, --grown, --histograms, --patterns, --faults and --related"},
+    {"--fail-if", OPTION_EXCLUDES, "--related " ANSWERS,
+     "--fail-if is about the summary: it goes with none of --leaks, --grown, --histograms, "
+     "--patterns, --faults and --related"},
+    {"--related", OPTION_EXCLUDES, "--peak " ANSWERS,
+     "--related is a separate question: it goes with none of --leaks, --grown, --peak, "
+     "--histograms, --patterns and --faults"},
+    {"--by=sample", OPTION_EXCLUDES,
+     "--fail-if --format=markdown --format=junit --related --peak --stack-traces " ROWS " " ANSWERS,
+     "--by sample goes with --limit, --format text, json and csv, and the options that choose "
+     "samples: --thread, --range and --match"},
+    {"--by=sample", OPTION_EXCLUDES, "--pool --at --size --frame --zone",
+     "--by sample goes with --thread, --range and --match; --pool, --at, --size, --frame and "
+     "--zone choose allocations"},
+    {"--window", OPTION_NEEDS, "--related", NULL},
+    {"--leaks --grown --peak --histograms --patterns --faults", OPTION_ONE_OF, NULL,
+     "--leaks, --grown, --peak, --histograms, --patterns and --faults are different questions"},
+    {"--suppressions", OPTION_NEEDS, "--leaks", NULL},
+    {0},
+};
 
 /* The page shows more of a trace than its allocations. */
 static int load_page(void *ctx, struct trace *t, struct err *e)
@@ -285,47 +285,12 @@ static void unload_page(void *ctx)
     page_source_release(&c->page);
 }
 
-static bool review_goes(const struct report_command *c, struct err *e)
-{
-    if (c->review != REVIEW_JUNIT)
-        return true;
-    if (leak_question_is_own(&c->leaks) || c->related.asked)
-        err_set(e, ERR_USAGE,
-                "--format junit reports the outcome of each --fail-if, which checks the summary: "
-                "it goes with none of --leaks, --grown, --histograms, --patterns, --faults and "
-                "--related");
-    else if (c->fail_if.list.len == 0)
-        err_set(e, ERR_USAGE, "--format junit reports the outcome of each --fail-if: give one");
-    else
-        return true;
-    return false;
-}
-
-/* --by sample is a separate question, about time instead of allocations. */
-static bool samples_go(const struct report_command *c, struct err *e)
-{
-    if (c->fail_if.list.len || c->summary_shaped || c->review || c->related.asked ||
-        c->leaks.peak || c->report.stack_traces || leak_question_is_own(&c->leaks)) {
-        err_set(e, ERR_USAGE,
-                "--by sample goes with --limit, --format text, json and csv, and the options that "
-                "choose samples: --thread, --range and --match");
-        return false;
-    }
-    return sample_question_check(&c->question.selection, e);
-}
-
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct report_command *c = ctx;
-    if (c->html && c->rows_chosen) {
-        err_set(e, ERR_USAGE,
-                "rows are chosen and sorted in the page, which has peaks, leaks and growth of any "
-                "range: only --skip and the options that say which allocations go with "
-                "--format html");
-        return false;
-    }
-    if (c->review && !review_goes(c, e))
-        return false;
+    (void)n;
+    (void)arguments;
+    (void)e;
     if (!c->limit_given && c->report.format == REPORT_TEXT)
         c->selection.limit = c->review ? REVIEW_LIMIT : TEXT_LIMIT;
     c->report.sort = c->selection.sort;
@@ -356,25 +321,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
                                                    .limit = c->selection.limit,
                                                    .stack_traces = c->report.stack_traces,
                                                    .markdown = c->review == REVIEW_MARKDOWN};
-    bool own = leak_question_is_own(&c->leaks);
-    if ((c->fail_if.list.len || c->summary_shaped) && (own || c->related.asked)) {
-        err_set(e, ERR_USAGE,
-                "%s the summary: %s with none of --leaks, --grown, --histograms, --patterns, "
-                "--faults and --related",
-                c->summary_shaped ? "--by, --sort, --min-size and --min-count are about rows of"
-                                  : "--fail-if is about",
-                c->summary_shaped ? "they go" : "it goes");
-        return false;
-    }
-    if (c->related.asked && (own || c->leaks.peak)) {
-        err_set(e, ERR_USAGE,
-                "--related is a separate question: it goes with none of --leaks, --grown, "
-                "--peak, --histograms, --patterns and --faults");
-        return false;
-    }
-    return (!c->samples.asked || samples_go(c, e)) && related_question_check(&c->related, e) &&
-           leak_question_check(&c->leaks, e) &&
-           option_one_trace(n, arguments, &c->question.trace, e);
+    return true;
 }
 
 static int write_to(struct report_command *c, const struct summary *s, struct trace *t, FILE *out,
@@ -429,13 +376,12 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 
 int cmd_report(int argc, char **argv)
 {
-    const struct command_line line = {
-        .letters = "fho:",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark report FILE [OPTIONS]; try 'tidemark report --help'\n",
-        .take = parse_option,
-        .rest = parse_rest};
+    const struct command_line line = {.options = groups,
+                                      .usage = usage,
+                                      .footer = footer,
+                                      .positional = positional,
+                                      .rules = rules,
+                                      .rest = parse_rest};
     struct report_command c = {0};
     c.summary.skip = &c.skip;
     int status = command_line_parse(&line, &c, argc, argv);

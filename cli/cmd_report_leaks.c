@@ -13,43 +13,39 @@
 
 #define SUPPRESSIONS_MAX (16u << 20)
 
-bool leak_question_take(struct leak_question *q, int option, const char *value, struct err *e)
+static bool take_grown(void *ctx, const char *option, const char *value, struct err *e)
 {
-    switch (option) {
-    case LEAK_LEAKS:
-        q->leaks = true;
-        return true;
-    case LEAK_SUPPRESSIONS:
-        q->suppressions = value;
-        return true;
-    case LEAK_GROWN:
-        q->grown = true;
-        return option_range(value, "--grown", &q->from, &q->to, e);
-    case LEAK_HISTOGRAMS:
-        return q->histograms = true;
-    case LEAK_PATTERNS:
-        return q->patterns = true;
-    case LEAK_FAULTS:
-        return q->faults = true;
-    default:
-        q->peak = true;
-        q->which = 1;
-        return !value || option_u64(value, "--peak", 1, PEAKS_MAX, &q->which, e);
-    }
+    struct leak_question *q = ctx;
+    return option_range(value, option, &q->from, &q->to, e);
 }
 
-bool leak_question_check(const struct leak_question *q, struct err *e)
+static bool take_peak(void *ctx, const char *option, const char *value, struct err *e)
 {
-    if (q->leaks + q->grown + q->peak + q->histograms + q->patterns + q->faults > 1)
-        err_set(e, ERR_USAGE,
-                "--leaks, --grown, --peak, --histograms, --patterns and --faults are different "
-                "questions");
-    else if (q->suppressions && !q->leaks)
-        err_set(e, ERR_USAGE, "--suppressions goes with --leaks");
-    else
-        return true;
-    return false;
+    struct leak_question *q = ctx;
+    q->which = 1;
+    return !value || option_u64(value, option, 1, PEAKS_MAX, &q->which, e);
 }
+
+#define FIELD(NAME) OPTION_FIELD(struct leak_question, NAME)
+
+const struct option_row leak_rows[] = {
+    {"--peak", "[=N]",
+     "only what was live at the highest point, or at the N-th highest; with --at: until then",
+     .take = take_peak, .given = offsetof(struct leak_question, peak)},
+    {"--leaks", NULL, "what is never freed: growing, or allocated at the start", FIELD(leaks)},
+    {"--suppressions", "FILE", "with --leaks: leave out what LeakSanitizer's file names",
+     FIELD(suppressions)},
+    {"--grown", "A:B", "which sites hold more at B than at A, or less", .take = take_grown,
+     .given = offsetof(struct leak_question, grown)},
+    {"--histograms", NULL,
+     "sizes and lifetimes, blocks freed on another thread or after a larger one came, what glibc's "
+     "malloc adds",
+     FIELD(histograms)},
+    {"--patterns", NULL, "sites that grow by copying, make temporary blocks, never grew",
+     FIELD(patterns)},
+    {"--faults", NULL, "memory faults with both sides' call stacks", FIELD(faults)},
+    {0},
+};
 
 /* ---- leaks, growth */
 

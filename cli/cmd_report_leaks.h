@@ -4,11 +4,11 @@
 /* `report --leaks`, `--grown`, `--peak`, `--histograms`, `--patterns` and `--faults`: the questions
  * of the report with separate answers. */
 
-#include <getopt.h>
 #include <stdio.h>
 
 #include "analysis/figures/selection.h"
 #include "analysis/names/skiplist.h"
+#include "cli/options/option_table.h"
 #include "report/leaks_report.h"
 
 struct leak_question {
@@ -19,34 +19,7 @@ struct leak_question {
     struct leak_report_options report;
 };
 
-enum {
-    LEAK_OPTIONS = 540,
-    LEAK_LEAKS = LEAK_OPTIONS,
-    LEAK_SUPPRESSIONS,
-    LEAK_GROWN,
-    LEAK_PEAK,
-    LEAK_HISTOGRAMS,
-    LEAK_PATTERNS,
-    LEAK_FAULTS,
-    LEAK_OPTIONS_END,
-};
-
-#define LEAK_LONG_OPTIONS                                                                          \
-    {"leaks", no_argument, NULL, LEAK_LEAKS},                                                      \
-        {"suppressions", required_argument, NULL, LEAK_SUPPRESSIONS},                              \
-        {"grown", required_argument, NULL, LEAK_GROWN},                                            \
-        {"histograms", no_argument, NULL, LEAK_HISTOGRAMS},                                        \
-        {"patterns", no_argument, NULL, LEAK_PATTERNS},                                            \
-        {"faults", no_argument, NULL, LEAK_FAULTS},                                                \
-    {                                                                                              \
-        "peak", optional_argument, NULL, LEAK_PEAK                                                 \
-    }
-
-/* One of these options. False with `e` filled when it is wrong. */
-bool leak_question_take(struct leak_question *q, int option, const char *value, struct err *e);
-
-/* Whether they go together, once all are known. */
-bool leak_question_check(const struct leak_question *q, struct err *e);
+extern const struct option_row leak_rows[]; /* of struct leak_question */
 
 /* Whether the answer is not the summary; then leak_question_answer writes it. */
 static inline bool leak_question_is_own(const struct leak_question *q)

@@ -5,25 +5,21 @@
 #include "report/related_report.h"
 #include "trace/load/load.h"
 
-bool related_question_take(struct related_question *q, int option, const char *value, struct err *e)
+static bool take_window(void *ctx, const char *option, const char *value, struct err *e)
 {
-    if (option == RELATED_RELATED)
-        return q->asked = true;
-    q->window_given = true;
-    if (!option_time(value, "--window", &q->options.window, e))
+    struct related_question *q = ctx;
+    if (!option_time(value, option, &q->options.window, e))
         return false;
-    if (q->options.window <= 0)
-        err_set(e, ERR_USAGE, "--window is a time above 0, not '%s'", value);
-    return q->options.window > 0;
+    return q->options.window > 0 || refuse_value(e, option, "a time above 0", value);
 }
 
-bool related_question_check(const struct related_question *q, struct err *e)
-{
-    if (!q->window_given || q->asked)
-        return true;
-    err_set(e, ERR_USAGE, "--window goes with --related");
-    return false;
-}
+const struct option_row related_rows[] = {
+    {"--related", NULL, "which plots and messages moved with memory",
+     OPTION_FIELD(struct related_question, asked)},
+    {"--window", "T", "with --related: how long after a message use may rise (0.5 % of all)",
+     .take = take_window},
+    {0},
+};
 
 int related_question_load(struct related_question *q, const char *path,
                           const struct selection_options *s, struct trace *t, struct err *e)

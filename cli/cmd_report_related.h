@@ -9,33 +9,16 @@
 
 #include "analysis/figures/selection.h"
 #include "analysis/questions/related.h"
+#include "cli/options/option_table.h"
 #include "report/leaks_report.h"
 
 struct related_question {
-    bool asked, window_given;
+    bool asked;
     struct related_options options;
     struct related_input input;
 };
 
-enum {
-    RELATED_OPTIONS = 560,
-    RELATED_RELATED = RELATED_OPTIONS,
-    RELATED_WINDOW,
-    RELATED_OPTIONS_END,
-};
-
-#define RELATED_LONG_OPTIONS                                                                       \
-    {"related", no_argument, NULL, RELATED_RELATED},                                               \
-    {                                                                                              \
-        "window", required_argument, NULL, RELATED_WINDOW                                          \
-    }
-
-/* One of these options. False with `e` filled when it is wrong. */
-bool related_question_take(struct related_question *q, int option, const char *value,
-                           struct err *e);
-
-/* Whether they go together, once all are known. */
-bool related_question_check(const struct related_question *q, struct err *e);
+extern const struct option_row related_rows[]; /* of struct related_question */
 
 /* Loads the trace with what is asked for; the input is released by related_input_release. */
 int related_question_load(struct related_question *q, const char *path,

@@ -3,16 +3,6 @@
 #include "report/sample_table.h"
 #include "trace/load/load.h"
 
-bool sample_question_check(const struct selection_options *s, struct err *e)
-{
-    if (!s->pool && !s->has_at && !s->has_size && !s->has_frame && !s->zone)
-        return true;
-    err_set(e, ERR_USAGE,
-            "--by sample goes with --thread, --range and --match; --pool, --at, --size, --frame "
-            "and --zone choose allocations");
-    return false;
-}
-
 int sample_question_load(struct sample_question *q, const char *path,
                          const struct selection_options *s, struct trace *t, struct err *e)
 {

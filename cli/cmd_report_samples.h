@@ -14,9 +14,6 @@ struct sample_question {
     struct sample_input input;
 };
 
-/* Whether what selects allocations selects samples, too. ERR_USAGE when not. */
-bool sample_question_check(const struct selection_options *s, struct err *e);
-
 /* Loads the trace with its samples; the input is released by sample_input_release. */
 int sample_question_load(struct sample_question *q, const char *path,
                          const struct selection_options *s, struct trace *t, struct err *e);

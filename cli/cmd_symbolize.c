@@ -27,25 +27,9 @@ static const char usage[] =
     "Prints which functions, files and lines are at addresses of a program or library, with the\n"
     "calls that were inlined there, innermost first. Addresses are hexadecimal, with or without\n"
     "0x; without any they are read from standard input, one a line. IMAGE may be left out where\n"
-    "-e gives it, as to addr2line.\n"
-    "\n"
-    "  -e, --exe IMAGE     the image\n"
-    "      --no-inlines    only the function that the code is in, at the innermost line\n"
-    "  -a, --addresses     print each address before what is there\n"
-    "  -f, --functions     (always done)\n"
-    "  -i, --inlines       (always done)\n"
-    "  -C, --demangle      (always done)\n"
-    "      --no-demangle   names as the linker has them\n"
-    "  -p, --pretty-print  one line for each function\n"
-    "  -s, --basenames     files without their folders\n"
-    "      --columns       columns behind lines\n"
-    "      --returns       addresses are those of calls' returns: look at the byte before\n"
-    "      --base ADDRESS  take this off all addresses: where the image was mapped\n"
-    "      --file-offsets  addresses are offsets in the file\n" RESOLVE_USAGE_OF_FILES
-    "      --format F      text or json (text)\n"
-    "  -h, --help          this text\n"
-    "\n"
-    "Exit status: 0 done; 2 usage; 3 IMAGE cannot be read.\n";
+    "-e gives it, as to addr2line.\n";
+
+static const char footer[] = "Exit status: 0 done; 2 usage; 3 IMAGE cannot be read.\n";
 
 struct symbolize_command {
     const char *image;
@@ -61,39 +45,6 @@ struct symbolize_command {
     json_t *list;
 };
 
-enum {
-    OPTION_SERVE = 256,
-    OPTION_NO_INLINES,
-    OPTION_NO_DEMANGLE,
-    OPTION_COLUMNS,
-    OPTION_RETURNS,
-    OPTION_BASE,
-    OPTION_FILE_OFFSETS,
-    OPTION_FORMAT,
-};
-
-static const struct option long_options[] = {
-    {"exe", required_argument, NULL, 'e'},
-    {"obj", required_argument, NULL, 'e'},
-    {"inlines", no_argument, NULL, 'i'},
-    {"no-inlines", no_argument, NULL, OPTION_NO_INLINES},
-    {"addresses", no_argument, NULL, 'a'},
-    {"functions", no_argument, NULL, 'f'},
-    {"demangle", no_argument, NULL, 'C'},
-    {"no-demangle", no_argument, NULL, OPTION_NO_DEMANGLE},
-    {"pretty-print", no_argument, NULL, 'p'},
-    {"basenames", no_argument, NULL, 's'},
-    {"columns", no_argument, NULL, OPTION_COLUMNS},
-    {"returns", no_argument, NULL, OPTION_RETURNS},
-    {"base", required_argument, NULL, OPTION_BASE},
-    {"file-offsets", no_argument, NULL, OPTION_FILE_OFFSETS},
-    {"format", required_argument, NULL, OPTION_FORMAT},
-    {"serve", no_argument, NULL, OPTION_SERVE},
-    {"help", no_argument, NULL, 'h'},
-    RESOLVE_LONG_OPTIONS_OF_FILES,
-    {NULL, 0, NULL, 0},
-};
-
 static bool parse_address(const char *text, uint64_t *out)
 {
     char *end;
@@ -102,50 +53,48 @@ static bool parse_address(const char *text, uint64_t *out)
     return errno == 0 && end != text && *end == 0 && isxdigit((unsigned char)text[0]);
 }
 
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+static bool take_base(void *ctx, const char *option, const char *value, struct err *e)
 {
-    struct symbolize_command *c = ctx;
-    switch (option) {
-    case 'e':
-        c->image = value;
-        return true;
-    case 'i':
-    case 'f':
-    case 'C':
-        return true;
-    case OPTION_SERVE:
-        return c->serve = true;
-    case OPTION_NO_INLINES:
-        c->inlines = false;
-        return true;
-    case 'a':
-        return c->addresses = true;
-    case OPTION_NO_DEMANGLE:
-        c->demangle = false;
-        return true;
-    case 'p':
-        return c->pretty = true;
-    case 's':
-        return c->basenames = true;
-    case OPTION_COLUMNS:
-        return c->columns = true;
-    case OPTION_RETURNS:
-        return c->returns = true;
-    case OPTION_FILE_OFFSETS:
-        return c->file_offsets = true;
-    case OPTION_BASE:
-        c->has_base = true;
-        return parse_address(value, &c->base) ||
-               (err_set(e, ERR_USAGE, "--base takes a hexadecimal address, not '%s'", value),
-                false);
-    case OPTION_FORMAT:
-        c->json = strcmp(value, "json") == 0;
-        return c->json || strcmp(value, "text") == 0 ||
-               (err_set(e, ERR_USAGE, "--format is text or json, not '%s'", value), false);
-    default:
-        return resolve_option(&c->options, option, value, e);
-    }
+    return parse_address(value, &((struct symbolize_command *)ctx)->base) ||
+           refuse_value(e, option, "a hexadecimal address", value);
 }
+
+#define FIELD(NAME) OPTION_FIELD(struct symbolize_command, NAME)
+
+static const struct option_row rows[] = {
+    {"--exe", "IMAGE", "the image", .letter = 'e', FIELD(image)},
+    {"--obj", "IMAGE", FIELD(image)},
+    {"--no-inlines", NULL, "only the function that the code is in, at the innermost line",
+     .type = VALUE_SET, .least = false, FIELD(inlines)},
+    {"--addresses", NULL, "print each address before what is there", .letter = 'a',
+     FIELD(addresses)},
+    {"--functions", NULL, "(always done)", .letter = 'f', .type = VALUE_IGNORED},
+    {"--inlines", NULL, "(always done)", .letter = 'i', .type = VALUE_IGNORED},
+    {"--demangle", NULL, "(always done)", .letter = 'C', .type = VALUE_IGNORED},
+    {"--no-demangle", NULL, "names as the linker has them", .type = VALUE_SET, .least = false,
+     FIELD(demangle)},
+    {"--pretty-print", NULL, "one line for each function", .letter = 'p', FIELD(pretty)},
+    {"--basenames", NULL, "files without their folders", .letter = 's', FIELD(basenames)},
+    {"--columns", NULL, "columns behind lines", FIELD(columns)},
+    {"--returns", NULL, "addresses are those of calls' returns: use the byte before",
+     FIELD(returns)},
+    {"--base", "ADDRESS", "subtract this from all addresses: where the image was mapped",
+     .take = take_base, .given = offsetof(struct symbolize_command, has_base)},
+    {"--file-offsets", NULL, "addresses are offsets in the file", FIELD(file_offsets)},
+    {"--format", "F", "{}", "text", .type = VALUE_WORD, .words = "text or json", FIELD(json)},
+    {"--serve", FIELD(serve)},
+    OPTION_HELP_ROW,
+    {0},
+};
+static const struct option_group groups[] = {
+    {.rows = rows},
+    {.rows = resolve_source_rows,
+     .base = offsetof(struct symbolize_command, options),
+     .title = "Debug information"},
+    {.rows = resolve_file_rows, .base = offsetof(struct symbolize_command, options)},
+    {.rows = resolve_thread_rows, .base = offsetof(struct symbolize_command, options)},
+    {0},
+};
 
 static int take_address(struct symbolize_command *c, const char *text, struct err *e)
 {
@@ -352,13 +301,8 @@ static int run(struct symbolize_command *c, struct err *e)
 
 int cmd_symbolize(int argc, char **argv)
 {
-    const struct command_line line = {.letters = "e:iafCpsh",
-                                      .names = long_options,
-                                      .usage = usage,
-                                      .hint = "usage: tidemark symbolize IMAGE [OPTIONS] "
-                                              "[ADDRESS…]; try 'tidemark symbolize --help'\n",
-                                      .take = parse_option,
-                                      .rest = parse_rest};
+    const struct command_line line = {
+        .options = groups, .usage = usage, .footer = footer, .rest = parse_rest};
     struct symbolize_command c = {.inlines = true, .demangle = true, .resolver = RESOLVER_NONE};
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);

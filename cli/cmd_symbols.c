@@ -18,14 +18,9 @@ static const char usage[] =
     "that were inlined there, and prints what it found. With -o it writes the trace with them.\n"
     "Debug information is searched in the images, beside them, under /usr/lib/debug, and on\n"
     "debuginfod servers if there are any. FILE - is standard input; OUTPUT is replaced when the\n"
-    "new one is whole and may be FILE itself.\n"
-    "\n"
-    "  -o, --output OUTPUT  write the trace here\n"
-    "      --all           take what is found in place of any name in the trace\n"
-    "      --only-unknown  name only frames that have no name\n" RESOLVE_USAGE_OF_TRACE
-        RESOLVE_USAGE_OF_FILES "      --format F      text or json (text)\n"
-    "  -h, --help          this text\n"
-    "\n"
+    "new one is whole and may be FILE itself.\n";
+
+static const char footer[] =
     "Exit status: 0 done; 2 usage; 3 FILE is no trace or damaged, or a module table cannot be\n"
     "read; 4 OUTPUT cannot be written.\n";
 
@@ -38,50 +33,28 @@ struct symbols {
     struct resolve_summary summary;
 };
 
-enum { OPTION_ALL = 256, OPTION_ONLY_UNKNOWN, OPTION_FORMAT };
+#define FIELD(NAME) OPTION_FIELD(struct symbols, NAME)
 
-static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"all", no_argument, NULL, OPTION_ALL},
-    {"only-unknown", no_argument, NULL, OPTION_ONLY_UNKNOWN},
-    {"format", required_argument, NULL, OPTION_FORMAT},
-    {"force", no_argument, NULL, 'f'},
-    {"help", no_argument, NULL, 'h'},
-    RESOLVE_LONG_OPTIONS,
-    {NULL, 0, NULL, 0},
+static const struct option_row rows[] = {
+    {"--output", "OUTPUT", "write the trace here", .letter = 'o', FIELD(output)},
+    {"--all", NULL, "take what is found in place of any name in the trace", .type = VALUE_SET,
+     .least = FRAME_ALL, FIELD(policy)},
+    {"--only-unknown", NULL, "name only frames that have no name", .type = VALUE_SET,
+     .least = FRAME_UNKNOWN, FIELD(policy)},
+    {"--force", .letter = 'f', .type = VALUE_IGNORED}, /* always done, as by update */
+    {"--format", "F", "{}", "text", .type = VALUE_WORD, .words = "text or json", FIELD(json)},
+    OPTION_HELP_ROW,
+    {0},
 };
-
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct symbols *s = ctx;
-    switch (option) {
-    case 'o':
-        s->output = value;
-        return true;
-    case 'f':
-        return true; /* always done, as by update */
-    case OPTION_ALL:
-        s->policy = FRAME_ALL;
-        return true;
-    case OPTION_ONLY_UNKNOWN:
-        s->policy = FRAME_UNKNOWN;
-        return true;
-    case OPTION_FORMAT:
-        s->json = strcmp(value, "json") == 0;
-        if (s->json || strcmp(value, "text") == 0)
-            return true;
-        err_set(e, ERR_USAGE, "--format is text or json, not '%s'", value);
-        return false;
-    default:
-        return resolve_option(&s->options, option, value, e);
-    }
-}
-
-static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
-{
-    struct symbols *s = ctx;
-    return option_one_trace(n, arguments, &s->input, e);
-}
+static const struct option_group groups[] = {
+    {.rows = rows},
+    {.rows = resolve_trace_rows, .base = offsetof(struct symbols, options), .title = "Images"},
+    {.rows = resolve_source_rows, .base = offsetof(struct symbols, options)},
+    {.rows = resolve_file_rows, .base = offsetof(struct symbols, options)},
+    {.rows = resolve_thread_rows, .base = offsetof(struct symbols, options)},
+    {0},
+};
+static const struct option_row positional[] = {{"trace", FIELD(input)}, {0}};
 
 static int rename_all(void *ctx, struct reframe *r, struct err *e)
 {
@@ -170,13 +143,7 @@ static int run(struct symbols *s, struct err *e)
 int cmd_symbols(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "o:fh",
-        .names = long_options,
-        .usage = usage,
-        .hint =
-            "usage: tidemark symbols FILE [-o OUTPUT] [OPTIONS]; try 'tidemark symbols --help'\n",
-        .take = parse_option,
-        .rest = parse_rest};
+        .options = groups, .usage = usage, .footer = footer, .positional = positional};
     struct symbols s = {.resolver = RESOLVER_NONE};
     struct err e = {0};
     int status = command_line_parse(&line, &s, argc, argv);

@@ -31,35 +31,9 @@ static const char usage[] =
     "Rewrites a trace: strips what is not wanted, cuts it to a range of time, compresses it anew,\n"
     "names its call stack frames, converts it to the file version of an older or newer Tracy.\n"
     "INPUT may be - for standard input. OUTPUT is replaced when the new one is whole; it may be\n"
-    "INPUT itself.\n"
-    "\n"
-    "  -4                   compress with LZ4\n"
-    "  -h                   compress with LZ4 HC\n"
-    "  -e                   compress with LZ4 extreme (very slow)\n"
-    "  -z LEVEL             compress with zstd at a level, -131072 to 22 (without any of these\n"
-    "                       options: as official tools do; level 3, LZ4 before 0.11.0)\n"
-    "  -j STREAMS           compression streams, 1 to 255; -1: one per processor\n"
-    "                       (default: as INPUT, 4 at most)\n"
-    "  -s FLAGS             strip: l locks, m messages, p plots, M memory, i frame images,\n"
-    "                       c context switches, s samples, C symbol code, S source files\n"
-    "      --keep-pools A,B   keep only the memory pools of these names or keys (0x...); the\n"
-    "                       default pool is called default\n"
-    "      --drop-pools A,B   drop the memory pools of these names or keys\n"
-    "      --range A:B      keep what happened from A to B, ns since the trace began or with a\n"
-    "                       unit, such as 1.5s:2m\n"
-    "      --trace-version V  file version to write (default: that of INPUT)\n"
-    "  -d                   add a dictionary for the frame images\n"
-    "  -c                   add source files that the trace names, as they are on this machine\n"
-    "  -r                   resolve unresolved call stack frames by addr2line\n"
-    "  -R                   make all call stack frames unresolved, before -r\n"
-    "  -p REGEX;PATH        replace what is found in the paths of images by another path\n"
-    "  -a TOOL              ask this tool instead of addr2line\n"
-    "  -A ARGUMENTS         further arguments for the tool\n"
-    "  -v                   print each frame that is resolved\n"
-    "  -f                   replace OUTPUT if it exists (always done)\n"
-    "      --help           this text\n"
-    "  -V, --version        the version\n"
-    "\n"
+    "INPUT itself.\n";
+
+static const char footer[] =
     "Exit status: 0 done; 2 usage; 3 INPUT is no trace or damaged; 4 OUTPUT cannot be written.\n";
 
 struct update {
@@ -76,24 +50,6 @@ struct update {
     uint64_t begin; /* ns */
 };
 
-enum {
-    OPTION_HELP = 256,
-    OPTION_TRACE_VERSION,
-    OPTION_KEEP_POOLS,
-    OPTION_DROP_POOLS,
-    OPTION_RANGE
-};
-
-static const struct option long_options[] = {
-    {"help", no_argument, NULL, OPTION_HELP},
-    {"version", no_argument, NULL, 'V'},
-    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
-    {"keep-pools", required_argument, NULL, OPTION_KEEP_POOLS},
-    {"drop-pools", required_argument, NULL, OPTION_DROP_POOLS},
-    {"range", required_argument, NULL, OPTION_RANGE},
-    {NULL, 0, NULL, 0},
-};
-
 /* ---- arguments */
 
 static bool parse_number(const char *text, long least, long most, long *out)
@@ -106,8 +62,10 @@ static bool parse_number(const char *text, long least, long most, long *out)
     return true;
 }
 
-static bool parse_level(struct update *u, const char *text, struct err *e)
+static bool take_level(void *ctx, const char *option, const char *text, struct err *e)
 {
+    (void)option;
+    struct update *u = ctx;
     long level;
     if (!parse_number(text, ZSTD_minCLevel(), ZSTD_maxCLevel(), &level)) {
         err_set(e, ERR_USAGE, "Available Zstd compression levels range: %d - %d", ZSTD_minCLevel(),
@@ -119,8 +77,10 @@ static bool parse_level(struct update *u, const char *text, struct err *e)
     return true;
 }
 
-static bool parse_streams(struct update *u, const char *text, struct err *e)
+static bool take_streams(void *ctx, const char *option, const char *text, struct err *e)
 {
+    (void)option;
+    struct update *u = ctx;
     long streams;
     if (!parse_number(text, -1, 255, &streams)) {
         err_set(e, ERR_USAGE, "-j takes a number of streams up to 255, or -1, not '%s'", text);
@@ -132,8 +92,10 @@ static bool parse_streams(struct update *u, const char *text, struct err *e)
     return true;
 }
 
-static bool parse_strip(struct update *u, const char *letters, struct err *e)
+static bool take_strip(void *ctx, const char *option, const char *letters, struct err *e)
 {
+    (void)option;
+    struct update *u = ctx;
     struct strip probe;
     struct record_sink nowhere = {0};
     strip_init(&probe, &nowhere);
@@ -148,13 +110,10 @@ static bool parse_strip(struct update *u, const char *letters, struct err *e)
     return true;
 }
 
-static bool parse_pools(struct update *u, bool drop, const char *names, struct err *e)
+static bool take_pools(void *ctx, const char *option, const char *names, struct err *e)
 {
-    if (u->pools.len > 0 && u->rewrite.pools.drop != drop) {
-        err_set(e, ERR_USAGE, "--keep-pools and --drop-pools exclude each other");
-        return false;
-    }
-    u->rewrite.pools.drop = drop;
+    struct update *u = ctx;
+    u->rewrite.pools.drop = strcmp(option, "--drop-pools") == 0;
     if (!vec_push(&u->pools, names)) {
         err_no_memory(e, "names of pools");
         return false;
@@ -163,8 +122,10 @@ static bool parse_pools(struct update *u, bool drop, const char *names, struct e
 }
 
 /* As in the official tool, an invalid substitution is reported and skipped. */
-static bool parse_substitution(struct update *u, const char *text, struct err *e)
+static bool take_substitution(void *ctx, const char *option, const char *text, struct err *e)
 {
+    (void)option;
+    struct update *u = ctx;
     if (substitutions_add(&u->resolve.substitutions, text, e) == 0)
         return true;
     if (!u->drop_in || e->code != ERR_USAGE)
@@ -174,75 +135,72 @@ static bool parse_substitution(struct update *u, const char *text, struct err *e
     return true;
 }
 
-/* Options that look outside of the trace, or at names in it. */
-static bool parse_name_option(struct update *u, int option, const char *value, struct err *e)
-{
-    switch (option) {
-    case 'd':
-        u->rewrite.image_dict = true;
-        return true;
-    case 'c':
-        u->rewrite.cache_sources = true;
-        return true;
-    case 'r':
-        u->rewrite.symbols.resolve = true;
-        return true;
-    case 'R':
-        u->rewrite.symbols.reset = true;
-        return true;
-    case 'p':
-        return parse_substitution(u, value, e);
-    case 'a':
-        u->resolve.tool.tool = value;
-        return true;
-    case 'A':
-        u->resolve.tool.arguments = value;
-        return true;
-    case 'v':
-        u->resolve.verbose = true;
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+static bool take_range(void *ctx, const char *option, const char *value, struct err *e)
 {
     struct update *u = ctx;
-    uint32_t version;
-    switch (option) {
-    case '4':
-        u->writer.container.method = METHOD_LZ4;
-        return true;
-    case 'h':
-        u->writer.container.method = METHOD_LZ4_HC;
-        return true;
-    case 'e':
-        u->writer.container.method = METHOD_LZ4_EXTREME;
-        return true;
-    case 'z':
-        return parse_level(u, value, e);
-    case 'j':
-        return parse_streams(u, value, e);
-    case 's':
-        return parse_strip(u, value, e);
-    case 'f':
-        return true;
-    case OPTION_KEEP_POOLS:
-    case OPTION_DROP_POOLS:
-        return parse_pools(u, option == OPTION_DROP_POOLS, value, e);
-    case OPTION_RANGE:
-        u->rewrite.has_range = true;
-        return option_range(value, "--range", &u->rewrite.range.begin, &u->rewrite.range.end, e);
-    case OPTION_TRACE_VERSION:
-        if (file_version_parse(value, &version, e) != 0)
-            return false;
-        u->rewrite.convert.target = file_layout_find(version);
-        return true;
-    default:
-        return parse_name_option(u, option, value, e);
-    }
+    return option_range(value, option, &u->rewrite.range.begin, &u->rewrite.range.end, e);
 }
+
+static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    uint32_t version;
+    if (file_version_parse(value, &version, e) != 0)
+        return false;
+    ((struct update *)ctx)->rewrite.convert.target = file_layout_find(version);
+    return true;
+}
+
+#define FIELD(NAME) OPTION_FIELD(struct update, NAME)
+#define METHOD(METHOD) .type = VALUE_SET, .least = (METHOD), FIELD(writer.container.method)
+
+static const struct option_row rows[] = {
+    {"-4", NULL, "compress with LZ4", METHOD(METHOD_LZ4)},
+    {"-h", NULL, "compress with LZ4 HC", METHOD(METHOD_LZ4_HC)},
+    {"-e", NULL, "compress with LZ4 extreme (very slow)", METHOD(METHOD_LZ4_EXTREME)},
+    {"-z", "LEVEL",
+     "compress with zstd at a level, -131072 to 22 (without any of these options: as official "
+     "tools do; level 3, LZ4 before 0.11.0)",
+     .take = take_level},
+    {"-j", "STREAMS",
+     "compression streams, 1 to 255; -1: one per processor (default: as INPUT, 4 at most)",
+     .take = take_streams},
+    {"-s", "FLAGS",
+     "strip: l locks, m messages, p plots, M memory, i frame images, c context switches, s "
+     "samples, C symbol code, S source files",
+     .take = take_strip},
+    {"--keep-pools", "A,B",
+     "keep only the memory pools of these names or keys (0x...); the default pool is called "
+     "default",
+     .take = take_pools},
+    {"--drop-pools", "A,B", "drop the memory pools of these names or keys", .take = take_pools},
+    {"--range", "A:B",
+     "keep what happened from A to B, ns since the trace began or with a unit, such as 1.5s:2m",
+     .take = take_range, .given = offsetof(struct update, rewrite.has_range)},
+    {"--trace-version", "V", "file version to write (default: that of INPUT)",
+     .take = take_version},
+    {"-d", NULL, "add a dictionary for the frame images", FIELD(rewrite.image_dict)},
+    {"-c", NULL, "add source files that the trace names, as they are on this machine",
+     FIELD(rewrite.cache_sources)},
+    {"-r", NULL, "resolve unresolved call stack frames by addr2line",
+     FIELD(rewrite.symbols.resolve)},
+    {"-R", NULL, "make all call stack frames unresolved, before -r", FIELD(rewrite.symbols.reset)},
+    {"-p", "REGEX;PATH", "replace what matches in the paths of images by another path",
+     .take = take_substitution},
+    {"-a", "TOOL", "ask this tool instead of addr2line", FIELD(resolve.tool.tool)},
+    {"-A", "ARGUMENTS", "further arguments for the tool", FIELD(resolve.tool.arguments)},
+    {"-v", NULL, "print each frame that is resolved", FIELD(resolve.verbose)},
+    {"-f", NULL, "replace OUTPUT if it exists (always done)", .type = VALUE_IGNORED},
+    {"--help", NULL, "this text", .type = VALUE_HELP},
+    OPTION_VERSION_ROW,
+    {0},
+};
+static const struct option_group groups[] = {{.rows = rows}, {0}};
+static const struct option_rule rules[] = {
+    {"--keep-pools --drop-pools", OPTION_ONE_OF, NULL,
+     "--keep-pools and --drop-pools exclude each other"},
+    {0},
+};
 
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
@@ -262,17 +220,16 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 static int parse_arguments(struct update *u, int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "4hez:j:s:fVdcrRp:a:A:v",
-        .names = long_options,
-        .help = OPTION_HELP,
+        .options = groups,
         .usage = usage,
+        .footer = footer,
+        .rules = rules,
         .hint = "usage: update [-4|-h|-e|-z LEVEL] [-j STREAMS] [-s FLAGS] [-dcrRv] "
                 "[-p REGEX;PATH]\n"
                 "              [-a TOOL] [-A ARGUMENTS] [--keep-pools A,B | --drop-pools A,B]\n"
                 "              [--range A:B] [--trace-version V] INPUT OUTPUT\nTry 'tidemark "
                 "update --help'.\n",
         .refused = u->drop_in ? 1 : 2,
-        .take = parse_option,
         .rest = parse_rest};
     return command_line_parse(&line, u, argc, argv);
 }

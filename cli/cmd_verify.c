@@ -19,19 +19,9 @@ static const char usage[] =
     "usage: tidemark verify FILE [OPTIONS]\n"
     "\n"
     "Checks that the memory data of a trace is really there. Prints one line per check. FILE - is\n"
-    "standard input. Without options: that there are memory events at all.\n"
-    "\n"
-    "      --expect-allocations N      about so many allocations …\n"
-    "      --within FACTOR             … between N / FACTOR and N * FACTOR (10)\n"
-    "      --require-callstacks[=PCT]  some allocations, or PCT percent, have a call stack\n"
-    "      --require-symbols PCT       so many percent of their frames have a name\n"
-    "      --require-samples           there are call stack samples\n"
-    "      --require-context-switches  there are context switches\n"
-    "      --expect EXPR               this is true of the figures, such as 'peak<512M' or\n"
-    "                                  'count(site=~\"parse\")>0'; may be given several times\n"
-    "      --format F                  text, json, junit or markdown (text)\n"
-    "  -h, --help                      this text\n"
-    "\n" SELECTION_USAGE "\n"
+    "standard input. Without options: that there are memory events at all.\n";
+
+static const char footer[] =
     "Exit status: 0 all checks hold; 1 one does not; 2 usage; 3 unreadable trace.\n";
 
 struct verify_command {
@@ -43,83 +33,38 @@ struct verify_command {
     struct err missing;       /* why there is no such pool, thread, frame or zone */
 };
 
-enum {
-    OPTION_EXPECT = 256,
-    OPTION_WITHIN,
-    OPTION_CALLSTACKS,
-    OPTION_SYMBOLS,
-    OPTION_SAMPLES,
-    OPTION_CONTEXT_SWITCHES,
-    OPTION_EXPECT_THAT,
-    OPTION_FORMAT,
+static bool take_expect(void *ctx, const char *option, const char *value, struct err *e)
+{
+    return budgets_add(&((struct verify_command *)ctx)->expect, option, value, true, e);
+}
+
+#define FIELD(NAME) OPTION_FIELD(struct verify_command, NAME)
+#define GIVEN(NAME) .given = offsetof(struct verify_command, verify.NAME)
+
+static const struct option_row rows[] = {
+    {"--expect-allocations", "N", "about so many allocations: see --within", .type = VALUE_COUNT,
+     FIELD(verify.allocations), GIVEN(expect_allocations)},
+    {"--within", "FACTOR", "between N / FACTOR and N * FACTOR of them", "10", .type = VALUE_REAL,
+     .least = 1, .most = 1000000000, FIELD(verify.within)},
+    {"--require-callstacks", "[=PCT]", "some allocations, or PCT percent, have a call stack",
+     .type = VALUE_REAL, .most = 100, FIELD(verify.callstacks_percent), GIVEN(require_callstacks)},
+    {"--require-symbols", "PCT", "so many percent of their frames have a name", .type = VALUE_REAL,
+     .most = 100, FIELD(verify.symbols_percent), GIVEN(require_symbols)},
+    {"--require-samples", NULL, "there are call stack samples", FIELD(verify.require_samples)},
+    {"--require-context-switches", NULL, "there are context switches",
+     FIELD(verify.require_context_switches)},
+    {"--expect", "EXPR",
+     "this is true of the figures, such as 'peak<512M' or 'count(site=~\"parse\")>0'; may be given "
+     "several times",
+     .take = take_expect},
+    {"--format", "F", "{}", "text", .type = VALUE_WORD, .words = "text, json, junit or markdown",
+     FIELD(format)},
+    OPTION_HELP_ROW,
+    {0},
 };
-
-static const struct option long_options[] = {
-    {"expect-allocations", required_argument, NULL, OPTION_EXPECT},
-    {"within", required_argument, NULL, OPTION_WITHIN},
-    SELECTION_LONG_OPTIONS,
-    {"require-callstacks", optional_argument, NULL, OPTION_CALLSTACKS},
-    {"require-symbols", required_argument, NULL, OPTION_SYMBOLS},
-    {"require-samples", no_argument, NULL, OPTION_SAMPLES},
-    {"require-context-switches", no_argument, NULL, OPTION_CONTEXT_SWITCHES},
-    {"expect", required_argument, NULL, OPTION_EXPECT_THAT},
-    {"format", required_argument, NULL, OPTION_FORMAT},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static int parse_real(const char *option, const char *text, double least, double most, double *out,
-                      struct err *e)
-{
-    char *end;
-    errno = 0;
-    double value = strtod(text, &end);
-    if (errno || end == text || *end || !isfinite(value) || value < least || value > most)
-        return err_set(e, ERR_USAGE, "%s takes a number from %g to %g, not '%s'", option, least,
-                       most, text);
-    *out = value;
-    return 0;
-}
-
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct verify_command *c = ctx;
-    struct verify_options *v = &c->verify;
-    switch (option) {
-    case OPTION_EXPECT:
-        v->expect_allocations = true;
-        return format_parse_count("--expect-allocations", value, &v->allocations, e) == 0;
-    case OPTION_WITHIN:
-        return parse_real("--within", value, 1, 1e9, &v->within, e) == 0;
-    case OPTION_CALLSTACKS:
-        v->require_callstacks = true;
-        return !value ||
-               parse_real("--require-callstacks", value, 0, 100, &v->callstacks_percent, e) == 0;
-    case OPTION_SYMBOLS:
-        v->require_symbols = true;
-        return parse_real("--require-symbols", value, 0, 100, &v->symbols_percent, e) == 0;
-    case OPTION_SAMPLES:
-        v->require_samples = true;
-        return true;
-    case OPTION_CONTEXT_SWITCHES:
-        v->require_context_switches = true;
-        return true;
-    case OPTION_EXPECT_THAT:
-        return budgets_add(&c->expect, "--expect", value, true, e);
-    case OPTION_FORMAT:
-        if (verify_format_parse(value, &c->format))
-            return true;
-        err_set(e, ERR_USAGE, "--format is text, json, junit or markdown, not '%s'", value);
-        return false;
-    default:
-        return question_take(&c->question, option, value, e);
-    }
-}
-
-static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
-{
-    return option_one_trace(n, arguments, &((struct verify_command *)ctx)->trace, e);
-}
+static const struct option_group groups[] = {
+    {.rows = rows}, QUESTION_SELECTION_GROUP(struct verify_command), {0}};
+static const struct option_row positional[] = {{"trace", FIELD(trace)}, {0}};
 
 static int run(struct verify_command *c, struct trace *t, bool *holds, struct err *e)
 {
@@ -155,13 +100,8 @@ static int run(struct verify_command *c, struct trace *t, bool *holds, struct er
 int cmd_verify(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "h",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: tidemark verify FILE [OPTIONS]; try 'tidemark verify --help'\n",
-        .take = parse_option,
-        .rest = parse_rest};
-    struct verify_command c = {.verify.within = 10};
+        .options = groups, .usage = usage, .footer = footer, .positional = positional};
+    struct verify_command c = {0};
     struct err e = {0};
     struct trace t;
     bool holds = false;

@@ -45,13 +45,13 @@ struct option_row {
     option_take *take; /* stores the value, in place of `type` */
     uint64_t least, most;
     enum option_value type;
-    unsigned short at, size, second; /* the field; OPTION_FIELD */
-    unsigned short given;            /* a bool that is set when the option is given; 0: none */
-    char letter;                     /* 0: none */
+    unsigned at, size, second; /* the field; OPTION_FIELD */
+    unsigned given;            /* a bool that is set when the option is given; 0: none */
+    char letter;               /* 0: none */
 };
 
 #define OPTION_FIELD(TYPE, FIELD)                                                                  \
-    .at = (unsigned short)offsetof(TYPE, FIELD), .size = sizeof(((TYPE *)0)->FIELD)
+    .at = (unsigned)offsetof(TYPE, FIELD), .size = sizeof(((TYPE *)0)->FIELD)
 
 struct option_group {
     const struct option_row *rows; /* NULL: the end of the groups */

@@ -114,11 +114,9 @@ static bool take_number(const struct option_row *row, void *field, const char *v
     return true;
 }
 
-static bool take_row(struct parsing *p, unsigned i, const char *value, struct err *e)
+/* `base`: the group's struct. */
+static bool take_row(const struct option_row *row, char *base, const char *value, struct err *e)
 {
-    const struct option_group *g;
-    const struct option_row *row = option_at(p->line->options, i, &g);
-    char *base = (char *)p->ctx + g->base;
     void *field = base + row->at;
     if (row->take) {
         bool taken = row->take(base, row->name, value, e);
@@ -156,11 +154,11 @@ static bool take_row(struct parsing *p, unsigned i, const char *value, struct er
 }
 
 /* Takes the second value of a pair, which getopt does not know. */
-static bool take_pair(struct parsing *p, const struct option_row *row, size_t base, int argc,
-                      char **argv, struct err *e)
+static bool take_pair(const struct option_row *row, char *base, int argc, char **argv,
+                      struct err *e)
 {
     if (optind < argc) {
-        *(const char **)((char *)p->ctx + base + row->second) = argv[optind++];
+        *(const char **)(base + row->second) = argv[optind++];
         return true;
     }
     err_set(e, ERR_USAGE, "%s takes two values, %s", row->name, row->argument);
@@ -172,7 +170,7 @@ static bool take_initial(struct parsing *p, struct err *e)
     const struct option_group *g;
     const struct option_row *row;
     for (unsigned i = 0; (row = option_at(p->line->options, i, &g)); i++) {
-        if (row->initial && !take_row(p, i, row->initial, e))
+        if (row->initial && !take_row(row, (char *)p->ctx + g->base, row->initial, e))
             return false;
     }
     return true;
@@ -218,11 +216,12 @@ static int take_found(struct parsing *p, int option, int argc, char **argv, stru
     if (row->type == VALUE_VERSION)
         return print_version(p->line);
     p->values[i] = optarg ? optarg : "";
+    char *base = (char *)p->ctx + g->base;
     if (row->given)
-        *((bool *)((char *)p->ctx + g->base + row->given)) = true;
-    if (!take_row(p, i, optarg, e))
+        *(bool *)(base + row->given) = true;
+    if (!take_row(row, base, optarg, e))
         return 1;
-    return row->type != VALUE_PAIR || take_pair(p, row, g->base, argc, argv, e) ? -1 : 1;
+    return row->type != VALUE_PAIR || take_pair(row, base, argc, argv, e) ? -1 : 1;
 }
 
 /* Whether the option "--name", "--name=value" or "--name!=value" of these `n` bytes was given. */
@@ -278,6 +277,31 @@ static bool keeps_rule(const struct parsing *p, const struct option_rule *r, str
     return false;
 }
 
+bool option_take_value(const struct option_group *groups, void *ctx, const char *name,
+                       const char *value, struct err *e)
+{
+    const struct option_group *g;
+    const struct option_row *row;
+    for (unsigned i = 0; (row = option_at(groups, i, &g)); i++) {
+        if (strcmp(row->name, name) == 0)
+            return take_row(row, (char *)ctx + g->base, value, e);
+    }
+    return false;
+}
+
+static bool take_positional(const struct parsing *p, int n, char **arguments, struct err *e)
+{
+    const struct option_row *row = p->line->positional;
+    int i = 0;
+    for (; row[i].name && i < n; i++)
+        *(const char **)((char *)p->ctx + row[i].at) = arguments[i];
+    if (row[i].name)
+        err_set(e, ERR_USAGE, "which %s?", row[i].name);
+    else if (i < n)
+        err_set(e, ERR_USAGE, "unexpected argument '%s'", arguments[i]);
+    return !row[i].name && i == n;
+}
+
 static int parse_table(const struct command_line *l, void *ctx, int argc, char **argv,
                        struct err *e)
 {
@@ -298,7 +322,9 @@ static int parse_table(const struct command_line *l, void *ctx, int argc, char *
         if (!keeps_rule(&p, r, e))
             return 1;
     }
-    return l->rest(ctx, argc - optind, argv + optind, e) ? -1 : 1;
+    if (l->positional && !take_positional(&p, argc - optind, argv + optind, e))
+        return 1;
+    return !l->rest || l->rest(ctx, argc - optind, argv + optind, e) ? -1 : 1;
 }
 
 int command_line_parse(const struct command_line *line, void *ctx, int argc, char **argv)

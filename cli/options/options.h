@@ -21,8 +21,13 @@ struct command_line {
     const struct option_rule *rules; /* NULL: none */
     bool in_order;                   /* options end at the first other argument */
     const char *arguments;           /* for completion: option_print_completions */
-    const char *footer;              /* behind the options in --help; NULL: nothing */
-    const char *letters;             /* for getopt_long */
+    /*
+     * The arguments that are no options: `name` is in the error when it is missing, the field is a
+     * const char *. NULL: any, which `rest` checks.
+     */
+    const struct option_row *positional;
+    const char *footer;  /* behind the options in --help; NULL: nothing */
+    const char *letters; /* for getopt_long */
     const struct option *names;
     int help;             /* the option that prints `usage`; 0: 'h' */
     const char *usage;    /* text of --help */
@@ -33,8 +38,8 @@ struct command_line {
     bool nameless_errors; /* errors without the command's name before them */
     int refused;          /* exit status of an invalid command line; 0: 2 */
     /*
-     * take: called for each option. rest: called with the other arguments. False with `e` when they
-     * are invalid.
+     * take: called for each option. rest: called with the other arguments, or NULL. False with `e`
+     * when they are invalid.
      */
     bool (*take)(void *ctx, int option, const char *value, struct err *e);
     bool (*rest)(void *ctx, int n, char **arguments, struct err *e);
@@ -48,6 +53,10 @@ enum { OLD_PAIR = 0x10000, OLD_PAIR_SECOND };
 
 /* -1: go on; else the exit status: help was printed, or the command line is invalid. */
 int command_line_parse(const struct command_line *line, void *ctx, int argc, char **argv);
+
+/* Takes the value of the option `name` into the command's struct `ctx`. */
+bool option_take_value(const struct option_group *groups, void *ctx, const char *name,
+                       const char *value, struct err *e);
 
 #define OPTION_HELP_ROW                                                                            \
     {                                                                                              \

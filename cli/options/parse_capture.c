@@ -17,135 +17,39 @@
 
 /* The program itself, including a save, needs this much. */
 
+#define NAMERS "client, server or both" /* enum namer, from NAMER_CLIENT on */
+
 static const char usage[] =
     "usage: tidemark capture -o FILE [OPTIONS]\n"
     "\n"
     "Connects to a program instrumented with Tracy (any client protocol from 63 to 82), records\n"
-    "what it sends, writes FILE and prints where the memory went.\n"
-    "\n"
-    "  -o FILE                 the trace to write\n"
-    "      --name TEMPLATE     FILE is a folder, and the trace is named after its client, such as\n"
-    "                          {program}_{host}_{port}_{pid}_{time}.tracy; with _1, _2 and so on\n"
-    "                          when that exists already\n"
-    "  -a ADDRESS              where the client is (127.0.0.1; ::1 is tried too)\n"
-    "  -p PORT                 its port (8086)\n"
-    "  -f                      replace FILE; the old one stays until the new one is whole\n"
-    "  -s SECONDS              stop after so long\n"
-    "      --max-time TIME     the same, with a unit: 90s, 30m, 12h\n"
-    "      --max-size SIZE     stop when so much was received, such as 500M\n"
-    "      --rotate TIME|SIZE  go on in FILE.2, FILE.3 and so on, each time so long has passed "
-    "(30m,\n"
-    "                          12h; minutes without a unit) or so much was received (500M, 2G)\n"
-    "      --keep-last TIME|SIZE  keep only the last stretch, at least so long or so much and at\n"
-    "                          most half as much again, with what was live at its beginning;\n"
-    "                          SIGUSR1 saves that to the next free of FILE.2, FILE.3 and so on\n"
-    "  -m PERCENT              stop when this process holds so much of the physical memory\n"
-    "      --memory-limit SIZE|PERCENT%  keep this process's memory below by moving event data to\n"
-    "                          the spool; 25% is of what the machine or its control group has\n"
-    "      --strict            end at the first memory fault, as the official tool does\n"
-    "      --compat TAG        as the official server of a release, v0.14.0 or older: memory "
-    "events\n"
-    "                          of fibers belong to their threads, plots' colours are as sent\n"
-    "      --connect-timeout S wait so many seconds for the client (default: for ever)\n"
-    "      --protocol N        offer protocol N only, instead of finding out\n"
-    "      --trace-version V   file version to write (default: the client's generation)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (default: by version)\n"
-    "      --spool DIR         where the journal goes, and event data that does not fit in\n"
-    "                          memory (FILE's folder)\n"
-    "      --buffer SIZE       event data kept in memory before it goes there (96M)\n"
-    "      --no-journal        do not keep what arrives on disk until FILE is written\n"
-    "      --fsync             write the journal through to the disk, ten times a second\n"
-    "      --progress SECONDS  print a progress line so often, also when not on a terminal\n"
-    "      --no-code           do not ask for machine code and the lines of its instructions\n"
-    "      --no-sources        do not ask for the texts of source files\n"
-    "      --symbols WHERE     where functions get their names: client, server (this program,\n"
-    "                          for clients on this host: the client is not asked) or both;\n"
-    "                          without it the client, and this program what that left open\n"
-    "      --debug-dir DIR     where this program looks for debug files, too\n"
-    "      --debuginfod URL    a server that it asks for them\n"
-    "      --no-summary        print no summary\n"
-    "      --drop-preload NAME start again without the preloaded library of that name; known\n"
-    "                          allocation wrappers are dropped without being named\n"
-    "  -h, --help              this text\n"
-    "  -V, --version           the version\n"
-    "\n"
-    "SIGINT, SIGTERM and SIGHUP stop the capture and save it. Until FILE is whole all that "
-    "arrived\n"
-    "is in the folder FILE.journal; if the capture is killed, or there is no room to save,\n"
+    "what it sends, writes FILE and prints where the memory went.\n";
+
+static const char footer[] =
+    "SIGINT, SIGTERM and SIGHUP stop the capture and save it. Until FILE is complete, all "
+    "received\n"
+    "data is in the folder FILE.journal; if the capture is killed, or there is no room to save,\n"
     "`tidemark recover FILE.journal` makes a trace of it, as the next capture to FILE does.\n"
     "Exit status: 0 saved; 1 a fault under --strict; 2 usage; 3 undecodable bytes (what came\n"
     "before is saved); 4 output exists or cannot be written; 5 no connection.\n";
 
-enum {
-    OPTION_STRICT = 256,
-    OPTION_COMPAT,
-    OPTION_CONNECT_TIMEOUT,
-    OPTION_PROTOCOL,
-    OPTION_TRACE_VERSION,
-    OPTION_COMPRESSION,
-    OPTION_SPOOL,
-    OPTION_BUFFER,
-    OPTION_NO_JOURNAL,
-    OPTION_FSYNC,
-    OPTION_MAX_TIME,
-    OPTION_MAX_SIZE,
-    OPTION_ROTATE,
-    OPTION_KEEP_LAST,
-    OPTION_MEMORY_LIMIT,
-    OPTION_PROGRESS,
-    OPTION_NO_CODE,
-    OPTION_NO_SOURCES,
-    OPTION_NO_SUMMARY,
-    OPTION_DROP_PRELOAD,
-    OPTION_SYMBOLS,
-    OPTION_NAME,
-};
-
-static const struct option long_options[] = {
-    {"name", required_argument, NULL, OPTION_NAME},
-    {"strict", no_argument, NULL, OPTION_STRICT},
-    {"compat", required_argument, NULL, OPTION_COMPAT},
-    {"connect-timeout", required_argument, NULL, OPTION_CONNECT_TIMEOUT},
-    {"protocol", required_argument, NULL, OPTION_PROTOCOL},
-    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
-    {"compression", required_argument, NULL, OPTION_COMPRESSION},
-    {"spool", required_argument, NULL, OPTION_SPOOL},
-    {"buffer", required_argument, NULL, OPTION_BUFFER},
-    {"no-journal", no_argument, NULL, OPTION_NO_JOURNAL},
-    {"fsync", no_argument, NULL, OPTION_FSYNC},
-    {"max-time", required_argument, NULL, OPTION_MAX_TIME},
-    {"max-size", required_argument, NULL, OPTION_MAX_SIZE},
-    {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
-    {"keep-last", required_argument, NULL, OPTION_KEEP_LAST},
-    {"rotate", required_argument, NULL, OPTION_ROTATE},
-    {"progress", required_argument, NULL, OPTION_PROGRESS},
-    {"no-code", no_argument, NULL, OPTION_NO_CODE},
-    {"no-sources", no_argument, NULL, OPTION_NO_SOURCES},
-    {"no-summary", no_argument, NULL, OPTION_NO_SUMMARY},
-    {"drop-preload", required_argument, NULL, OPTION_DROP_PRELOAD},
-    {"symbols", required_argument, NULL, OPTION_SYMBOLS},
-    {"debug-dir", required_argument, NULL, RESOLVE_OPTION_DEBUG_DIR},
-    {"debuginfod", required_argument, NULL, RESOLVE_OPTION_DEBUGINFOD},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
-};
-
 /* All releases behave alike where this option matters. */
-static bool parse_compat(struct capture_options *o, const char *text, struct err *e)
+static bool take_compat(void *ctx, const char *option, const char *text, struct err *e)
 {
+    (void)option;
     struct csv_release release;
-    o->session.as_released = true;
+    ((struct capture_options *)ctx)->session.as_released = true;
     return csv_release_parse(text, &release, e) == 0;
 }
 
-static bool parse_memory_limit(struct capture_options *o, const char *text, struct err *e)
+static bool take_memory(void *ctx, const char *option, const char *text, struct err *e)
 {
+    struct capture_options *o = ctx;
     uint64_t percent;
     if (o->drop_in) { /* clamped, as the official tool does */
         long forced = strtol(text, NULL, 10);
         percent = forced < 1 ? 1 : forced > 999 ? 999 : (uint64_t)forced;
-    } else if (!option_u64(text, "-m", 1, 999, &percent, e)) {
+    } else if (!option_u64(text, option, 1, 999, &percent, e)) {
         return false;
     }
     uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -153,39 +57,51 @@ static bool parse_memory_limit(struct capture_options *o, const char *text, stru
     return true;
 }
 
-static bool parse_namer(struct capture_options *o, const char *text, struct err *e)
+static bool take_bound(void *ctx, const char *option, const char *value, struct err *e)
 {
-    static const char *const names[] = {
-        [NAMER_CLIENT] = "client", [NAMER_SERVER] = "server", [NAMER_BOTH] = "both"};
-    for (int i = NAMER_CLIENT; i <= NAMER_BOTH; i++) {
-        if (strcmp(text, names[i]) == 0)
-            o->namer = (enum namer)i;
-    }
+    (void)option;
+    return option_memory_bound(value, &((struct capture_options *)ctx)->memory_bound, e);
+}
+
+static bool take_namer(void *ctx, const char *option, const char *text, struct err *e)
+{
+    (void)e;
+    (void)option;
+    struct capture_options *o = ctx;
+    o->namer = (enum namer)(NAMER_CLIENT + option_word_index(NAMERS, text));
     o->session.no_symbols = o->namer == NAMER_SERVER;
-    if (o->namer == NAMER_DEFAULT)
-        err_set(e, ERR_USAGE, "--symbols is client, server or both, not '%s'", text);
     return o->namer != NAMER_DEFAULT;
 }
 
-static bool parse_max_time(struct capture_options *o, const char *text, struct err *e)
+static bool take_seconds(void *ctx, const char *option, const char *value, struct err *e)
+{
+    struct capture_options *o = ctx;
+    bool forever = o->drop_in && strcmp(value, "-1") == 0; /* the official tool's default */
+    if (forever)
+        o->seconds = -1;
+    return forever || option_seconds(value, option, &o->seconds, e);
+}
+
+static bool take_max_time(void *ctx, const char *option, const char *text, struct err *e)
 {
     int64_t time;
-    if (!option_time(text, "--max-time", &time, e))
+    if (!option_time(text, option, &time, e))
         return false;
-    o->seconds = (double)time / 1e9;
-    return time > 0 || (err_set(e, ERR_USAGE, "--max-time takes more than '%s'", text), false);
+    ((struct capture_options *)ctx)->seconds = (double)time / 1e9;
+    return time > 0 || refuse_value(e, option, "a time above 0", text);
 }
 
 /*
- * "30s", "30m" and "2h" are times, "30K", "30M" and "2G" sizes; a plain "30" is multiplied by
- * `unit`.
+ * "30s", "30m" and "2h" are times, "30K", "30M" and "2G" sizes; a plain "30" is minutes, for
+ * --keep-last seconds.
  */
-static bool parse_stretch(struct capture_options *o, const char *text, const char *option,
-                          double unit, struct err *e)
+static bool take_stretch(void *ctx, const char *option, const char *text, struct err *e)
 {
+    struct capture_options *o = ctx;
     struct err ignored;
     uint64_t n;
     int64_t time;
+    double unit = strcmp(option, "--rotate") == 0 ? 60 : 1;
     const char *suffix = text + strspn(text, "0123456789.");
     bool timed = *suffix && strchr("smh", *suffix);
     o->rotate_seconds = 0;
@@ -202,144 +118,171 @@ static bool parse_stretch(struct capture_options *o, const char *text, const cha
     return o->rotate_seconds > 0 || o->rotate_bytes;
 }
 
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
 {
-    struct capture_options *o = ctx;
-    uint64_t n;
-    switch (option) {
-    case 'a':
-        o->connect.address = value;
-        return true;
-    case 'o':
-        o->output = value;
-        return true;
-    case 'p':
-        if (!option_u64(value, "-p", 1, 65535, &n, e))
-            return false;
-        o->connect.port = (uint16_t)n;
-        return true;
-    case 'f':
-        o->replace = true;
-        return true;
-    case 's':
-        if (o->drop_in && strcmp(value, "-1") == 0) { /* the official tool's default */
-            o->seconds = -1;
-            return true;
-        }
-        return option_seconds(value, "-s", &o->seconds, e);
-    case 'm':
-        return parse_memory_limit(o, value, e);
-    case OPTION_STRICT:
-        o->session.strict = true;
-        return true;
-    case OPTION_COMPAT:
-        return parse_compat(o, value, e);
-    case OPTION_NO_CODE:
-        o->session.no_code = true;
-        return true;
-    case OPTION_NO_SOURCES:
-        o->session.no_sources = true;
-        return true;
-    case OPTION_CONNECT_TIMEOUT:
-        return option_seconds(value, "--connect-timeout", &o->connect.timeout, e);
-    case OPTION_PROTOCOL:
-        if (!option_u64(value, "--protocol", PROTOCOL_MIN, PROTOCOL_MAX, &n, e))
-            return false;
-        o->connect.protocol = (uint32_t)n;
-        return true;
-    case OPTION_TRACE_VERSION:
-        return file_version_parse(value, &o->trace_version, e) == 0;
-    case OPTION_COMPRESSION:
-        return option_compression(value, &o->container, e);
-    case OPTION_SPOOL:
-        free(o->spool_dir);
-        o->spool_dir = strdup(value);
-        o->spool_given = true;
-        return o->spool_dir || (err_no_memory(e, "options"), false);
-    case OPTION_BUFFER:
-        if (format_parse_bytes("--buffer", value, &n, e) != 0)
-            return false;
-        o->buffer = n < BUFFER_LEAST ? BUFFER_LEAST : (size_t)n;
-        return true;
-    case OPTION_NAME:
-        o->name = value;
-        return trace_name_check(value, "--name", e) == 0;
-    case OPTION_NO_JOURNAL:
-        o->no_journal = true;
-        return true;
-    case OPTION_MEMORY_LIMIT:
-        return option_memory_bound(value, &o->memory_bound, e);
-    case OPTION_MAX_TIME:
-        return parse_max_time(o, value, e);
-    case OPTION_MAX_SIZE:
-        return format_parse_bytes("--max-size", value, &o->max_bytes, e) == 0;
-    case OPTION_ROTATE:
-        return parse_stretch(o, value, "--rotate", 60, e);
-    case OPTION_KEEP_LAST:
-        o->keep_last = true;
-        return parse_stretch(o, value, "--keep-last", 1, e);
-    case OPTION_FSYNC:
-        o->journaling.sync = true;
-        return true;
-    case OPTION_PROGRESS:
-        return option_seconds(value, "--progress", &o->progress, e);
-    case OPTION_NO_SUMMARY:
-        o->summary = false;
-        return true;
-    case OPTION_DROP_PRELOAD:
-        return vec_push(&o->unwanted, value) || (err_no_memory(e, "options"), false);
-    case OPTION_SYMBOLS:
-        return parse_namer(o, value, e);
-    default:
-        return resolve_option(&o->resolving, option, value, e);
-    }
+    (void)option;
+    return file_version_parse(value, &((struct capture_options *)ctx)->trace_version, e) == 0;
 }
 
-static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
+static bool take_compression(void *ctx, const char *option, const char *value, struct err *e)
 {
+    (void)option;
+    return option_compression(value, &((struct capture_options *)ctx)->container, e);
+}
+
+static bool take_spool(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    struct capture_options *o = ctx;
+    free(o->spool_dir);
+    o->spool_dir = strdup(value);
+    return o->spool_dir || (err_no_memory(e, "options"), false);
+}
+
+static bool take_buffer(void *ctx, const char *option, const char *value, struct err *e)
+{
+    uint64_t n;
+    if (format_parse_bytes(option, value, &n, e) != 0)
+        return false;
+    ((struct capture_options *)ctx)->buffer = n < BUFFER_LEAST ? BUFFER_LEAST : (size_t)n;
+    return true;
+}
+
+static bool take_name(void *ctx, const char *option, const char *value, struct err *e)
+{
+    ((struct capture_options *)ctx)->name = value;
+    return trace_name_check(value, option, e) == 0;
+}
+
+static bool take_preload(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return vec_push(&((struct capture_options *)ctx)->unwanted, value) ||
+           (err_no_memory(e, "options"), false);
+}
+
+#define FIELD(NAME) OPTION_FIELD(struct capture_options, NAME)
+
+static const struct option_row rows[] = {
+    {"-o", "FILE", "the trace to write", FIELD(output)},
+    {"--name", "TEMPLATE",
+     "FILE is a folder, and the trace is named after its client, such as "
+     "{program}_{host}_{port}_{pid}_{time}.tracy; with _1, _2 and so on when that exists already",
+     .take = take_name},
+    {"-a", "ADDRESS", "where the client is (127.0.0.1; ::1 is tried too)", FIELD(connect.address)},
+    {"-p", "PORT", "its port", "8086", .type = VALUE_NUMBER, .least = 1, FIELD(connect.port)},
+    {"-f", NULL, "replace FILE; the old one stays until the new one is complete", FIELD(replace)},
+    {"-s", "SECONDS", "stop after so long", .take = take_seconds},
+    {"--max-time", "TIME", "the same, with a unit: 90s, 30m, 12h", .take = take_max_time},
+    {"--max-size", "SIZE", "stop when so much was received, such as 500M", .type = VALUE_BYTES,
+     FIELD(max_bytes)},
+    {"--rotate", "TIME|SIZE",
+     "go on in FILE.2, FILE.3 and so on, each time so long has passed (30m, 12h; minutes without a "
+     "unit) or so much was received (500M, 2G)",
+     .take = take_stretch},
+    {"--keep-last", "TIME|SIZE",
+     "keep only the last stretch, at least so long or so much and at most half as much again, with "
+     "what was live at its beginning; SIGUSR1 saves that to the next free of FILE.2, FILE.3 and so "
+     "on",
+     .take = take_stretch, .given = offsetof(struct capture_options, keep_last)},
+    {"-m", "PERCENT", "stop when this process holds so much of the physical memory",
+     .take = take_memory},
+    {"--memory-limit", "SIZE|PERCENT%",
+     "keep this process's memory below by moving event data to the spool; 25% is of what the "
+     "machine or its control group has",
+     .take = take_bound},
+    {"--strict", NULL, "end at the first memory fault, as the official tool does",
+     FIELD(session.strict)},
+    {"--compat", "TAG",
+     "as the official server of a release, v0.14.0 or older: memory events of fibers belong to "
+     "their threads, plots' colours are as sent",
+     .take = take_compat},
+    {"--connect-timeout", "S", "wait so many seconds for the client (default: for ever)",
+     .type = VALUE_SECONDS, FIELD(connect.timeout)},
+    {"--protocol", "N", "offer protocol N only, instead of finding out", .type = VALUE_NUMBER,
+     .least = PROTOCOL_MIN, .most = PROTOCOL_MAX, FIELD(connect.protocol)},
+    {"--trace-version", "V", "file version to write (default: the client's generation)",
+     .take = take_version},
+    {"--compression", "SPEC", "lz4, lz4hc, zstd or zstd:LEVEL (default: by version)",
+     .take = take_compression},
+    {"--spool", "DIR",
+     "where the journal goes, and event data that does not fit in memory (FILE's folder)",
+     .take = take_spool, .given = offsetof(struct capture_options, spool_given)},
+    {"--buffer", "SIZE", "event data kept in memory before it goes there (96M)",
+     .take = take_buffer},
+    {"--no-journal", NULL, "do not keep what arrives on disk until FILE is written",
+     FIELD(no_journal)},
+    {"--fsync", NULL, "write the journal through to the disk, ten times a second",
+     FIELD(journaling.sync)},
+    {"--progress", "SECONDS", "print a progress line so often, also when not on a terminal",
+     .type = VALUE_SECONDS, FIELD(progress)},
+    {"--no-code", NULL, "do not ask for machine code and the lines of its instructions",
+     FIELD(session.no_code)},
+    {"--no-sources", NULL, "do not ask for the texts of source files", FIELD(session.no_sources)},
+    {"--symbols", "WHERE",
+     "where functions get their names: {}; server is this program, for clients on this host: the "
+     "client is not asked; without it the client, and this program what that left open",
+     .words = NAMERS, .take = take_namer},
+    {"--no-summary", NULL, "print no summary", .type = VALUE_SET, .least = false, FIELD(summary)},
+    {"--drop-preload", "NAME",
+     "start again without the preloaded library of that name; known allocation wrappers are "
+     "dropped without being named",
+     .take = take_preload},
+    OPTION_HELP_ROW,
+    OPTION_VERSION_ROW,
+    {0},
+};
+
+static const struct option_group groups[] = {
+    {.rows = rows},
+    {.rows = resolve_source_rows,
+     .base = offsetof(struct capture_options, resolving),
+     .title = "Names that this program looks up"},
+    {0},
+};
+static const struct option_row positional[] = {{0}};
+static const struct option_rule rules[] = {
+    {"--name", OPTION_EXCLUDES, "-f", NULL},
+    {"--keep-last", OPTION_EXCLUDES, "--no-journal", "--keep-last needs the journal"},
+    {0},
+};
+
+static bool check_output(void *ctx, int n, char **arguments, struct err *e)
+{
+    (void)n;
+    (void)arguments;
     const struct capture_options *o = ctx;
-    if (n > 0)
-        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[0]);
-    else if (!o->output || !*o->output)
-        err_set(e, ERR_USAGE, "no output file: -o FILE");
-    else if (o->name && o->replace)
-        err_set(e, ERR_USAGE, "--name does not go with -f");
-    else if (o->keep_last && o->no_journal)
-        err_set(e, ERR_USAGE, "--keep-last keeps what it keeps in the journal");
-    else
+    if (o->output && *o->output)
         return true;
+    err_set(e, ERR_USAGE, "no output file: -o FILE");
     return false;
 }
 
 int capture_options_parse(struct capture_options *o, bool drop_in, int argc, char **argv)
 {
-    *o = (struct capture_options){.connect = {.address = "127.0.0.1", .port = 8086, .timeout = -1},
+    *o = (struct capture_options){.connect = {.address = "127.0.0.1", .timeout = -1},
                                   .summary = true,
                                   .drop_in = drop_in,
                                   .seconds = -1,
                                   .progress = -1,
                                   .container = container_options_default()};
     const struct command_line line = {
-        .letters = "a:o:p:fs:m:hV",
-        .names = long_options,
+        .options = groups,
         .usage = usage,
+        .footer = footer,
+        .rules = rules,
+        .positional = positional,
         .hint = "usage: capture -o output.tracy [-a address] [-p port] [-f] [-s seconds] "
                 "[-m memlimit]\nTry 'tidemark capture --help'.\n",
         .refused = o->drop_in ? 1 : 2,
-        .take = parse_option,
-        .rest = parse_rest};
+        .rest = check_output};
     return command_line_parse(&line, o, argc, argv);
 }
 
 bool capture_option_check(const char *option, const char *value, struct err *e)
 {
     struct capture_options o = {.container = container_options_default()};
-    int letter = option[1] == '-' ? 0 : option[1];
-    for (const struct option *l = long_options; !letter && l->name; l++) {
-        if (strcmp(l->name, option + 2) == 0)
-            letter = l->val;
-    }
-    bool good = parse_option(&o, letter, value, e);
+    bool good = option_take_value(groups, &o, option, value, e);
     capture_options_release(&o);
     return good;
 }

@@ -124,53 +124,6 @@ const struct option_row question_output_rows[] = {
     {0},
 };
 
-bool question_take(struct question *q, int option, const char *value, struct err *e)
-{
-    struct selection_options *o = &q->selection;
-    switch (option) {
-    case QUESTION_POOL:
-        o->pool = value;
-        return true;
-    case QUESTION_THREAD:
-        o->thread = value;
-        return true;
-    case QUESTION_RANGE:
-        o->has_range = true;
-        return option_range(value, "--range", &o->begin, &o->end, e);
-    case QUESTION_AT:
-        o->has_at = true;
-        return option_time(value, "--at", &o->at, e);
-    case QUESTION_SIZE:
-        return take_size(o, value, e);
-    case QUESTION_MATCH:
-        o->match = value;
-        return true;
-    case QUESTION_FRAME:
-        o->has_frame = true;
-        return option_u64(value, "--frame", 0, UINT64_MAX, &o->frame, e);
-    case QUESTION_ZONE:
-        o->zone = value;
-        return true;
-    case QUESTION_FORMAT:
-        return report_format_parse(value, &q->format) ||
-               refuse_value(e, "--format", "text, json or csv", value);
-    case QUESTION_BETWEEN:
-        o->from_message = value;
-        return true;
-    case OLD_PAIR_SECOND:
-        o->to_message = value;
-        return true;
-    case 'o':
-        q->output = value;
-        return true;
-    case 'f':
-        q->force = true;
-        return true;
-    default:
-        return resolve_request_take(&q->resolve, option, value, e);
-    }
-}
-
 bool question_check_picture(const struct question *q, struct err *e)
 {
     if (q->picture != PICTURE_PNG || q->output || !isatty(STDOUT_FILENO))

@@ -59,92 +59,15 @@ extern const struct option_row question_output_rows[];  /* -o, -f, -h */
     }
 /* The further options of --resolve, which are in --help of `symbols` only. */
 #define QUESTION_FILE_GROUPS(TYPE)                                                                 \
-    RESOLVE_GROUP(TYPE, resolve_trace_rows), RESOLVE_GROUP(TYPE, resolve_file_rows),               \
-        RESOLVE_GROUP(TYPE, resolve_thread_rows)
+    RESOLVE_GROUP(TYPE, resolve_trace_rows), RESOLVE_GROUP(TYPE, resolve_source_rows),             \
+        RESOLVE_GROUP(TYPE, resolve_file_rows), RESOLVE_GROUP(TYPE, resolve_thread_rows)
 #define RESOLVE_GROUP(TYPE, ROWS)                                                                  \
     {                                                                                              \
         .rows = (ROWS), .base = offsetof(TYPE, question.resolve.options), .hidden = true           \
     }
 
-enum {
-    QUESTION_POOL = 512,
-    QUESTION_THREAD,
-    QUESTION_RANGE,
-    QUESTION_AT,
-    QUESTION_SIZE,
-    QUESTION_MATCH,
-    QUESTION_FRAME,
-    QUESTION_ZONE,
-    QUESTION_FORMAT,
-    QUESTION_BETWEEN = OLD_PAIR,
-};
-
-#define SELECTION_LONG_OPTIONS                                                                     \
-    {"pool", required_argument, NULL, QUESTION_POOL},                                              \
-        {"thread", required_argument, NULL, QUESTION_THREAD},                                      \
-        {"range", required_argument, NULL, QUESTION_RANGE},                                        \
-        {"at", required_argument, NULL, QUESTION_AT},                                              \
-        {"size", required_argument, NULL, QUESTION_SIZE},                                          \
-        {"match", required_argument, NULL, QUESTION_MATCH},                                        \
-        {"frame", required_argument, NULL, QUESTION_FRAME},                                        \
-    {                                                                                              \
-        "zone", required_argument, NULL, QUESTION_ZONE                                             \
-    }
-
-#define BETWEEN_LONG_OPTIONS                                                                       \
-    {                                                                                              \
-        "between", required_argument, NULL, QUESTION_BETWEEN                                       \
-    }
-
-#define OUTPUT_LONG_OPTIONS                                                                        \
-    {"format", required_argument, NULL, QUESTION_FORMAT},                                          \
-        {"output", required_argument, NULL, 'o'}, {"force", no_argument, NULL, 'f'},               \
-        RESOLVE_REQUEST_LONG_OPTIONS,                                                              \
-    {                                                                                              \
-        "help", no_argument, NULL, 'h'                                                             \
-    }
-
-#define SELECTION_USAGE                                                                            \
-    "Which allocations:\n"                                                                         \
-    "      --pool NAME     of this pool\n"                                                         \
-    "      --thread NAME   allocated by the threads of this name or id\n"                          \
-    "      --range A:B     allocated from A until before B; what happens from B on is not seen\n"  \
-    "                      (ns since the trace began, or with a unit: 1.5s:2m)\n"                  \
-    "      --at T          live at this time\n"                                                    \
-    "      --size A:B      of A to B bytes; either may be left out, and end in K, M, G\n"          \
-    "      --match REGEX   with a function, file or image in the call stack that matches\n"        \
-    "                      (as Perl has them)\n"                                                   \
-    "      --frame N       allocated within frame N, numbered as the profiler does, mostly from\n" \
-    "                      0 on; what happens after it is not seen\n"                              \
-    "      --zone NAME     allocated within a zone of this name on the same thread\n"
-
-#define BETWEEN_USAGE                                                                              \
-    "      --between M N   the same from the first message that fits M until the next that fits "  \
-    "N:\n"                                                                                         \
-    "                      a part of its text, or /REGEX/\n"
-
-#define OUTPUT_USAGE                                                                               \
-    RESOLVE_REQUEST_USAGE                                                                          \
-    "      --format F      text, json or csv (text)\n"                                             \
-    "  -o, --output FILE   write to FILE instead of standard output\n"                             \
-    "  -f, --force         replace FILE when it exists\n"                                          \
-    "  -h, --help          this text\n"
-
-/*
- * Takes one of the options above. False: `e` is filled when the value is invalid, empty when the
- * option is unknown.
- */
-bool question_take(struct question *q, int option, const char *value, struct err *e);
-
 /* Rejects a PNG for a terminal. */
 bool question_check_picture(const struct question *q, struct err *e);
-
-#define PICTURE_OUTPUT_USAGE                                                                       \
-    RESOLVE_REQUEST_USAGE                                                                          \
-    "      --format F      text, json, csv, svg or png (text)\n"                                   \
-    "  -o, --output FILE   write to FILE instead of standard output\n"                             \
-    "  -f, --force         replace FILE when it exists\n"                                          \
-    "  -h, --help          this text\n"
 
 /*
  * Finds the messages of --between in the trace at `path`, and sets the range in the selection `o`.

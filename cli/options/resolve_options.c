@@ -101,15 +101,19 @@ const struct option_row resolve_trace_rows[] = {
     {0},
 };
 
-const struct option_row resolve_file_rows[] = {
-    {"--sysroot", "DIR", "the images' file system is in this folder", FIELD(sysroot)},
+const struct option_row resolve_source_rows[] = {
     {"--debug-dir", "DIR",
      "search debug files here, too, besides /usr/lib/debug; may be given several times",
      .take = take_debug_dir},
-    {"--substitute", "'REGEX;PATH'", "replace what matches in paths of images by PATH",
-     .take = take_rule_row},
     {"--debuginfod", "URL", "ask this server for files that are not here (DEBUGINFOD_URLS)",
      FIELD(debuginfod)},
+    {0},
+};
+
+const struct option_row resolve_file_rows[] = {
+    {"--sysroot", "DIR", "the images' file system is in this folder", FIELD(sysroot)},
+    {"--substitute", "'REGEX;PATH'", "replace what matches in paths of images by PATH",
+     .take = take_rule_row},
     {"--no-debuginfod", NULL, "ask no server", FIELD(no_debuginfod)},
     {"--symbol-cache", "DIR", "keep the symbols that were read here (~/.cache/tidemark/symbols)",
      FIELD(cache)},

@@ -16,6 +16,7 @@
  * number of threads.
  */
 extern const struct option_row resolve_trace_rows[];
+extern const struct option_row resolve_source_rows[]; /* --debug-dir and --debuginfod */
 extern const struct option_row resolve_file_rows[];
 extern const struct option_row resolve_thread_rows[];
 

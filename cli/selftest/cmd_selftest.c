@@ -23,11 +23,9 @@ static const char usage[] =
     "machine and this build allow: the sandbox of the process that reads images, debug\n"
     "information, debuginfod, the disassembler, the preload library, ptrace, the report page,\n"
     "and whether port 8086 is free: a line each, \"here\" or \"MISSING\". It takes about a second\n"
-    "and leaves no file behind.\n"
-    "\n"
-    "      --protocol N    the protocol number that the client speaks (82)\n"
-    "  -h, --help          this text\n"
-    "\n"
+    "and leaves no file behind.\n";
+
+static const char footer[] =
     "Exit status: 0 all counts are right, whatever is missing; 1 one differs, or a step failed;\n"
     "2 usage; 4 no folder for temporary files, or no output; 5 the client cannot listen.\n";
 
@@ -41,28 +39,14 @@ struct selftest {
     unsigned checks, different;
 };
 
-enum { OPTION_PROTOCOL = 256 };
-
-static const struct option long_options[] = {
-    {"protocol", required_argument, NULL, OPTION_PROTOCOL},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+static const struct option_row rows[] = {
+    {"--protocol", "N", "the protocol number that the client speaks (82)", .type = VALUE_NUMBER,
+     .least = PROTOCOL_MIN, .most = PROTOCOL_MAX, OPTION_FIELD(struct selftest, protocol)},
+    OPTION_HELP_ROW,
+    {0},
 };
-
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct selftest *s = ctx;
-    return option == OPTION_PROTOCOL &&
-           option_u64(value, "--protocol", PROTOCOL_MIN, PROTOCOL_MAX, &s->protocol, e);
-}
-
-static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
-{
-    (void)ctx;
-    if (n > 0)
-        err_set(e, ERR_USAGE, "unexpected argument '%s'", arguments[0]);
-    return n == 0;
-}
+static const struct option_group groups[] = {{.rows = rows}, {0}};
+static const struct option_row positional[] = {{0}};
 
 /* ---- checks: expectations add to the current line, conclude() prints it */
 
@@ -319,12 +303,8 @@ static int finish(struct selftest *s, long long began, struct err *e)
 int cmd_selftest(int argc, char **argv)
 {
     struct selftest s = {.protocol = PROTOCOL_MAX};
-    const struct command_line line = {.letters = "h",
-                                      .names = long_options,
-                                      .usage = usage,
-                                      .hint = "Try 'tidemark selftest --help'.\n",
-                                      .take = parse_option,
-                                      .rest = parse_rest};
+    const struct command_line line = {
+        .options = groups, .usage = usage, .footer = footer, .positional = positional};
     long long began = monotonic_ns();
     struct err e = {0};
     int status = command_line_parse(&line, &s, argc, argv);

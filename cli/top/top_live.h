@@ -10,6 +10,7 @@
 
 struct top_live {
     struct connect_options connect;
+    bool asked;         /* -a or -p was given */
     const char *output; /* NULL: recorded data is dropped at the end */
     bool replace;
     bool as_released; /* as in session_options */
