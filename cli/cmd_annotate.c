@@ -1,4 +1,4 @@
-/* tidemark annotate: a function's instructions, with what was allocated through each call. */
+/* tidemark annotate: a function's instructions, with the allocations made through each call. */
 
 #include "analysis/code/annotate.h"
 #include "base/format.h"
@@ -99,7 +99,7 @@ static void unload(void *ctx)
     image_code_release(&c->images);
 }
 
-/* CSV has no place for it. */
+/* CSV has no field for it. */
 static void tell_origin(const struct annotate_function *f)
 {
     struct buf path = {0};
@@ -143,7 +143,7 @@ static int annotate_one(struct annotate_command *c, const struct annotate_functi
     return status;
 }
 
-/* In the trace's code; where that has none of the function, in the program's images. */
+/* Searches the trace's code; if that has none of the function, the program's images. */
 static int find(struct annotate_command *c, struct annotate_functions *found, struct err *e)
 {
     struct err none = {0};

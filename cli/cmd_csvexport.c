@@ -38,7 +38,7 @@ struct csvexport {
     enum mode mode;
     int argc;
     char **argv;
-    bool drop_in; /* the official tool's: its exit codes */
+    bool drop_in; /* called by the official name: use its exit codes */
     const char *trace;
     const char *separator;
     const char *compat;
@@ -55,9 +55,9 @@ static bool is_number(const char *text)
 }
 
 /*
- * The percentile. Its value may be glued to the option; a number in the next argument is
- * one, too, as in the official help, unless it is the last argument, which is the trace. Like the
- * official tool, its names take anything and force it into the range.
+ * The percentile. Its value may be attached to the option. A number in the next argument is one,
+ * too, as in the official help, unless it is the last argument, which is the trace. With the
+ * official names, any value is accepted and clamped, as in the official tool.
  */
 static bool take_percent(void *ctx, const char *option, const char *value, struct err *e)
 {
@@ -132,7 +132,7 @@ static const struct option_rule rules[] = {
     {0},
 };
 
-/* A release refuses what it does not know yet. */
+/* A release rejects options that it does not have. */
 static int check_release(const struct csvexport *c, struct err *e)
 {
     const struct csv_release *r = &c->release;
@@ -168,7 +168,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     return true;
 }
 
-/* Returns -1 to go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int parse_arguments(struct csvexport *c, int argc, char **argv)
 {
     const struct command_line line = {
@@ -280,7 +280,7 @@ static int write_callstacks(const struct csvexport *c, struct trace *t, struct e
     return status;
 }
 
-/* What needs the trace in the store. */
+/* Exports that need the trace in the store. */
 static int export_loaded(const struct csvexport *c, struct err *e)
 {
     struct trace t;
@@ -313,7 +313,7 @@ static int csvexport_main(int argc, char **argv, bool drop_in)
     if (status >= 0)
         return status;
     if (drop_in && strcmp(c.trace, "-") != 0 && access(c.trace, R_OK) != 0) {
-        fprintf(stderr, "Could not open file %s\n", c.trace); /* the official words */
+        fprintf(stderr, "Could not open file %s\n", c.trace); /* the message of the official tool */
         return 1;
     }
     if (run(&c, &e) == 0)

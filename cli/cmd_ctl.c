@@ -1,4 +1,4 @@
-/* tidemark ctl: the remote of a daemon that runs with --http. */
+/* tidemark ctl: remote control of a daemon that runs with --http. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -59,7 +59,7 @@ struct ctl_command {
     int (*show)(struct ctl *c, struct err *e);
 };
 
-/* ---- asking */
+/* ---- requests */
 
 static int keep(void *ctx, const void *bytes, size_t n, struct err *e)
 {
@@ -97,7 +97,7 @@ static int ask(struct ctl *c, const char *method, const char *path, const char *
     return http_ask(&q, &status, e) != 0 ? -1 : check_status(c, status, e);
 }
 
-/* ---- showing */
+/* ---- output */
 
 static int show_as_it_is(struct ctl *c, struct err *e)
 {
@@ -278,7 +278,7 @@ struct getting {
     struct outfile file;
 };
 
-/* Its beginning is kept, too: it may be a refusal. */
+/* Keeps the first bytes, too: the response may be an error. */
 static int put_file(void *ctx, const void *bytes, size_t n, struct err *e)
 {
     struct getting *g = ctx;
@@ -295,7 +295,7 @@ static int put_file(void *ctx, const void *bytes, size_t n, struct err *e)
     return 0;
 }
 
-/* A name in a path: what means something there is escaped. */
+/* Appends a name to a path, with special characters escaped. */
 static void put_name(struct buf *path, const char *name)
 {
     for (; *name; name++) {

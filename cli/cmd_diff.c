@@ -28,7 +28,7 @@ struct diff_command {
     struct question question; /* of the new trace */
     const char *base;
     struct selection_options
-        base_selection; /* as the new trace's; a range of messages is its own */
+        base_selection; /* as the new trace's, but with its own range of messages */
     struct diff_options diff;
     struct diff_report_options report;
     bool limit_given;
@@ -119,9 +119,9 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
     return false;
 }
 
-/* ---- expressions, which look at summaries of both */
+/* ---- expressions on the summaries of both */
 
-/* What the first of them says that is true, and should not be. */
+/* Reports the first expression that is true. */
 static void judge(const struct budget_checks *checks, struct err *verdict)
 {
     for (size_t i = 0; i < checks->list.len && !verdict->code; i++) {

@@ -118,7 +118,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     return true;
 }
 
-/* ---- while it runs */
+/* ---- progress */
 
 /* A trace is read twice, sometimes three times. */
 #define PASSES 2u
@@ -127,10 +127,10 @@ struct input {
     int fd;
     const char *name;
     off_t begin;
-    uint64_t size; /* 0 when not known */
+    uint64_t size; /* 0 if unknown */
     unsigned pass; /* from 1 */
     struct interrupt interrupt;
-    bool terminal; /* there is one for progress, and the lines go elsewhere */
+    bool terminal; /* stderr is a terminal, and the lines go elsewhere */
     bool shown;    /* a progress line is on the terminal */
     uint64_t next_show;
 };
@@ -175,7 +175,7 @@ static void input_close(struct input *in)
     in->fd = -1;
 }
 
-/* A pipe can be read but once: its bytes go to a temporary file. */
+/* A pipe can be read only once: its bytes go to a temporary file. */
 static int spool_pipe(struct input *in, struct err *e)
 {
     int fd = tempfile_copy(in->fd, tempfile_dir(NULL), e);

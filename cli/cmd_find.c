@@ -90,7 +90,7 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
     c->report.format = c->question.format;
     if (!c->limit_given && c->report.format == REPORT_TEXT)
         c->find.limit = TEXT_LIMIT;
-    /* The time is what is asked for: what came before and after is looked at, too. */
+    /* The time is a part of the question: blocks before and after it are needed, too. */
     c->find.has_time = s->has_at;
     c->find.time = s->at;
     s->has_at = false;

@@ -33,7 +33,7 @@ static const char drop_in_usage[] =
 struct importing {
     const char *input;
     const char *output;
-    enum import_format format; /* IMPORT_UNKNOWN: find out */
+    enum import_format format; /* IMPORT_UNKNOWN: detect */
     bool replace;
     bool drop_in;
     uint32_t version;
@@ -93,7 +93,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     return true;
 }
 
-/* Returns -1 to go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int parse_arguments(struct importing *m, int argc, char **argv)
 {
     const struct command_line line = {
@@ -111,7 +111,7 @@ static int parse_arguments(struct importing *m, int argc, char **argv)
 
 /* ---- the work */
 
-/* The official tool's words while it works, one over the other: import-chrome.cpp @ v0.14.0. */
+/* Progress messages of the official tool, on one line: import-chrome.cpp @ v0.14.0. */
 static void say(const struct importing *m, const char *words)
 {
     if (m->drop_in) {
@@ -128,7 +128,7 @@ static int choose_dir(struct importing *m, struct err *e)
     return m->dir ? 0 : err_no_memory(e, "options");
 }
 
-/* Better to know now than after reading a long file. Leaves nothing behind. */
+/* Fails early instead of after reading a long file. Leaves nothing behind. */
 static int check_output(const struct importing *m, struct err *e)
 {
     struct outfile probe;
@@ -138,7 +138,7 @@ static int check_output(const struct importing *m, struct err *e)
     return 0;
 }
 
-/* The official importer names the trace as it names its files. */
+/* Names the trace as the official importer does. */
 static int name_trace(const struct importing *m, struct trace *t, struct err *e)
 {
     t->facts.capture_name = strings_intern(&t->strings, view_of(m->output), e);

@@ -1,4 +1,4 @@
-/* tidemark map: where live blocks lie, how old they are, how scattered they were. */
+/* tidemark map: the addresses, ages and fragmentation of live blocks. */
 
 #include "cli/commands.h"
 #include "cli/options/question.h"
@@ -59,7 +59,7 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
            option_one_trace(n, arguments, &c->question.trace, e);
 }
 
-/* A time is when the map is drawn, but what was there before is looked at, too. */
+/* A time is that of the drawing, but earlier samples are needed, too. */
 static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct map_command *c = ctx;

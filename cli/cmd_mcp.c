@@ -45,7 +45,7 @@ static const struct option_row positional[] = {{0}}; /* an agent names its trace
 
 struct lines {
     struct buf in, out;
-    size_t looked; /* bytes of `in` that hold no end of a line */
+    size_t looked; /* bytes of `in` without an end of line */
     bool skipping; /* within a line that is too long */
 };
 
@@ -70,7 +70,7 @@ static void take_line(struct lines *l, struct session *s, const char *text, size
     l->skipping = false;
 }
 
-/* All lines that are whole; what is left of the last one moves to the front. */
+/* Takes all complete lines; moves the rest to the front. */
 static int take_lines(struct lines *l, struct session *s, struct err *e)
 {
     const char *text = (const char *)l->in.data;

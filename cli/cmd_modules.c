@@ -1,4 +1,4 @@
-/* tidemark modules: what a process has mapped where, for `symbols --modules` on another host. */
+/* tidemark modules: the mappings of a process, for `symbols --modules` on another host. */
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* tidemark push: the rows of finished traces into a place for whole fleets. */
+/* tidemark push: adds the rows of finished traces to the tables of a fleet. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,9 +34,9 @@ static const char footer[] =
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 refused or cannot be written; 5 no\n"
     "connection. The traces before and behind a bad one are sent.\n";
 
-#define ID_SIZE 33u /* with the end of the string */
+#define ID_SIZE 33u /* including the NUL */
 
-/* What became of a trace. */
+/* The result for a trace. */
 struct told {
     const char *file;
     char id[ID_SIZE];
@@ -45,10 +45,10 @@ struct told {
 };
 
 struct push {
-    struct question question; /* which allocations */
+    struct question question; /* the selection */
     struct push_place place;
     VEC(struct fleet_label) labels;
-    VEC(char *) names; /* of labels: ours */
+    VEC(char *) names; /* of labels; owned */
     unsigned tables;
     uint64_t points;
     bool again, no_create, definitions, json;
@@ -58,7 +58,7 @@ struct push {
     int file_count;
     struct resolver *resolver;
     VEC(struct told) told;
-    uint64_t count; /* rows of the trace at hand */
+    uint64_t count; /* rows of the current trace */
 };
 
 /* ---- arguments */
@@ -181,7 +181,7 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 
 /* ---- a trace */
 
-/* Its bytes give its id: the same file is the same trace, wherever it lies. */
+/* The id of a trace is a hash of its bytes: the same file is the same trace in any folder. */
 static int read_id(const char *path, char id[ID_SIZE], uint64_t *size, struct err *e)
 {
     static const size_t piece = (size_t)1 << 18;
@@ -252,7 +252,7 @@ static int push_one(struct push *p, const char *path, struct err *e)
     return vec_push(&p->told, told) ? 0 : err_no_memory(e, "what was sent");
 }
 
-/* One bad trace does not keep the others back; a place that is gone does. */
+/* An unreadable trace does not stop the others; an unreachable sink does. */
 static int push_files(struct push *p, struct err *e)
 {
     int status = 0;
@@ -349,7 +349,7 @@ static int run(struct push *p, struct err *e)
     p->rows.points = p->points;
     if (p->definitions)
         return push_clickhouse_definitions(p->rows.wanted, e);
-    /* The helper starts before anything else is open. */
+    /* Starts the helper before anything else is open. */
     int status = resolve_request_start(&p->question.resolve, &resolver, e);
     p->resolver = &resolver;
     if (status == 0)

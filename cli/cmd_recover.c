@@ -80,7 +80,7 @@ static const struct option_row rows[] = {
 static const struct option_group groups[] = {{.rows = rows}, {0}};
 static const struct option_row positional[] = {{"journal", FIELD(journal)}, {0}};
 
-/* A segment was named: the journal is the folder that it lies in. */
+/* The argument is a segment: its folder is the journal. */
 static int recover_segment(struct recover_options *o, struct err *e)
 {
     const char *slash = strrchr(o->journal, '/');

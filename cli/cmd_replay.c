@@ -61,7 +61,7 @@ static const struct option_row rows[] = {
 static const struct option_group groups[] = {{.rows = rows}, {0}};
 static const struct option_row positional[] = {{"recording", FIELD(recording)}, {0}};
 
-/* Returns -1 to go on, else the exit status. */
+/* Returns -1 to continue, else the exit status. */
 static int parse_arguments(struct replay_options *o, int argc, char **argv)
 {
     const struct command_line line = {
@@ -81,8 +81,8 @@ static void print_end(const struct replay_stats *s)
 }
 
 /*
- * A journal is played as the recording that it holds. Returns the descriptor that `path` names
- * then, -1 when it is no journal, -2 with `e`.
+ * If `path` is a journal, opens the recording in it. Returns a descriptor, to which `path` then
+ * refers; -1 if it is no journal; -2 with `e`.
  */
 static int open_journal(struct replay_options *o, char path[32], struct err *e)
 {

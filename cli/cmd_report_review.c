@@ -19,7 +19,7 @@ static int write_markdown(const struct review *r, const struct summary *s, struc
     const struct markdown_options options = {.sort = r->sort, .limit = r->limit};
     struct selection only;
     struct leaks leaks;
-    /* What is live at some time is not what is never freed. */
+    /* Blocks that are live at a time may still be freed later, so they are not leaks. */
     if (r->only->has_at)
         return markdown_write(s, NULL, NULL, &options, out, e);
     if (selection_init(&only, t, r->only, e) != 0)

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLI_CMD_REPORT_REVIEW_H
 #define TIDEMARK_CLI_CMD_REPORT_REVIEW_H
 
-/* The forms of a report that are for the review of a change: Markdown and JUnit XML. */
+/* The report's formats for the review of a change: Markdown and JUnit XML. */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,13 +19,13 @@ enum review_form review_form_parse(const char *text);
 /* Rows of a table in Markdown unless --limit is given. */
 #define REVIEW_LIMIT 10
 
-/* The outcomes of budgets that the summary holds; with Markdown the rest of it, and leaks. */
+/* The outcomes of budgets in the summary; for Markdown also the rest of the summary, and leaks. */
 struct review {
     enum review_form form;
     const struct selection_options *only;
     const struct skiplist *skip;
     enum sort_key sort;
-    uint64_t limit; /* rows, 0 all */
+    uint64_t limit; /* rows; 0: all */
 };
 
 int review_write(const struct review *r, const struct summary *s, struct trace *t, FILE *out,

@@ -1,4 +1,4 @@
-/* tidemark run: a program that was not built for it runs, and its memory becomes a trace. */
+/* tidemark run: runs an unmodified program and records its memory to a trace. */
 
 #include "cli/commands.h"
 #include "cli/options/parse_run.h"

@@ -1,6 +1,6 @@
 /*
- * tidemark symbolize: what is at addresses of an image; and, with --serve, the symbol helper that
- * this and other commands ask (symbols/helper/helper.h).
+ * tidemark symbolize: functions and lines at addresses of an image; with --serve, the symbol helper
+ * of this and other commands (symbols/helper/helper.h).
  */
 
 #include <ctype.h>
@@ -131,7 +131,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     return true;
 }
 
-/* ---- what is there */
+/* ---- output */
 
 static struct view shown_file(const struct symbolize_command *c, struct view file)
 {

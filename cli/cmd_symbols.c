@@ -70,7 +70,7 @@ static int rename_all(void *ctx, struct reframe *r, struct err *e)
     return status;
 }
 
-/* Without an output the trace is read once, and nothing written. */
+/* Without an output, the trace is read once and nothing is written. */
 static int look(struct symbols *s, struct trace_input *in, struct err *e)
 {
     bool wanted[REC_TYPE_COUNT] = {false};
@@ -116,7 +116,7 @@ static int run(struct symbols *s, struct err *e)
     struct outfile out;
     bool direct = false;
     int status;
-    /* The helper starts before anything else is open. */
+    /* Starts the helper before anything else is open. */
     if (resolver_init(&s->resolver, &s->options, e) != 0)
         return -1;
     helper_start_early(&s->resolver.helper);

@@ -66,7 +66,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     struct timeline line;
     bool drawn = c->report.format == REPORT_TEXT;
     struct timeline_options window = c->window;
-    /* The range is what is drawn: what is in use then may have been allocated before. */
+    /* The range is the time to draw; blocks in use then may have been allocated before. */
     window.begin = o->has_range && o->begin != INT64_MIN ? o->begin : 0;
     window.end = o->has_range ? o->end : INT64_MAX;
     o->has_range = false;

@@ -1,4 +1,4 @@
-/* tidemark verify: is the data that a build or a test counts on really in a trace? */
+/* tidemark verify: checks that a trace has the data that a build or a test needs. */
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLI_EXPORT_INPUT_H
 #define TIDEMARK_CLI_EXPORT_INPUT_H
 
-/* tidemark export: the trace that is written, and which of its allocations. */
+/* tidemark export: the trace to write, and the selection. */
 
 #include "analysis/figures/selection.h"
 #include "base/err.h"
@@ -15,7 +15,7 @@ struct export_input {
     struct resolver *resolver;
 };
 
-/* Loads it and names its frames, if that is wanted: the `load` of a struct tables_source. */
+/* Loads the trace and names its frames, if requested: the `load` of a struct tables_source. */
 int export_load(void *ctx, struct trace *t, const struct trace_load_options *options,
                 struct err *e);
 

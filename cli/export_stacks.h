@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLI_EXPORT_STACKS_H
 #define TIDEMARK_CLI_EXPORT_STACKS_H
 
-/* tidemark export: the formats that hold what each call stack allocated. */
+/* tidemark export: the formats for the allocations of each call stack. */
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -78,7 +78,7 @@ static int open_outputs(struct table_outputs *o, const struct export_tables *x, 
     return 0;
 }
 
-/* Gives all files their names, when `status` is 0, or none. */
+/* Names all files if `status` is 0, else none. */
 static int close_outputs(struct table_outputs *o, const struct export_tables *x, int status,
                          struct err *e)
 {

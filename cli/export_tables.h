@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLI_EXPORT_TABLES_H
 #define TIDEMARK_CLI_EXPORT_TABLES_H
 
-/* tidemark export: the formats that hold a trace as tables. */
+/* tidemark export: the formats that store a trace as tables. */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ struct export_tables {
 
 int export_table_files(const struct export_tables *x, struct err *e);
 
-/* All tables; format, wanted and single mean nothing. */
+/* All tables; format, wanted and single are ignored. */
 int export_sqlite(const struct export_tables *x, struct err *e);
 
 int export_chrome(struct export_input *input, uint64_t points, FILE *out, struct err *e);

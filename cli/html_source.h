@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLI_HTML_SOURCE_H
 #define TIDEMARK_CLI_HTML_SOURCE_H
 
-/* What `report --format html` needs of a trace beside what other reports do: source and code. */
+/* The additional data of a trace for `report --format html`: source and code. */
 
 #include <stdio.h>
 
@@ -20,11 +20,13 @@ struct page_source {
 void page_source_init(struct page_source *p, struct trace *t);
 void page_source_release(struct page_source *p);
 
-/* Loads the trace, with what the selection looks at. */
+/* Loads the trace, with the data that the selection needs. */
 int page_source_load(struct page_source *p, const char *path, const struct selection_options *only,
                      struct err *e);
 
-/* Writes the page of its summary, which was made with `skip`, stacks and by = GROUP_THREAD. */
+/*
+ * Writes the HTML report of its summary, which was made with `skip`, stacks and by = GROUP_THREAD.
+ */
 int page_source_write(struct page_source *p, const struct summary *s, const struct skiplist *skip,
                       FILE *out, struct err *e);
 

@@ -10,7 +10,7 @@ void interrupt_hold(struct interrupt *i)
 {
     sigemptyset(&i->held);
     for (size_t k = 0; k < ENDINGS; k++) {
-        /* nohup and shells in the background ignore some: those stay ignored */
+        /* under nohup and in background shells some are ignored: those stay ignored */
         struct sigaction now;
         if (sigaction(endings[k], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
             sigaddset(&i->held, endings[k]);

@@ -2,8 +2,8 @@
 #define TIDEMARK_CLI_INTERRUPT_H
 
 /*
- * SIGINT, SIGTERM and SIGHUP kept back, so that a command can remove its temporary file before it
- * ends by them. Only for commands that ask often: not while they wait for a pipe.
+ * Holds back SIGINT, SIGTERM and SIGHUP, so that a command can remove its temporary file before it
+ * ends by them. Only for commands that check often: not while they wait for a pipe.
  */
 
 #include <signal.h>
@@ -16,10 +16,10 @@ struct interrupt {
 
 void interrupt_hold(struct interrupt *i);
 
-/* True when one of them has come since. */
+/* Whether one of them has arrived since. */
 bool interrupt_came(const struct interrupt *i);
 
-/* Lets them through: one that came ends the process here. */
+/* Unblocks them: one that arrived ends the process here. */
 void interrupt_release(struct interrupt *i);
 
 #endif

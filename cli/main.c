@@ -102,7 +102,7 @@ static void print_usage(FILE *to)
     fprintf(to, "\nTry 'tidemark COMMAND --help' and 'man tidemark-COMMAND'.\n");
 }
 
-/* With --complete: the names for completion in shells. */
+/* With --complete: prints the names for completion in shells. */
 static int cmd_help(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--complete") == 0) {
@@ -140,7 +140,7 @@ static int cmd_version(int argc, char **argv)
     return 0;
 }
 
-/* Figures that could not be written are a failure, however well they were computed. */
+/* An error while writing is a failure of the command. */
 static int close_stdout(int status)
 {
     if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -151,15 +151,16 @@ static int close_stdout(int status)
 }
 
 /*
- * A standard stream that the caller closed must not become the number of a file or a socket, which
- * messages would then be written into. What takes its place fails as the closed one would.
+ * If the caller closed a standard stream, a file or socket could get its number, and messages would
+ * be written into it. So /dev/null is opened in its place, in a mode in which reading or writing
+ * fails like on the closed stream.
  */
 static void hold_standard_streams(void)
 {
     static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
     for (int fd = 0; fd < 3; fd++) {
         if (fcntl(fd, F_GETFD) < 0)
-            (void)open("/dev/null", modes[fd]); /* takes the lowest number: this one */
+            (void)open("/dev/null", modes[fd]); /* takes the lowest free number, this one */
     }
 }
 

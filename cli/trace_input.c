@@ -10,7 +10,7 @@
 #include "base/monotonic.h"
 #include "base/tempfile.h"
 
-/* What is read more than once and cannot be read twice goes to a temporary file. */
+/* Input that must be read several times but is a pipe is copied to a temporary file. */
 static int make_rereadable(struct trace_input *in, struct err *e)
 {
     struct stat st;
@@ -43,7 +43,7 @@ int trace_input_open(struct trace_input *in, const char *path, unsigned passes, 
         trace_input_close(in);
         return -1;
     }
-    /* Reading a pipe could wait for ever: there, signals do what they always do. */
+    /* Reading a pipe could block forever: then signals keep their default action. */
     if (fstat(in->fd, &st) == 0 && S_ISREG(st.st_mode)) {
         in->size = (uint64_t)st.st_size;
         interrupt_hold(&in->interrupt);

@@ -17,12 +17,12 @@
 
 struct trace_input {
     const char *path; /* - is standard input */
-    unsigned passes;  /* how often it will be read */
+    unsigned passes;  /* the number of times it will be read */
     int fd;
-    off_t begin;   /* where in the file the trace begins */
-    uint64_t size; /* 0 when not known */
+    off_t begin;   /* offset of the trace in the file */
+    uint64_t size; /* 0 if unknown */
     unsigned pass;
-    bool terminal; /* stderr is one */
+    bool terminal; /* stderr is a terminal */
     bool shown;    /* a progress line is on the terminal */
     uint64_t next_show;
     struct interrupt interrupt;
@@ -30,13 +30,13 @@ struct trace_input {
 
 int trace_input_open(struct trace_input *in, const char *path, unsigned passes, struct err *e);
 
-/* Lets signals through: one that came meanwhile ends the process here. */
+/* Unblocks signals: one that arrived meanwhile ends the process here. */
 void trace_input_close(struct trace_input *in);
 
-/* `in` must stay where it is. */
+/* `in` must not be moved. */
 struct rewrite_source trace_input_source(struct trace_input *in);
 
-/* Takes the progress line away. */
+/* Removes the progress line. */
 void trace_input_clear(struct trace_input *in);
 
 #endif

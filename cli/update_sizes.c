@@ -5,7 +5,9 @@
 
 #include "base/format.h"
 
-/* Less of a file than this is lost in what else changes its size: the blocks are cut differently.
+/*
+ * A smaller share of a file is lost among other changes of its size, since blocks are cut
+ * differently.
  */
 #define SHARE_THAT_SHOWS 10 /* percent */
 
@@ -76,7 +78,7 @@ void update_sizes_growth(const struct update_sizes *s)
                 format_bytes(bytes, s->out->inner_bytes - s->in->inner_bytes));
         return;
     }
-    /* No more data in more bytes: only the compression differs. */
+    /* The same data in more bytes: only the compression differs. */
     fputs(", which is compressed more than by ", stderr);
     put_compression(stderr, &s->out->container);
     fputs("; -z LEVEL sets a higher level\n", stderr);
