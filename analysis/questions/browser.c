@@ -11,7 +11,7 @@ void browser_release(struct browser *b)
     *b = (struct browser){0};
 }
 
-/* ---- what nodes are known by */
+/* ---- identity of nodes */
 
 static uint64_t hash_view(uint64_t seed, struct view v)
 {
@@ -65,7 +65,7 @@ static bool has_shown_children(const struct browser *b, uint32_t node)
     return false;
 }
 
-/* Nodes in the order in which they are shown, whether in closed ones or not. */
+/* Nodes in display order, including those in closed nodes. */
 struct walk {
     const struct browser *b;
     VEC(uint32_t) waiting; /* the next one last */
@@ -91,7 +91,7 @@ static void walk_children(struct walk *w, uint32_t node)
     }
 }
 
-/* Makes the rows; the cursor goes to `chosen` or, if that is not there, to its nearest parent. */
+/* Makes the rows; moves the cursor to `chosen` or, if it has no row, to its nearest parent. */
 static bool make_rows(struct browser *b, uint32_t chosen)
 {
     struct walk w = {.b = b};
@@ -106,7 +106,7 @@ static bool make_rows(struct browser *b, uint32_t chosen)
             walk_children(&w, node);
         w.failed |= !vec_push(&b->rows, row);
     }
-    /* The way from the chosen node to the root; its rows come in the opposite order. */
+    /* The path from the chosen node to the root; its rows come in the opposite order. */
     for (uint32_t at = chosen; at != TREE_ROOT && !w.failed; at = b->tree->nodes.at[at].parent)
         w.failed |= !vec_push(&w.waiting, at);
     for (size_t i = 0; i < b->rows.len && w.waiting.len && !w.failed; i++) {
@@ -139,7 +139,7 @@ bool browser_show(struct browser *b, const struct tree *t)
     }
     if (!make_rows(b, chosen))
         return false;
-    /* Nothing like it in this tree: the eye stays where it was. */
+    /* No such node in this tree: the cursor stays at its row. */
     if (path && chosen == TREE_ROOT)
         b->cursor = row < b->rows.len ? row : b->rows.len - 1;
     return true;
@@ -239,7 +239,7 @@ static bool node_holds(const struct browser *b, uint32_t node, struct view text,
     return found;
 }
 
-/* Opens all that a node is in. */
+/* Opens all parents of a node. */
 static bool reveal(struct browser *b, uint32_t node)
 {
     for (uint32_t at = b->tree->nodes.at[node].parent; at != TREE_ROOT;
@@ -255,9 +255,9 @@ bool browser_find(struct browser *b, const char *text, bool forward, bool *found
     struct walk w = {.b = b};
     uint32_t here = chosen_node(b);
     uint32_t node;
-    uint32_t first = TREE_ROOT;  /* of all that hold the text */
+    uint32_t first = TREE_ROOT;  /* of all that contain the text */
     uint32_t last = TREE_ROOT;   /* of them */
-    uint32_t before = TREE_ROOT; /* the cursor, the nearest one */
+    uint32_t before = TREE_ROOT; /* the nearest one before the cursor */
     uint32_t after = TREE_ROOT;
     bool passed = false;
     w.failed = !vec_push(&w.waiting, TREE_ROOT);

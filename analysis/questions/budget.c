@@ -72,7 +72,7 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Takes a sign, the longest of those that begin alike first. */
+/* Takes an operator. Longer ones are tried before their prefixes. */
 static bool take(struct parser *p, const char *sign)
 {
     skip_space(p);
@@ -83,7 +83,7 @@ static bool take(struct parser *p, const char *sign)
     return true;
 }
 
-/* Takes a word that no further letter follows. */
+/* Takes a word that is not followed by a letter. */
 static bool take_word(struct parser *p, const char *word)
 {
     skip_space(p);
@@ -102,7 +102,7 @@ static int add_node(struct parser *p, const struct budget_node *n, uint32_t *num
     return 0;
 }
 
-/* "text", in which \" and \\ stand for themselves. The caller frees *text. */
+/* "text", with \" and \\ as escapes. The caller frees *text. */
 static int parse_text(struct parser *p, char **text)
 {
     struct buf b = {0};
@@ -186,7 +186,7 @@ static int parse_term(struct parser *p, uint32_t *number)
     if (!take(p, ")"))
         return wrong(p, "',' or ')'");
     if (t->metric == BUDGET_FAULTS && budget_term_has(t, BUDGET_ROW_KEYS))
-        return err_set(p->e, ERR_USAGE, "'%.200s': faults can be told apart by pool only",
+        return err_set(p->e, ERR_USAGE, "'%.200s': faults can be selected by pool only",
                        p->b->text);
     return 0;
 }
@@ -230,7 +230,7 @@ static int parse_value(struct parser *p, struct budget_node *n)
     bool minus = take(p, "-");
     n->is_change = minus || take(p, "+");
     skip_space(p);
-    /* Digits only: strtod knows infinities and hexadecimal numbers, too. */
+    /* Digits only: strtod also accepts infinities and hexadecimal numbers. */
     size_t digits = strspn(p->at, "0123456789.");
     char copy[64];
     char *end;
@@ -410,7 +410,7 @@ static bool compare(enum budget_op op, double a, double b)
     }
 }
 
-/* From nothing to something is more than any percentage. */
+/* A change from 0 exceeds any percentage. */
 static double change_of(double base, double now, bool percent)
 {
     if (!percent)
@@ -425,7 +425,7 @@ struct evaluation {
     budget_figure *figure;
     void *ctx;
     struct buf *why;
-    bool *results; /* by node: those that stand for others come after them */
+    bool *results; /* by node: children come before their parents */
 };
 
 static bool evaluate_comparison(struct evaluation *x, const struct budget_node *n, bool first)

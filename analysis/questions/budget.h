@@ -6,17 +6,17 @@
  *
  *     peak>512M and not leaked(pool="gpu")>0
  *     count(site=~"parse")>1000
- *     peak>+5%                     against a base: has it risen by more than that?
+ *     peak>+5%                     compared with a base: did it rise by more than 5 %?
  *
  *     expression = comparison { ("and" | "or" | "&&" | "||") comparison }     "and" binds closer
  *     comparison = ["not" | "!"] ( "(" expression ")" | term op value )
  *     term       = metric [ "(" selector { "," selector } ")" ]
- *     selector   = key ("=" | "!=" | "=~" | "!~") "text"                  =~: as Perl has them
+ *     selector   = key ("=" | "!=" | "=~" | "!~") "text"                  =~: Perl-compatible
  *     op         = ">" | ">=" | "<" | "<=" | "=" | "==" | "!="
  *     value      = ["+" | "-"] number [unit] ["%"]                 K, M, G, KiB, …: units of 1024
  *
- * A value with a sign is a change against the base. Parsing and evaluating know nothing of traces:
- * the figures come from a function.
+ * A value with a sign is a change from the base. Parser and evaluator do not depend on traces: a
+ * function supplies the figures.
  */
 
 #include <stdbool.h>
@@ -35,7 +35,7 @@ enum budget_metric {
     BUDGET_COUNT,     /* allocations */
     BUDGET_TEMPORARY, /* blocks freed at once */
     BUDGET_LARGEST,   /* bytes of the largest block */
-    BUDGET_FAULTS,    /* memory faults; takes no selectors but pool */
+    BUDGET_FAULTS,    /* memory faults; accepts the selector pool only */
     BUDGET_METRICS,
 };
 
@@ -53,7 +53,7 @@ struct budget_selector {
 
 struct budget_term {
     enum budget_metric metric;
-    const char *word; /* the metric's name as the expression has it; static */
+    const char *word; /* the metric's name as in the expression; static */
     VEC(struct budget_selector) selectors;
 };
 
@@ -66,7 +66,7 @@ struct budget_node {
     uint32_t left, right; /* nodes; BUDGET_COMPARE: left is a term */
     enum budget_op op;
     double value;
-    bool is_change;  /* against the base */
+    bool is_change;  /* from the base */
     bool is_percent; /* of the base */
 };
 
@@ -78,16 +78,16 @@ struct budget {
     bool needs_base; /* some value is a change */
 };
 
-/* `b` need not be initialised. ERR_USAGE says what is wrong and where. */
+/* `b` need not be initialised. ERR_USAGE with the position and the cause. */
 int budget_parse(struct budget *b, const char *text, struct err *e);
 void budget_release(struct budget *b);
 
-/* What the selectors of a term look at. */
+/* The names that the selectors of a term match. */
 struct budget_names {
     struct view pool, site, file, image;
 };
 
-/* Whether all selectors of a key up to `keys` (a set of 1 << key) take these names. */
+/* Whether all selectors with keys in `keys` (a set of 1 << key) match these names. */
 bool budget_term_takes(const struct budget_term *t, const struct budget_names *n, unsigned keys);
 
 /* Whether a term has selectors of one of these keys. */
@@ -95,12 +95,12 @@ bool budget_term_has(const struct budget_term *t, unsigned keys);
 
 #define BUDGET_ROW_KEYS (1u << BUDGET_SITE | 1u << BUDGET_FILE | 1u << BUDGET_IMAGE)
 
-/* The figure of a term, of the trace or, when `base`, of the one that it is compared with. */
+/* The figure of a term, of the trace or, if `base`, of the one that it is compared with. */
 typedef double budget_figure(void *ctx, const struct budget_term *t, bool base);
 
 /*
- * Whether the expression is true. `why` gets the figures that it looked at, for people:
- * "peak is 8.00 MiB (8,388,608)".
+ * Whether the expression is true. Appends the figures it used to `why`, for people: "peak is 8.00
+ * MiB (8,388,608)".
  */
 struct buf;
 bool budget_holds(const struct budget *b, budget_figure *figure, void *ctx, struct buf *why);

@@ -40,7 +40,7 @@ static double of_row(const struct counter *c, enum budget_metric m)
     }
 }
 
-/* Highest of the pools or blocks; the sum of everything else. */
+/* The maximum over pools or blocks; the sum of everything else. */
 static double gather(double all, double one, bool highest)
 {
     if (!highest)
@@ -48,7 +48,7 @@ static double gather(double all, double one, bool highest)
     return one > all ? one : all;
 }
 
-/* Of pools that are named all count; else those that others contain do not. */
+/* Selected pools all count; otherwise contained pools do not. */
 static bool counts(const struct summary *s, const struct budget_term *t, uint32_t pool)
 {
     return !s->pools.at[pool].contained || budget_term_has(t, 1u << BUDGET_POOL);
@@ -106,8 +106,8 @@ double budget_summary_figure(void *ctx, const struct budget_term *t, bool base)
 }
 
 /*
- * Whether the figures tell what the expression asks for. All of a trace without memory data are 0,
- * which is within any budget: a check that passes because nothing was recorded would be no check.
+ * Whether the figures answer the expression. Without memory data all figures are 0, which is within
+ * any budget: a check must not pass because nothing was recorded.
  */
 static bool can_be_told(const struct budget *b, const struct budget_summaries *both,
                         struct buf *why)
@@ -117,12 +117,12 @@ static bool can_be_told(const struct budget *b, const struct budget_summaries *b
                                     : b->needs_base && base && base->empty ? base
                                                                            : NULL;
     if (lacking)
-        buf_printf(why, "cannot be told%s, %.*s", lacking == base ? " of the base" : "",
+        buf_printf(why, "unknown%s, %.*s", lacking == base ? " for the base" : "",
                    (int)lacking->verdict.len, lacking->verdict.data);
     return !lacking;
 }
 
-/* `why` gets what decides it. False when it cannot be told. */
+/* Appends the deciding figures to `why`. False if there is no answer. */
 static bool is_as_wanted(const struct budget *b, const struct budget_summaries *both, bool wanted,
                          struct buf *why)
 {

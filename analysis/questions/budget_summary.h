@@ -2,27 +2,29 @@
 #define TIDEMARK_ANALYSIS_QUESTIONS_BUDGET_SUMMARY_H
 
 /*
- * The figures that expressions ask for, from the summary of a trace.
+ * The figures of expressions, from the summary of a trace.
  *
  * Without a selector of site, file or image they are those of the pools; the peak is the highest of
- * theirs. With one they are sums over the sites that it takes; their peak is what these sites held
- * when their pools stood highest.
+ * theirs. With one they are sums over the matching sites; their peak is the use of these sites at
+ * their pools' peaks.
  */
 
 #include "analysis/figures/summary.h"
 #include "analysis/questions/budget.h"
 
-/* A summary and the one that it is compared with (NULL: none, and changes are against nothing). */
+/* A summary and the one that it is compared with (NULL: none, and changes are from 0). */
 struct budget_summaries {
     const struct summary *now, *base;
 };
 
-/* A budget_figure; ctx is a struct budget_summaries. The sites must not have been selected yet. */
+/*
+ * A budget_figure; ctx is a struct budget_summaries. summary_select must not have been called yet.
+ */
 double budget_summary_figure(void *ctx, const struct budget_term *t, bool base);
 
 /*
- * Adds the outcome of an expression, which must outlive the summary, to its checks: `name` holds
- * when it is `wanted`. None holds of a trace without memory data.
+ * Adds the outcome of an expression, which must outlive the summary, to its checks: `name` holds if
+ * the outcome is `wanted`. No check holds for a trace without memory data.
  */
 int budget_summary_check(struct summary *s, const struct budget *b, const char *name, bool wanted,
                          bool *holds, struct err *e);
@@ -38,9 +40,9 @@ struct budget_checks {
 };
 
 /*
- * Looks at two traces and says for each expression whether it is false of the newer one's figures,
- * or of their change, as it should be, and there is memory data to tell it from. `base_only` is the
- * base's options->only. `out` need not be initialised.
+ * Compares two traces. For each expression, checks that it is false for the newer one's figures or
+ * their change, and that there is memory data. `base_only` is the base's options->only. `out` need
+ * not be initialised.
  */
 int budget_summary_compare(struct budget_checks *out, struct trace *base, struct trace *now,
                            const struct summary_options *options,

@@ -39,7 +39,7 @@ static double mean_of(const double *x, size_t n)
     return sum;
 }
 
-/* Of x and of y so many places later, in the places that both have. */
+/* The correlation of x with y shifted by a number of places, over the common places. */
 static double pearson(const double *x, const double *y, size_t n)
 {
     double p = mean_of(x, n);
@@ -101,7 +101,10 @@ int correlation_find(struct correlation *c, const double *x, const double *y, si
     return 0;
 }
 
-/* The upper tail of chi square with 2 n degrees of freedom, a sum of n terms; by logarithms. */
+/*
+ * The upper tail of chi square with 2 n degrees of freedom, a sum of n terms, computed with
+ * logarithms.
+ */
 double combined_probability(double sum, size_t n)
 {
     double half = -sum; /* half of the statistic, -2 sum */

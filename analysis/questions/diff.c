@@ -68,7 +68,7 @@ uint64_t diff_figure(const struct diff_side *s, enum diff_metric m)
 
 /* ---- signatures */
 
-/* What a call stack is known by: 128 bits of a hash with a secret seed stand for its lines. */
+/* The identity of a call stack: 128 bits of a hash of its lines with a secret seed. */
 struct signature {
     uint64_t check;
     struct frame_view frame[2]; /* the site on both sides */
@@ -105,8 +105,8 @@ static size_t count_stacks(const struct builder *b, int side)
 }
 
 /*
- * The lines of a call stack from its site on, or of the site alone, into b->content. True when one
- * of them is unsure.
+ * Appends the lines of a call stack from its site on, or of the site only, to b->content. True if
+ * one of them is unsure.
  */
 static bool put_stack(struct builder *b, int side, struct stack_place at, bool site_only)
 {
@@ -127,8 +127,7 @@ static bool put_stack(struct builder *b, int side, struct stack_place at, bool s
     return unsure;
 }
 
-/* What a call stack is known by, into b->content. Its place is that of the site, if that matters.
- */
+/* Writes the identity of a call stack to b->content. *at is set to its site, if needed. */
 static bool put_content(struct builder *b, int side, uint32_t callstack, struct stack_place *at)
 {
     if (b->d->options.by == DIFF_TYPE) {
@@ -181,7 +180,7 @@ static int signature_of(struct builder *b, int side, uint32_t callstack, uint32_
     }
 }
 
-/* Calls `take` with each pool's call stacks that allocations were made with. */
+/* Calls `take` with each pool's call stacks that have allocations. */
 static int each_stack(struct builder *b, int side,
                       int (*take)(struct builder *b, int side, uint32_t callstack,
                                   const struct counter *c, struct err *e),
@@ -192,7 +191,7 @@ static int each_stack(struct builder *b, int side,
         uint32_t callstack;
         struct counter c;
         while (accounting_next(&b->stacks[side], pool, &iter, &callstack, &c)) {
-            /* Beyond the list are those that a damaged file names. */
+            /* A damaged file may refer to call stacks beyond the list. */
             if (c.count && callstack < count_stacks(b, side) &&
                 take(b, side, callstack, &c, e) != 0)
                 return -1;
@@ -214,7 +213,10 @@ static int group_stack(struct builder *b, int side, uint32_t callstack, const st
     return signature_of(b, side, callstack, &b->groups[side][callstack], e);
 }
 
-/* What has no call stack, and what no selected allocation has, is group 0. */
+/*
+ * Group 0 is for allocations without a call stack, and for call stacks without selected
+ * allocations.
+ */
 static int group_stacks(struct builder *b, int side, struct err *e)
 {
     b->groups[side] = calloc(count_stacks(b, side), sizeof *b->groups[side]);
@@ -354,9 +356,9 @@ static void judge_rows(struct diff *d)
         qsort_r(d->rows.at, kept, sizeof *d->rows.at, compare_rows, &d->options.metric);
 }
 
-/* ---- call stacks to show */
+/* ---- displayed call stacks */
 
-/* What one row has of one call stack; those that differ in addresses only are one. */
+/* The share of one call stack in a row; those that differ in addresses only are one. */
 struct share {
     uint64_t row;
     uint64_t whole;
@@ -406,7 +408,7 @@ static int collect_shares(struct builder *b, int side, struct shares *to, struct
     return 0;
 }
 
-/* Shares of one row: shows the call stack that changed most in the row's direction. */
+/* The shares of one row: chooses the call stack that changed most in the row's direction. */
 static void choose_stack(struct diff_row *row, enum diff_metric m, const struct share *shares,
                          size_t n)
 {
@@ -478,7 +480,7 @@ static int build(struct builder *b, struct err *e)
             count(b, side, &b->accounts[side], b->groups[side], e) != 0)
             return -1;
     }
-    /* The newer one last: its types are those that are told. */
+    /* The newer trace comes last, since its types are displayed. */
     for (int side = 0; side < 2; side++) {
         if (add_rows(b, side, e) != 0 ||
             diff_types_attach(&b->stacks[side], b->d, side, &b->rows, b->groups[side], e) != 0)

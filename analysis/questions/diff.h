@@ -3,10 +3,10 @@
 
 /*
  * What changed between two traces. Call stacks are matched from the allocation site outwards by
- * functions and lines: functions by name, without what compilers add to it, and by name of file
- * without folders; lines of a function by their order and what they do (diff_lines.h). So lines,
- * addresses and folders may have moved. Places without a name are matched by offset in the image
- * when both traces have it with the same build id, else like lines of a function, which is unsure.
+ * functions and lines, so lines, addresses and folders may have moved. Functions are matched by
+ * name, without compiler suffixes, and by name of file without folders; lines of a function by
+ * their order and allocations (diff_lines.h). Code without a name is matched by offset in the image
+ * if both traces have it with the same build id, else like lines of a function, which is unsure.
  * Pools are matched by name. Costs two sweeps over each history.
  */
 
@@ -24,7 +24,7 @@
 enum diff_by {
     DIFF_SITE,      /* a row for each site: function and file */
     DIFF_CALLSTACK, /* a row for each call stack */
-    DIFF_TYPE,      /* a row for each type of elements (types.h), and one for what has none */
+    DIFF_TYPE,      /* a row for each type of elements (types.h), and one for unknown types */
 };
 
 enum diff_metric { DIFF_BYTES, DIFF_COUNT, DIFF_LIVE, DIFF_PEAK, DIFF_METRICS };
@@ -38,21 +38,22 @@ enum diff_kind { DIFF_NEW, DIFF_GROWN, DIFF_SHRUNK, DIFF_GONE, DIFF_SAME, DIFF_K
 
 const char *diff_kind_name(enum diff_kind k); /* "new", "grown", … */
 
-/* The side of a trace: 0 is the base, 1 what is compared with it. */
+/* One side of a row: 0 is the base, 1 the trace compared with it. */
 struct diff_side {
     bool there; /* the row has allocations in this trace */
     struct counter figures;
-    uint32_t callstack; /* of the one that changed most, if it is there */
+    uint32_t callstack; /* the one that changed most, if any */
 };
 
 struct diff_row {
     struct view pool;
-    struct frame_view frame;  /* the site; of the newer trace, where it is there */
-    struct frame_view before; /* of the older trace, where the site is there */
+    struct frame_view frame;  /* the site; of the newer trace if it exists there */
+    struct frame_view before; /* of the older trace, if the site exists there */
     bool no_callstack;
-    bool unsure; /* a place without a name in an image that is not known to be the same build */
-    struct view type; /* of its blocks in the newer trace where it is there: that of most bytes */
-    uint32_t more_types; /* others, blocks of which nobody tells being one */
+    bool unsure; /* code without a name in an image that may not be the same build */
+    /* Of its blocks, that of most bytes; of the newer trace if they exist there. */
+    struct view type;
+    uint32_t more_types; /* the number of others, with unknown as one of them */
     enum diff_kind kind; /* by the metric */
     struct diff_side side[2];
 };
@@ -74,13 +75,13 @@ struct diff {
     const struct trace *trace[2];
     struct types types[2];
     VEC(struct diff_pool) pools;
-    VEC(struct diff_row) rows; /* by kind, the largest change first; none that are the same */
-    uint64_t same;             /* rows that are */
-    uint64_t unsure;           /* rows among `rows` that are */
+    VEC(struct diff_row) rows; /* by kind, the largest change first; without unchanged rows */
+    uint64_t same;             /* unchanged rows */
+    uint64_t unsure;           /* unsure rows among `rows` */
     uint64_t count[DIFF_KINDS];
 };
 
-/* The figure of a side; 0 when it is not there. */
+/* The figure of a side; 0 if the row does not exist there. */
 uint64_t diff_figure(const struct diff_side *s, enum diff_metric m);
 
 /* `d` need not be initialised. Both selections must outlive it. */

@@ -7,7 +7,10 @@
 #include "base/saturate.h"
 #include "trace/store/frame_name.h"
 
-/* Pairs of lines that are compared for one function; beyond, lines match by number only. */
+/*
+ * The maximum number of pairs of lines that are compared for one function; above it, lines match by
+ * number only.
+ */
 #define CELLS_MAX ((size_t)1 << 26)
 
 static int no_room(struct err *e)
@@ -28,7 +31,7 @@ static bool ends_with(struct view name, size_t end, const char *suffix)
     return end > n && memcmp(name.p + end - n, suffix, n) == 0;
 }
 
-/* Where a suffix such as ".isra.0" begins that ends at `end`, or `end`. */
+/* The start of a suffix such as ".isra.0" that ends at `end`; `end` if there is none. */
 static size_t cut_clone(struct view name, size_t end)
 {
     static const char *const numbered[] = {".constprop", ".isra", ".part",
@@ -135,7 +138,7 @@ void diff_lines_release(struct diff_lines *l)
     buf_release(&l->content);
 }
 
-/* ---- places */
+/* ---- lines */
 
 static struct view base_name(struct view path)
 {
@@ -156,7 +159,7 @@ static uint64_t hash_of(struct diff_lines *l)
     return XXH3_64bits_withSeed(l->content.data, l->content.len, l->seed);
 }
 
-/* The number behind the last "+0x" of "svc+0x2ca5"; 0 without one. */
+/* The number after the last "+0x" of "svc+0x2ca5"; 0 if there is none. */
 static uint64_t offset_in_image(struct view text)
 {
     const char *digits = "0123456789abcdef";
@@ -185,7 +188,7 @@ static struct diff_line describe(struct diff_lines *l, int side, const struct fr
     return line;
 }
 
-/* The index in the list, or UINT64_MAX without memory. */
+/* The index in the list; UINT64_MAX if memory is short. */
 static uint64_t place(struct diff_lines *l, int side, uint32_t frame, uint32_t inlined)
 {
     bool fresh;
@@ -249,8 +252,7 @@ struct alignment {
 
 enum choice { SKIP_BASE, SKIP_NOW, PAIR };
 
-/* Blocks of the same size are better evidence than a line's number, which any edit above changes.
- */
+/* Equal block sizes are better evidence than a line number, which every edit above changes. */
 static int score(const struct alignment *a, size_t i, size_t k)
 {
     const struct diff_line *x = a->at[0][i], *y = a->at[1][k];
@@ -319,7 +321,7 @@ static void pair_equal(struct alignment *a)
     }
 }
 
-/* Where one of the traces knows no line of a function, the function is all that there is. */
+/* If one of the traces has no lines of a function, only the function is compared. */
 static bool is_function_only(const struct alignment *a)
 {
     return a->n[0] && a->n[1] &&

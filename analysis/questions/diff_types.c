@@ -4,7 +4,7 @@
 
 #include "base/saturate.h"
 
-/* What one row has of one type. */
+/* The part of a row of one type. */
 struct part {
     uint64_t row;
     uint32_t type;
@@ -38,7 +38,7 @@ static int list_parts(struct parts *p, const struct accounting *stacks, const st
         uint32_t callstack;
         struct counter c;
         while (accounting_next(stacks, pool, &iter, &callstack, &c)) {
-            /* Beyond the list are those that a damaged file names: they have none. */
+            /* A damaged file may refer to call stacks beyond the list; these have no type. */
             uint32_t known = callstack < types->callstack_count ? callstack : 0;
             const uint64_t *row = map_find(rows, (uint64_t)pool << 32 | groups[known]);
             if (row &&
@@ -49,7 +49,7 @@ static int list_parts(struct parts *p, const struct accounting *stacks, const st
     return 0;
 }
 
-/* Parts of one row: one for each type, the named ones before blocks of which nobody tells. */
+/* The parts of one row: one for each type, the named ones before the unknown. */
 static void judge(struct diff_row *row, const struct types *types, const struct part *parts,
                   size_t n)
 {
@@ -66,7 +66,7 @@ static void judge(struct diff_row *row, const struct types *types, const struct 
         row->more_types = (uint32_t)n - 1;
 }
 
-/* Makes one part of those of the same row and type. */
+/* Combines parts of the same row and type. */
 static void fold(struct parts *p)
 {
     size_t kept = 0;

@@ -5,7 +5,7 @@
 #include "base/heap.h"
 #include "base/saturate.h"
 
-/* The neighbours in time of what is asked for, of one pool. */
+/* The previous and next blocks in time, of one pool. */
 struct neighbours {
     uint32_t pool;
     bool has_before, has_after;
@@ -16,7 +16,7 @@ struct finder {
     struct find_result *r;
     struct neighbours near;
     bool failed;
-    size_t heap; /* > 0: r->list is a heap of so many, oldest first */
+    size_t heap; /* > 0: r->list is a heap of this size, oldest first */
 };
 
 static bool is_older(const struct found_block *a, const struct found_block *b)
@@ -106,7 +106,7 @@ static bool take(void *ctx, const struct history_block *b)
     return !f->failed;
 }
 
-/* ---- what the columns know beside */
+/* ---- remaining columns */
 
 static int compare_place(const void *a, const void *b)
 {
@@ -117,7 +117,10 @@ static int compare_place(const void *a, const void *b)
     return (x->block.index > y->block.index) - (x->block.index < y->block.index);
 }
 
-/* Those of one pool in order of their index: each chunk of the columns is read once. */
+/*
+ * Completes the blocks of one pool in order of their index, so that each chunk of the columns is
+ * read once.
+ */
 static int complete(struct found_block *list, size_t n, struct pool *p, struct err *e)
 {
     struct column_reader allocs;

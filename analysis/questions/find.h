@@ -2,24 +2,24 @@
 #define TIDEMARK_ANALYSIS_QUESTIONS_FIND_H
 
 /*
- * Which allocations have an address, or part of a range of addresses: at a time, with those that
- * had it before and after; or over the whole history.
+ * The allocations at an address, or in a range of addresses: at a time, with those before and
+ * after; or over the whole history.
  */
 
 #include "analysis/questions/history.h"
 
 enum find_when {
-    FIND_ANY,    /* no time was asked for */
+    FIND_ANY,    /* no time was given */
     FIND_AT,     /* live at the time */
     FIND_BEFORE, /* the newest that was freed by then, in its pool */
     FIND_AFTER,  /* the oldest that was allocated later */
 };
 
 struct find_options {
-    uint64_t low, high; /* addresses, both included */
+    uint64_t low, high; /* addresses, both inclusive */
     bool has_time;
     int64_t time;   /* ns */
-    uint64_t limit; /* how many to list, 0 all */
+    uint64_t limit; /* blocks to list; 0: all */
 };
 
 struct found_block {
@@ -31,9 +31,9 @@ struct found_block {
 
 struct find_result {
     struct find_options options;
-    VEC(struct found_block) list; /* in order of time; without a time the newest `limit` of them */
-    uint64_t total;               /* that were found */
-    uint64_t live;                /* of them at the end of what is seen */
+    VEC(struct found_block) list; /* in order of time; without a time the newest `limit` */
+    uint64_t total;               /* all matches */
+    uint64_t live;                /* matches live at the end of the selected time */
     uint64_t live_bytes;
 };
 

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_ANALYSIS_QUESTIONS_GROWTH_H
 #define TIDEMARK_ANALYSIS_QUESTIONS_GROWTH_H
 
-/* Who grew between two times: what each site held at the end of both nanoseconds. */
+/* What grew between two times: the live blocks of each site at the end of both nanoseconds. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ struct growth_row {
     uint64_t count_before, bytes_before;
     uint64_t count_after, bytes_after;
     uint64_t allocations, frees; /* between */
-    uint32_t callstack;          /* of the newest block that came between, 0 none */
+    uint32_t callstack;          /* of the newest block allocated between them; 0: none */
 };
 
 struct growth {
@@ -28,7 +28,7 @@ struct growth {
     uint64_t count_before, bytes_before, count_after, bytes_after; /* of all sites */
 };
 
-/* Signed difference of two counts; one beyond 2^63 - 1 either way stays there. */
+/* Signed difference of two counts, saturated at 2^63 - 1 either way. */
 static inline int64_t growth_of(uint64_t before, uint64_t after)
 {
     uint64_t by = after > before ? after - before : before - after;
@@ -36,7 +36,9 @@ static inline int64_t growth_of(uint64_t before, uint64_t after)
     return after > before ? n : -n;
 }
 
-/* `to` is later than `from`. `skip` NULL: the built-in rules. The selection must outlive `g`. */
+/*
+ * `to` must be later than `from`. `skip` NULL: the built-in rules. The selection must outlive `g`.
+ */
 int growth_build(struct growth *g, struct selection *s, const struct skiplist *skip, int64_t from,
                  int64_t to, struct err *e);
 void growth_release(struct growth *g);

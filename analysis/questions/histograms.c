@@ -56,7 +56,7 @@ struct builder {
     const struct selection *s;
     struct map steps; /* pool << 16 | thread → in last */
     VEC(struct last_step) last;
-    uint64_t waste; /* of what is live */
+    uint64_t waste; /* of live blocks */
 };
 
 static void add(struct life_class *c, uint64_t size)
@@ -109,7 +109,7 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
     struct last_step *last = &b->last.at[*at];
     const struct live_block *block = &op->block;
     bool is_alloc = op->kind == MEMORY_ALLOC;
-    /* The other way round, freed and then allocated, is what every loop with a buffer does. */
+    /* The opposite order, free then allocation, is what every loop with a buffer does. */
     if (!is_alloc && last->is_alloc && block->callstack && block->callstack == last->callstack &&
         block->size < last->size)
         add(&b->h->regrown, block->size);

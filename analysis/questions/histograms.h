@@ -1,10 +1,7 @@
 #ifndef TIDEMARK_ANALYSIS_QUESTIONS_HISTOGRAMS_H
 #define TIDEMARK_ANALYSIS_QUESTIONS_HISTOGRAMS_H
 
-/*
- * How large the selected blocks were and how long they lived, and what became of them that costs
- * time or room. One sweep.
- */
+/* Sizes and lifetimes of the selected blocks, and events that cost time or space. One sweep. */
 
 #include <stdint.h>
 
@@ -19,7 +16,7 @@ struct size_class {
     uint64_t count, bytes;
     uint64_t live_count, live_bytes;
     uint64_t temporary;
-    uint64_t waste; /* bytes of all that glibc's malloc adds to them: see glibc_chunk */
+    uint64_t waste; /* bytes that glibc's malloc adds to them: see glibc_chunk */
 };
 
 struct life_class {
@@ -32,26 +29,26 @@ struct histograms {
     struct life_class total;
     struct life_class elsewhere; /* freed by another thread than the one that allocated */
     /*
-     * Blocks that are freed right after a larger one of the same call stack was allocated, with no
-     * other step of the thread in the pool between: so vectors grow, by copying.
+     * Blocks freed right after a larger one of the same call stack was allocated, with no other
+     * step of the thread in the pool between: growing vectors copy in this way.
      */
     struct life_class regrown;
     uint64_t waste;      /* of all size classes */
-    uint64_t peak_waste; /* of what was live, at most */
+    uint64_t peak_waste; /* maximum, of live blocks */
 };
 
-/* The class of a size, and its first one: 0, 1, 2, 4, … */
+/* The class of a size, and its first size: 0, 1, 2, 4, … */
 unsigned size_class_of(uint64_t size);
 uint64_t size_class_begin(unsigned class);
 
-/* The class of a lifetime, ns; and where it ends, INT64_MAX for the last of those that ended. */
+/* The class of a lifetime, ns, and its upper end; INT64_MAX for the last class of freed blocks. */
 unsigned life_class_of(int64_t ns);
 int64_t life_class_end(unsigned class);
 
 /*
- * Bytes that glibc's malloc takes for a block on a machine of 64 bits: the size and 8 bytes, in
- * steps of 16, at least 32 (malloc/malloc.c, request2size); from 128 KiB on, which it maps by
- * default, 16 bytes more in whole pages.
+ * Bytes that glibc's malloc uses for a block on a 64-bit machine: the size and 8 bytes, in steps of
+ * 16, at least 32 (malloc/malloc.c, request2size); from 128 KiB on, which it maps by default, 16
+ * bytes more in whole pages.
  */
 uint64_t glibc_chunk(uint64_t size);
 

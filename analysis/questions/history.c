@@ -8,7 +8,7 @@
 #define FANOUT_SHIFT 6
 #define FANOUT ((size_t)1 << FANOUT_SHIFT)
 
-_Static_assert(sizeof(struct history_entry) == 30, "within 32 bytes with what stands beside");
+_Static_assert(sizeof(struct history_entry) == 30, "within 32 bytes with its share of `reach`");
 
 #define BITS48 ((UINT64_C(1) << 48) - 1)
 
@@ -27,7 +27,7 @@ static uint64_t last_of(const struct history_entry *x)
     return interval_of_block(x->first, x->size, 0).last;
 }
 
-/* ---- order: by address, then by index, which is the order of time */
+/* ---- order: by address, then by index, which is time order */
 
 static bool is_before(const struct history_entry *a, const struct history_entry *b)
 {
@@ -59,9 +59,9 @@ struct stretch {
 #define DIGITS 256
 
 /*
- * Puts the stretch in order by the 8 highest bits in which its keys differ, in place, and says
- * where the parts that have equal ones begin (McIlroy, Bostic, McIlroy 1993: American flag sort).
- * False when all keys are equal.
+ * Sorts the range by the 8 highest bits in which its keys differ, in place, and returns the starts
+ * of the parts with equal bits (McIlroy, Bostic, McIlroy 1993: American flag sort). False if all
+ * keys are equal.
  */
 static bool divide(struct history_entry *at, const struct stretch *s, size_t starts[DIGITS + 1])
 {
@@ -100,7 +100,7 @@ static bool divide(struct history_entry *at, const struct stretch *s, size_t sta
     return true;
 }
 
-/* What is still to be put in order waits in a list: at most 256 parts for each of 12 digits. */
+/* Unsorted parts wait in a list: at most 256 parts for each of 12 digits. */
 static int sort_entries(struct history_entry *entries, size_t n, struct err *e)
 {
     VEC(struct stretch) waiting = {0};
@@ -134,7 +134,7 @@ static int no_room(struct err *e)
     return err_no_memory(e, "all allocations");
 }
 
-/* A run of both columns, which are in step. */
+/* A run of both columns, which have the same indices. */
 static void take_run(const struct history *h, struct history_pool *p, const struct memory_alloc *a,
                      const struct memory_free *f, size_t n, uint64_t index)
 {
@@ -214,7 +214,7 @@ static int read_pool(const struct history *h, struct history_pool *p, struct err
         return no_room(e);
     if (read_columns(h, p, from, e) != 0 || sort_entries(p->entries, p->count, e) != 0)
         return -1;
-    /* A selection may have left most of it empty. */
+    /* A selection may leave most of it unused. */
     struct history_entry *fit = realloc(p->entries, (p->count + 1) * sizeof *fit);
     p->entries = fit ? fit : p->entries;
     return build_reach(p, e);
@@ -248,9 +248,9 @@ void history_release(struct history *h)
     *h = (struct history){0};
 }
 
-/* ---- asking */
+/* ---- queries */
 
-/* How many entries begin at or before `address`. */
+/* The number of entries that begin at or before `address`. */
 static size_t count_up_to(const struct history_pool *p, uint64_t address)
 {
     size_t low = 0;
@@ -280,7 +280,7 @@ static bool visit_entry(const struct search *s, size_t at)
     return s->visit(s->ctx, &b);
 }
 
-/* Item `at` of a level stands for 64 of the level below; level 0 for 64 entries. */
+/* Item `at` of a level covers 64 items of the level below; on level 0, 64 entries. */
 static bool visit_level(const struct search *s, unsigned level, size_t at)
 {
     if (s->pool->reach[level][at] < s->low)
@@ -289,7 +289,7 @@ static bool visit_level(const struct search *s, unsigned level, size_t at)
     size_t below = level ? s->pool->reach_count[level - 1] : s->end;
     size_t to = from + FANOUT < below ? from + FANOUT : below;
     for (size_t i = from; i < to; i++) {
-        /* The first entry of an item tells whether any of it can lie before the end. */
+        /* The first entry of an item shows whether any of it can begin before the end. */
         if (level && i << FANOUT_SHIFT * level >= s->end)
             break;
         if (!(level ? visit_level(s, level - 1, i) : visit_entry(s, i)))

@@ -2,11 +2,10 @@
 #define TIDEMARK_ANALYSIS_QUESTIONS_HISTORY_H
 
 /*
- * All selected allocations of a loaded trace by address, to ask what covered an address or
- * overlapped a range at any time. For each pool an array in order of address, 30 bytes for an
- * allocation, with the highest address reached beside every 64 of them, and every 64 of those:
- * with what lies before a range's end it is searched as an interval tree whose nodes have 64
- * children.
+ * All selected allocations of a loaded trace by address, for queries of an address or a range at
+ * any time. Each pool has an array in order of address, with 30 bytes for an allocation. Beside
+ * every 64 entries there is their highest address, and so on for every 64 of those. With the
+ * entries before a range's end, it is searched as an interval tree whose nodes have 64 children.
  */
 
 #include <stdbool.h>
@@ -17,12 +16,12 @@
 #include "base/err.h"
 #include "base/vec.h"
 
-/* The rest of an allocation is found through its index. */
+/* The rest of an allocation is read through its index. */
 struct history_entry {
     uint64_t first;
     uint64_t size : 48;
     uint64_t time : 48;  /* signed */
-    uint64_t after : 48; /* 1 + ns until it was freed, 0: live */
+    uint64_t after : 48; /* 1 + ns until it was freed; 0: live */
     uint32_t index;      /* in the pool's columns */
 } __attribute__((packed));
 
@@ -44,12 +43,12 @@ struct history {
 
 /*
  * Reads all selected allocations. `h` need not be initialised; the selection must outlive it. More
- * than 2^32 allocations in a pool are refused.
+ * than 2^32 allocations in a pool are rejected.
  */
 int history_build(struct history *h, struct selection *s, struct err *e);
 void history_release(struct history *h);
 
-/* An allocation that was found. */
+/* A matching allocation. */
 struct history_block {
     uint32_t pool; /* number in the trace */
     uint32_t index;
@@ -59,7 +58,7 @@ struct history_block {
 
 /*
  * Calls `visit` for every allocation that has an address in [low, high], pool by pool in order of
- * address and time, until it returns false. A block of no bytes stands for its own address.
+ * address and time, until it returns false. A block of size 0 covers its own address.
  */
 typedef bool history_visit(void *ctx, const struct history_block *b);
 void history_overlap(const struct history *h, uint64_t low, uint64_t high, history_visit *visit,

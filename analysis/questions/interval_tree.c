@@ -11,13 +11,15 @@
 #define LEAF_ENTRIES 60u
 #define INNER_ENTRIES 47u
 #define HEIGHT_MAX 32u
-/* A node with fewer entries than a quarter joins a neighbour when three quarters hold both. */
+/*
+ * A node that is less than a quarter full is joined with a neighbour if three quarters hold both.
+ */
 #define SPARSE(ROOM) ((ROOM) / 4)
 #define ENOUGH(ROOM) ((ROOM)-SPARSE(ROOM))
 
 /*
- * Intervals in no order, so that a change touches few lines: one that comes is appended, the last
- * one takes the place of one that goes. A tag of 8 bits for each, beside the count, finds it.
+ * Unordered intervals, so that a change touches few lines: a new one is appended; the last one
+ * replaces a removed one. Each has a tag of 8 bits, beside the count, for lookups.
  */
 struct leaf {
     uint8_t tag[LEAF_ENTRIES];
@@ -26,8 +28,8 @@ struct leaf {
 };
 
 /*
- * Nothing below child i is less than key i, except below child 0, whose key says nothing; nothing
- * reaches beyond last[i]. Keys beyond the n-th are the highest possible.
+ * Nothing below child i is less than key i, except below child 0, whose key is unused; nothing
+ * extends beyond last[i]. Keys beyond the n-th are the highest possible.
  */
 struct inner {
     uint64_t first[INNER_ENTRIES];
@@ -52,7 +54,7 @@ _Static_assert(sizeof(union interval_node) == NODE_SIZE, "a node fills its lines
 #define CHUNK_MOST 4096u /* a multiple of the large page */
 #define LARGE_PAGE ((size_t)2 << 20)
 
-/* Larger each time: small trees stay small, and large ones lie in large pages. */
+/* Chunks grow: small trees stay small, and large ones are in large pages. */
 static bool add_chunk(struct interval_tree *t)
 {
     size_t nodes = t->chunk_nodes ? 2 * t->chunk_nodes : CHUNK_FIRST;
@@ -70,13 +72,13 @@ static bool add_chunk(struct interval_tree *t)
     if (!chunk)
         return false;
     if (size >= LARGE_PAGE)
-        (void)madvise(chunk, size, MADV_HUGEPAGE); /* slower without, that is all */
+        (void)madvise(chunk, size, MADV_HUGEPAGE); /* optional: only speed depends on it */
     t->chunks[t->chunk_count++] = chunk;
     t->chunk_nodes = t->left = nodes;
     return true;
 }
 
-/* Sees to it that the next `n` nodes can be taken. */
+/* Makes sure that the next `n` nodes can be allocated. */
 static bool reserve_nodes(struct interval_tree *t, size_t n)
 {
     while (t->spare_count < n) {
@@ -129,7 +131,7 @@ void interval_tree_release(struct interval_tree *t)
     *t = (struct interval_tree){0};
 }
 
-/* ---- places */
+/* ---- positions */
 
 static inline bool is_before(uint64_t first, uint64_t value, uint64_t other, uint64_t other_value)
 {
@@ -141,12 +143,12 @@ static inline uint8_t tag_of(uint64_t first, uint64_t value)
     return (uint8_t)(((first ^ value << 7) * UINT64_C(0x9e3779b97f4a7c15)) >> 56);
 }
 
-/* One bit for each interval that has this tag. */
+/* One bit for each interval with this tag. */
 static inline uint64_t tags_match(const struct leaf *l, uint8_t tag)
 {
     uint64_t match = 0;
 #ifdef __SSE2__
-    /* The count stands behind the tags: its bytes are compared, too, and not counted. */
+    /* The count comes after the tags: its bytes are compared, too, and ignored. */
     for (unsigned i = 0; i < 4; i++) {
         __m128i tags = _mm_load_si128((const __m128i *)(const void *)(l->tag + (size_t)16 * i));
         __m128i equal = _mm_cmpeq_epi8(tags, _mm_set1_epi8((char)tag));
@@ -159,7 +161,7 @@ static inline uint64_t tags_match(const struct leaf *l, uint8_t tag)
     return match & ((UINT64_C(1) << l->n) - 1);
 }
 
-/* Where the interval is; LEAF_ENTRIES when it is not here. */
+/* The index of the interval; LEAF_ENTRIES if it is not here. */
 static inline uint32_t leaf_find(const struct leaf *l, uint64_t first, uint64_t value)
 {
     for (uint64_t m = tags_match(l, tag_of(first, value)); m; m &= m - 1) {
@@ -177,7 +179,7 @@ static inline void leaf_append(struct leaf *l, uint64_t first, uint64_t value, u
     l->at[at] = (struct interval){first, last, value};
 }
 
-/* How many children's keys are at or below x: at least 1, as child 0 has none. */
+/* The number of children with keys at or below x: at least 1, as child 0 has none. */
 static inline uint32_t inner_count(const struct inner *in, uint64_t x)
 {
     uint32_t base = 0;
@@ -189,7 +191,7 @@ static inline uint32_t inner_count(const struct inner *in, uint64_t x)
     return base < in->n ? base : in->n;
 }
 
-/* The child below which (first, value) belongs. */
+/* The child for (first, value). */
 static inline uint32_t inner_place(const struct inner *in, uint64_t first, uint64_t value)
 {
     uint32_t i = inner_count(in, first) - 1;
@@ -275,7 +277,7 @@ static void swap(struct interval *a, struct interval *b)
     *b = t;
 }
 
-/* Orders the list so that what comes before its k-th is less, and the rest not (Hoare). */
+/* Partitions the list: everything before its k-th element is less, and the rest is not (Hoare). */
 static void divide(struct interval *list, size_t n, size_t k)
 {
     size_t low = 0;
@@ -293,7 +295,7 @@ static void divide(struct interval *list, size_t n, size_t k)
                 break;
             swap(&list[i++], &list[j--]);
         }
-        /* Nothing in [low, j] is above the pivot, nothing in (j, high] below it. */
+        /* Nothing in [low, j] is above the pivot, and nothing in (j, high] below it. */
         if (k <= j)
             high = j;
         else
@@ -301,7 +303,7 @@ static void divide(struct interval *list, size_t n, size_t k)
     }
 }
 
-/* Moves the upper half of a full leaf to `right`; *lowest is the least of it. */
+/* Moves the upper half of a full leaf to `right`; *lowest is its least interval. */
 static void leaf_split(struct leaf *left, struct leaf *right, struct interval *lowest)
 {
     struct interval all[LEAF_ENTRIES];
@@ -356,7 +358,7 @@ static void grow_root(struct interval_tree *t)
     t->height++;
 }
 
-/* Full nodes on the way down are split at once, so that a parent always has room. */
+/* Full nodes on the way down are split at once, so a parent always has room. */
 bool interval_tree_insert(struct interval_tree *t, const struct interval *i)
 {
     if (!reserve_nodes(t, t->height + 2))
@@ -390,7 +392,8 @@ const void *interval_tree_prefetch(const struct interval_tree *t, uint64_t first
     return n;
 }
 
-/* The node may be another by now, even an inner one: nodes stay where they are, so it can be read.
+/*
+ * The node may be another one by now, even an inner one. Nodes are never moved, so it can be read.
  */
 void interval_tree_prefetch_entry(const void *place, uint64_t first, uint64_t value)
 {
@@ -423,7 +426,7 @@ static void join_child(struct interval_tree *t, struct inner *parent, uint32_t i
     }
     union interval_node *b = parent->child[left + 1];
     if (!is_leaf) {
-        /* Its first child has no key of its own: the parent has it. */
+        /* Its first child's key is in the parent. */
         b->inner.first[0] = parent->first[left + 1];
         b->inner.value[0] = parent->value[left + 1];
     }
@@ -452,18 +455,18 @@ static void shrink_root(struct interval_tree *t)
     }
 }
 
-/* What lies on the way to the leaf at hand. */
+/* The path to the current leaf. */
 struct path {
     struct inner *node[HEIGHT_MAX];
     uint32_t place[HEIGHT_MAX];
     unsigned depth;
 };
 
-/* After something that reached to `last` went: corrects what the nodes above say. */
+/* Updates the nodes above after the removal of an interval with this `last`. */
 static void settle(struct interval_tree *t, struct path *p, uint64_t last)
 {
     bool is_leaf = true;
-    bool settled = false; /* what lies above reaches as far as before */
+    bool settled = false; /* the nodes above still extend as far as before */
     while (p->depth--) {
         struct inner *parent = p->node[p->depth];
         uint32_t i = p->place[p->depth];
@@ -506,7 +509,7 @@ bool interval_tree_remove(struct interval_tree *t, uint64_t first, uint64_t valu
 
 /* ---- search */
 
-/* A range of addresses and who wants to know. */
+/* The range of addresses and the visitor. */
 struct search {
     uint64_t low, high;
     interval_visit *visit;
@@ -558,7 +561,9 @@ bool interval_tree_overlap(const struct interval_tree *t, uint64_t low, uint64_t
 
 /* ---- for tests */
 
-/* What the nodes above say of a subtree: keys from (first, value) on, below (end, end_value). */
+/*
+ * The bounds of a subtree in the nodes above: keys from (first, value) on, below (end, end_value).
+ */
 struct bounds {
     uint64_t first, value;
     uint64_t end, end_value;

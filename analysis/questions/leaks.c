@@ -30,7 +30,7 @@ static int compare_values(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Mann 1945, Kendall 1975; the variance corrected for equal values. */
+/* Mann 1945, Kendall 1975; the variance is corrected for equal values. */
 double mann_kendall(const uint64_t *values, size_t n)
 {
     uint64_t sorted[LEAK_BUCKETS];
@@ -87,7 +87,7 @@ struct site_state {
     uint64_t use;
     int64_t now;
     uint64_t floor[LEAK_BUCKETS]; /* UINT64_MAX: not known yet */
-    uint64_t buckets;             /* bit i: a block never freed came in bucket i */
+    uint64_t buckets;             /* bit i: a never-freed block was allocated in bucket i */
     uint64_t allocations;
     uint64_t count, bytes;
     int64_t first, last;
@@ -95,7 +95,7 @@ struct site_state {
     uint64_t callstack_bytes;
 };
 
-/* Blocks never freed, by (state, call stack). */
+/* Never-freed blocks, by (state, call stack). */
 struct stack_sum {
     uint32_t state, callstack;
     uint64_t bytes;
@@ -128,7 +128,7 @@ static unsigned bucket_of(const struct builder *b, int64_t time)
     return i < LEAK_BUCKETS ? (unsigned)i : LEAK_BUCKETS - 1;
 }
 
-/* What the site held from the end of `now` until before `until`. */
+/* Records the site's use from the end of `now` until before `until`. */
 static void settle(const struct builder *b, struct site_state *x, int64_t until)
 {
     unsigned last = bucket_of(b, until);
@@ -185,7 +185,7 @@ static int add_leaked(struct builder *b, struct site_state *x, uint32_t number,
     return 0;
 }
 
-/* Whether a suppression hides the block; what is never freed is counted for it. */
+/* Whether a suppression hides the block; never-freed blocks are counted for it. */
 static bool is_hidden(struct builder *b, const struct memory_op *op, bool leaked)
 {
     uint32_t id = op->block.callstack;
@@ -234,7 +234,7 @@ static enum leak_kind judge(const struct builder *b, const struct leak_row *r)
     double length = (double)b->length;
     double last = (double)(r->last - b->l->begin) / length;
     bool evident = r->count >= LEAK_BLOCKS_LEAST && r->spread >= LEAK_SPREAD_LEAST;
-    bool rises = r->z >= Z_SIGNIFICANT && r->rate * length >= 1e9; /* by a byte */
+    bool rises = r->z >= Z_SIGNIFICANT && r->rate * length >= 1e9; /* by at least a byte */
     if (evident && rises && last >= 0.75)
         return LEAK_GROWING;
     return last <= 0.2 ? LEAK_AT_START : LEAK_HELD;
@@ -242,7 +242,7 @@ static enum leak_kind judge(const struct builder *b, const struct leak_row *r)
 
 static enum leak_confidence weigh(const struct leak_row *r)
 {
-    /* What each needs at least: z (p < 0.00003 and 0.001), blocks, share never freed, buckets. */
+    /* Minimum values: z (p < 0.00003 and 0.001), blocks, share of never-freed blocks, buckets. */
     static const struct {
         enum leak_confidence confidence;
         double z;
@@ -304,7 +304,7 @@ static int compare_rows(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* From the first allocation of the wanted pools to the last: around them nothing can rise. */
+/* From the first allocation of the selected pools to the last: outside of it nothing can rise. */
 static int find_window(struct builder *b, struct err *e)
 {
     const struct memory *m = &b->s->trace->memory;

@@ -2,12 +2,11 @@
 #define TIDEMARK_ANALYSIS_QUESTIONS_LEAKS_H
 
 /*
- * What is still live at the end, site by site, and whether it grows. What a site holds goes up and
- * down; a leak lifts the floor. So time from the first allocation to the last is cut into buckets,
- * the least that the site held in each is taken, and it is asked whether these rise: by the test of
- * Mann and Kendall, which knows nothing of how much and is not misled by single jumps, with the
- * slope of Sen (the median of all slopes between two buckets) for the rate. One sweep; memory
- * follows sites.
+ * What is live at the end, by site, and whether it grows. The use of a site goes up and down; a
+ * leak lifts its minimum. So the time from the first allocation to the last is cut into buckets,
+ * and the site's lowest use in each is taken. Growth is tested with Mann and Kendall's test, which
+ * ignores amounts and is robust against single jumps. The rate is Sen's slope, the median of all
+ * slopes between two buckets. One sweep; memory grows with sites.
  */
 
 #include <stdbool.h>
@@ -24,9 +23,9 @@
 
 enum leak_kind {
     /*
-     * The floor rises (one-sided p < 0.01, and a rate above 0), at least LEAK_BLOCKS_LEAST blocks
-     * are never freed, which came in at least LEAK_SPREAD_LEAST buckets, the newest within the last
-     * quarter of the time.
+     * The minimum rises (one-sided p < 0.01, and a rate above 0). At least LEAK_BLOCKS_LEAST blocks
+     * are never freed. They were allocated in at least LEAK_SPREAD_LEAST buckets, the newest within
+     * the last quarter of the time.
      */
     LEAK_GROWING,
     LEAK_HELD,     /* neither of the others */
@@ -40,9 +39,9 @@ const char *leak_kind_name(enum leak_kind kind); /* "growing", "held", "at-start
 #define LEAK_SPREAD_LEAST 6u
 
 /*
- * How much evidence there is that what grows is a leak and no cache that fills: by the test's p,
- * the number of blocks, the share of the site's blocks that are never freed, and the time over
- * which they came. leaks.c has the figures.
+ * The evidence that growth is a leak, not a cache that fills: by the test's p, the number of
+ * blocks, the share of the site's blocks that are never freed, and the time over which they were
+ * allocated. leaks.c has the limits.
  */
 enum leak_confidence { LEAK_NOT_GROWING, LEAK_LOW, LEAK_MEDIUM, LEAK_HIGH };
 
@@ -54,39 +53,39 @@ struct leak_row {
     uint32_t pool;           /* index in selection.pools */
     struct frame_view frame; /* the site (sites.h) */
     bool no_callstack;
-    uint32_t callstack;    /* the one with most bytes never freed */
+    uint32_t callstack;    /* the one with most never-freed bytes */
     uint64_t count, bytes; /* never freed */
-    uint64_t allocations;  /* of the site in all */
-    int64_t first, last;   /* ns; when the oldest and newest of them were allocated */
-    unsigned spread;       /* buckets in which one was */
-    double z;              /* of the test of Mann and Kendall; 0 when nothing is to be told */
-    double p;              /* one-sided: how likely such a rise is by chance */
+    uint64_t allocations;  /* all of the site */
+    int64_t first, last;   /* ns; times of the oldest and newest of them */
+    unsigned spread;       /* buckets with one */
+    double z;              /* of the test of Mann and Kendall; 0 if undefined */
+    double p;              /* one-sided: the probability of such a rise by chance */
     double rate;           /* Sen's slope, bytes per second */
 };
 
 struct leaks {
-    int64_t begin, end;         /* ns; the time that was looked at */
+    int64_t begin, end;         /* ns; the examined time */
     VEC(struct leak_row) rows;  /* by kind, confidence, bytes */
-    uint64_t count[LEAK_KINDS]; /* blocks never freed */
+    uint64_t count[LEAK_KINDS]; /* never-freed blocks */
     uint64_t bytes[LEAK_KINDS];
     uint64_t suppressed_count, suppressed_bytes;
 };
 
 /*
- * `suppress` may be NULL; what each hid is counted in it. `skip` NULL: the built-in rules. The
- * selection must outlive `l`.
+ * `suppress` may be NULL; it receives the count that each suppression hid. `skip` NULL: the
+ * built-in rules. The selection must outlive `l`.
  */
 int leaks_build(struct leaks *l, struct selection *s, const struct skiplist *skip,
                 struct suppressions *suppress, struct err *e);
 void leaks_release(struct leaks *l);
 
-/* Of all kinds together; suppressed ones are not among them. */
+/* The sum of all kinds, without suppressed blocks. */
 void leaks_total(const struct leaks *l, uint64_t *count, uint64_t *bytes);
 
-/* The test alone, for n values in order of time: its z, 0 when all are equal or n < 3. */
+/* The test for n values in order of time: its z, 0 if all are equal or n < 3. */
 double mann_kendall(const uint64_t *values, size_t n);
 
-/* The median of the slopes between any two values, per step; 0 when n < 2. n up to 64. */
+/* The median of the slopes between any two values, per step; 0 if n < 2. n is at most 64. */
 double sen_slope(const uint64_t *values, size_t n);
 
 #endif

@@ -23,7 +23,7 @@ static int no_room(struct err *e)
     return err_no_memory(e, "the memory map");
 }
 
-/* When sample `i` is taken. The last one is at the end. */
+/* The time of sample `i`. The last one is at the end. */
 static int64_t sample_time(const struct builder *b, unsigned i)
 {
     int64_t begin = b->options->begin < b->m->time ? b->options->begin : b->m->time;
@@ -31,7 +31,7 @@ static int64_t sample_time(const struct builder *b, unsigned i)
     return begin + (int64_t)(uint64_t)(length * (i + 1) / b->options->samples);
 }
 
-/* ---- one look at all live blocks */
+/* ---- a scan of all live blocks */
 
 struct look {
     struct map_sample *sample;
@@ -79,7 +79,7 @@ static int take_samples(struct builder *b, int64_t time, struct err *e)
 
 /* ---- the sweep */
 
-/* Tells blocks at one address apart, which pools of one name can have, and has the time in it. */
+/* Distinguishes blocks at one address, which pools of one name can have; includes the time. */
 static uint64_t value_of(const struct live_block *b)
 {
     return (uint64_t)b->time << 16 | (b->index & 0xffff);
@@ -113,7 +113,7 @@ struct liner {
     struct memory_map *m;
     struct map_pool *pool;
     unsigned shift; /* of a line: log2 of its bytes */
-    uint64_t lines; /* counted so far */
+    uint64_t lines; /* current count */
     uint64_t last;  /* the newest line's number */
     uint64_t limit;
     uint64_t reached; /* as in struct look */
@@ -150,7 +150,7 @@ static struct map_line *line_at(struct liner *l, uint64_t number)
     return &p->lines.at[p->lines.len - 1];
 }
 
-/* Adds a stretch within one line; ages are summed up over bytes until fill_lines divides them. */
+/* Adds a range within one line; ages are summed over bytes until fill_lines divides them. */
 static bool fill(struct liner *l, uint64_t from, uint64_t to, uint64_t age)
 {
     struct map_line *line = line_at(l, from >> l->shift);
@@ -161,7 +161,7 @@ static bool fill(struct liner *l, uint64_t from, uint64_t to, uint64_t age)
         end = end < to ? end : to;
         struct map_cell *c = &line->cells[at];
         uint64_t bytes = end - from + 1;
-        /* The mean of what is there and what comes. */
+        /* The mean of the existing and the new bytes. */
         c->age = (uint64_t)(((unsigned __int128)c->age * c->used + (unsigned __int128)age * bytes) /
                             ((unsigned __int128)c->used + bytes));
         c->used += bytes;
@@ -195,7 +195,7 @@ static bool fill_lines(void *ctx, const struct interval *i)
     return !l->failed;
 }
 
-/* The finest cells with which the pool's lines are few enough. */
+/* The smallest cells with which the pool's lines are few enough. */
 static int draw_lines(struct builder *b, size_t pool, struct err *e)
 {
     struct map_pool *p = &b->m->pools.at[pool];

@@ -2,9 +2,9 @@
 #define TIDEMARK_ANALYSIS_QUESTIONS_MEMORY_MAP_H
 
 /*
- * Where the live blocks of each pool lie, how old they are, and how scattered they were over time:
- * a block that stays keeps the page that it lies in. Built in one sweep with the live blocks of
- * each pool in an interval tree.
+ * The addresses of the live blocks of each pool, their ages, and their fragmentation over time: one
+ * live block keeps its whole page in use. Built in one sweep with the live blocks of each pool in
+ * an interval tree.
  */
 
 #include <stdbool.h>
@@ -16,19 +16,19 @@
 
 #define MAP_PAGE UINT64_C(4096)
 
-/* A piece of address space in which something lies. */
+/* A cell of address space with live bytes. */
 struct map_cell {
     uint64_t used; /* bytes covered by live blocks */
     uint64_t age;  /* ns since their allocation, the mean over these bytes */
 };
 
-/* A stretch of addresses: `columns` cells. Lines without any live block are left out. */
+/* A line of addresses: `columns` cells. Lines without any live block are left out. */
 struct map_line {
     uint64_t address;
     struct map_cell *cells;
 };
 
-/* How a pool lay at one time. */
+/* The state of a pool at one time. */
 struct map_sample {
     int64_t time; /* ns; as of the end of it */
     uint64_t blocks;
@@ -43,8 +43,8 @@ struct map_sample {
 
 struct map_pool {
     struct view name;
-    VEC(struct map_sample) samples; /* the last one is that of the lines */
-    uint64_t cell;                  /* bytes that a cell stands for, a power of two */
+    VEC(struct map_sample) samples; /* the last one is at the time of the lines */
+    uint64_t cell;                  /* bytes of a cell, a power of two */
     VEC(struct map_line) lines;     /* in order of address */
 };
 
@@ -57,8 +57,8 @@ struct memory_map {
 struct map_options {
     unsigned columns; /* cells in a line; a power of two, 0: no lines */
     unsigned lines;   /* of each pool, at most */
-    unsigned samples; /* at equal distances, at least 1 */
-    int64_t begin;    /* ns; where samples begin */
+    unsigned samples; /* evenly spaced, at least 1 */
+    int64_t begin;    /* ns; time of the first sample */
 };
 
 /* `m` need not be initialised. The selection must outlive it. */

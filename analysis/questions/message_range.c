@@ -11,7 +11,7 @@
 #include "base/pattern.h"
 #include "trace/file/reader.h"
 
-#define EXAMPLES 3u       /* messages that an error names */
+#define EXAMPLES 3u       /* messages listed in an error */
 #define EXAMPLE_BYTES 80u /* shown of each */
 
 struct expression {
@@ -99,7 +99,7 @@ static int read_messages(struct finder *f, const char *path, struct err *e)
     return status;
 }
 
-/* Which of both does not fit, and what there is. */
+/* The error: which of the two has no match, and which messages exist. */
 static int none_fits(struct finder *f, const char *path, const char *from, const char *to,
                      struct err *e)
 {

@@ -2,9 +2,9 @@
 #define TIDEMARK_ANALYSIS_QUESTIONS_MESSAGE_RANGE_H
 
 /*
- * The range of time between two messages of a trace: from the first that fits one expression to the
- * first at or after it that fits another. An expression is a part of a message's text, byte for
- * byte; between slashes, as in "/^End/", it is a Perl-compatible regular expression.
+ * The range of time between two messages of a trace: from the first that matches one expression to
+ * the first at or after it that matches another. An expression is a part of a message's text, byte
+ * for byte; between slashes, as in "/^End/", it is a Perl-compatible regular expression.
  */
 
 #include <stdint.h>
@@ -13,13 +13,13 @@
 
 struct message_range {
     int64_t begin, end; /* ns: times of the two messages */
-    uint64_t starts;    /* how many messages fit the first expression */
+    uint64_t starts;    /* number of messages that match the first expression */
 };
 
 /*
- * Reads the file up to its messages; memory follows its names. Returns 0, or -1 with `e`: ERR_USAGE
- * when no message fits, which names some of those that there are, or an expression is none;
- * otherwise an error of reading.
+ * Reads the file up to its messages; memory grows with its names. Returns 0, or -1 with `e`:
+ * ERR_USAGE if no message matches (the text lists some of the existing ones) or an expression is
+ * invalid; otherwise an error of reading.
  */
 int message_range_find(const char *path, const char *from, const char *to,
                        struct message_range *range, struct err *e);

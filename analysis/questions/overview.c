@@ -68,7 +68,7 @@ static void count_frames(struct overview *o)
 
 static int note_fact(struct overview *o, struct view key, struct view value, struct err *e)
 {
-    /* There are few keys, whatever the number of facts. */
+    /* There are few keys, even with many facts. */
     for (size_t i = 0; i < o->facts.len; i++) {
         if (view_equal(o->facts.at[i].key, key)) {
             o->facts.at[i].n++;
@@ -79,7 +79,7 @@ static int note_fact(struct overview *o, struct view key, struct view value, str
     return vec_push(&o->facts, fact) ? 0 : err_no_memory(e, "facts");
 }
 
-/* A hostile file could hold millions of keys: those beyond count as one. */
+/* A hostile file could have millions of keys: further ones count as one. */
 #define FACT_KEYS_MAX 100
 
 static int collect_facts(struct overview *o, struct err *e)

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_ANALYSIS_QUESTIONS_OVERVIEW_H
 #define TIDEMARK_ANALYSIS_QUESTIONS_OVERVIEW_H
 
-/* What is in a trace file: where it comes from, how it is packed, and how much of what it holds. */
+/* The contents of a trace file: its origin, its compression, and its counts. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #include "trace/file/reader.h"
 #include "trace/load/load.h"
 
-/* One thing that a trace holds, with its number. */
+/* A kind of data in a trace, with its count. */
 struct overview_count {
     const char *name; /* "zones"; a JSON key with _ for each blank */
     uint64_t n;
@@ -18,7 +18,7 @@ struct overview_count {
 
 #define OVERVIEW_COUNTS_MAX 32
 
-/* One key of our own facts ("tidemark.KEY=VALUE"). */
+/* One key of Tidemark's facts ("tidemark.KEY=VALUE"). */
 struct overview_fact {
     struct view key;
     struct view value; /* of the first fact of that key */
@@ -40,9 +40,9 @@ struct overview {
     uint64_t frames;   /* distinct addresses in call stacks */
     uint64_t resolved; /* of them, those with a function name */
     VEC(struct overview_fact) facts;
-    /* Figures of the summary behind the trace; overview_build leaves it at "not known". */
+    /* Figures of the summary stored after the trace; overview_build leaves this "not known". */
     enum overview_stored stored;
-    uint64_t stored_bytes; /* that they take of the file, with their names */
+    uint64_t stored_bytes; /* their size in the file, with their names */
 };
 
 /*

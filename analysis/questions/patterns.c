@@ -7,22 +7,22 @@
 #include "base/map.h"
 #include "base/saturate.h"
 
-/* Temporary blocks one after the other. */
+/* A sequence of temporary blocks. */
 struct loop {
-    uint64_t run; /* so many */
+    uint64_t run; /* its length */
     uint32_t site;
-    unsigned since; /* steps since the newest of them went, 3: too many */
+    unsigned since; /* steps since the newest of them was freed; 3: too many */
 };
 
-/* What a thread did last in a pool. */
+/* The last step of a thread in a pool. */
 struct last_step {
     bool is_alloc, is_set;
     uint64_t ptr, size;
     uint32_t callstack; /* of the step */
     uint32_t site;      /* of the block */
     uint32_t by;        /* the site of the step itself */
-    uint32_t chain;     /* a free: steps of the block that went */
-    bool is_told;       /* a free: it was part of a step */
+    uint32_t chain;     /* for a free: growth steps of the freed block */
+    bool is_told;       /* for a free: it was part of a growth step */
     struct loop loop;
 };
 
@@ -78,7 +78,7 @@ static struct last_step *last_of(struct builder *b, const struct memory_op *op, 
     return &b->last.at[*number];
 }
 
-/* A block took another's place. `steps`: how often that one had grown before. */
+/* A block replaced another one. `steps`: growth steps of the replaced block. */
 static int note_growth(struct builder *b, struct pattern_row *r, uint32_t pool, uint64_t ptr,
                        uint64_t steps, struct err *e)
 {
@@ -116,7 +116,7 @@ static int count_alloc(struct builder *b, struct pattern_row *r, const struct la
     r->waste = saturating_add(r->waste, waste);
     r->live_waste = saturating_add(r->live_waste, waste);
     r->peak_waste = r->live_waste > r->peak_waste ? r->live_waste : r->peak_waste;
-    /* A reported realloc: freed and allocated by one line of the program. */
+    /* A reported realloc: freed and allocated at one line of the program. */
     bool follows = last->is_set && !last->is_alloc && !last->is_told && op->callstack &&
                    last->callstack && last->by == site;
     if (!follows || size == last->size)

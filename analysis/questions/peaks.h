@@ -2,9 +2,9 @@
 #define TIDEMARK_ANALYSIS_QUESTIONS_PEAKS_H
 
 /*
- * Where the use of all selected pools together stands higher than around it: by at least a
- * twentieth of the highest. Exact in height; of two that are closer than a 4096th of the time the
- * higher one is found.
+ * Local peaks of the use of all selected pools together, which rise above their surroundings by at
+ * least a twentieth of the highest use. Heights are exact; of two peaks closer than a 4096th of the
+ * time, the higher one is found.
  */
 
 #include "analysis/figures/selection.h"
@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 
-#define PEAKS_MAX 4096u /* there are never more */
+#define PEAKS_MAX 4096u /* upper bound */
 
 struct peaks {
     VEC(struct timeline_peak) list; /* the highest first */

@@ -11,11 +11,11 @@
 #include "base/order.h"
 #include "base/saturate.h"
 
-/* A pool's use. */
+/* The use of a pool. */
 struct series {
-    uint64_t before; /* bytes when the time begins */
+    uint64_t before; /* bytes at the start of the time */
     uint64_t *use;   /* at the end of each cell */
-    double *tails;   /* of each cell: the share of all that rise as much or more */
+    double *tails;   /* of each cell: the share of all cells that rise at least as much */
     double usual;    /* mean rise */
     uint64_t now;    /* while building */
     size_t cell;
@@ -58,7 +58,7 @@ static void lower(int64_t *first, struct column *c, uint64_t at, size_t time_off
     column_reader_release(&r);
 }
 
-/* When the first thing happened that matters here: before it nothing could move. */
+/* The time of the first relevant event: nothing can change before it. */
 static int find_first(const struct builder *b, int64_t *first, struct err *e)
 {
     const struct memory *m = &b->selection->trace->memory;
@@ -76,7 +76,7 @@ static int find_first(const struct builder *b, int64_t *first, struct err *e)
     return e->code ? -1 : 0;
 }
 
-/* Cells are a multiple of the steps, and as many as nanoseconds at most. */
+/* The number of cells is a multiple of the steps, and at most the number of nanoseconds. */
 static int choose_cells(struct builder *b, const struct related_options *o, struct err *e)
 {
     struct related *r = b->r;
@@ -152,7 +152,7 @@ static double difference(uint64_t from, uint64_t to)
 
 /* ---- plots */
 
-/* How the pool's use changed in each step. */
+/* The change of the pool's use in each step. */
 static void find_changes(const struct builder *b, const struct series *s, double *x)
 {
     size_t per = b->r->cells / b->r->steps;
@@ -164,11 +164,11 @@ static void find_changes(const struct builder *b, const struct series *s, double
     }
 }
 
-/* How the plot changed in each step, and the first step that has a value to change from. */
+/* The change of the plot in each step, and the first step with an earlier value. */
 struct plot_changes {
     size_t first;
     uint64_t points;
-    bool any; /* a value so far */
+    bool any; /* there was a value */
     double value, last;
     size_t step;
 };
@@ -314,18 +314,18 @@ static int find_tails(struct builder *b, struct series *s, struct err *e)
     return 0;
 }
 
-/* What is counted of a text beside its rows, which it has one of for each pool. */
+/* Counts of a text besides its rows, one for each pool. */
 struct text {
-    size_t last; /* cell of the newest message used; cells: none yet */
+    size_t last; /* cell of the newest counted message; `cells`: none yet */
     uint64_t count;
     uint32_t n;
 };
 
 struct texts {
-    struct map numbers; /* hash of a text → number; the next key where two collide */
+    struct map numbers; /* hash of a text → number; on a collision, the next key */
     VEC(struct text) list;
     VEC(double) logs; /* by row: sum of the logarithms of shares */
-    uint64_t known;   /* string number of the newest message, and what it stands for */
+    uint64_t known;   /* string number of the newest message, and its number */
     size_t known_as;
 };
 
@@ -443,7 +443,7 @@ static int compare_messages(struct builder *b, struct err *e)
     return status;
 }
 
-/* ---- how sure it is */
+/* ---- significance */
 
 static int compare_plot_rows(const void *a, const void *b)
 {
@@ -471,7 +471,7 @@ static int compare_message_rows(const void *a, const void *b)
     return (x->pool > y->pool) - (x->pool < y->pool);
 }
 
-/* Rows stand by rising probability; those without one come last and do not count. */
+/* Sorts rows by rising probability; those without one come last and do not count. */
 static int adjust(struct related *r, struct err *e)
 {
     size_t n = r->plots.len > r->messages.len ? r->plots.len : r->messages.len;

@@ -2,8 +2,8 @@
 #define TIDEMARK_ANALYSIS_QUESTIONS_RELATED_INPUT_H
 
 /*
- * Plots and messages of a trace, set aside while it is loaded, since they stand before the memory
- * events that they are held against. In file-backed columns.
+ * Plots and messages of a trace, stored while it is loaded, since they come before the memory
+ * events with which they are compared. In file-backed columns.
  */
 
 #include <stdbool.h>
@@ -22,12 +22,12 @@ struct input_point {
 
 struct input_message {
     int64_t time;  /* ns */
-    uint64_t text; /* string number, 0 unknown */
+    uint64_t text; /* string number; 0: unknown */
 };
 
 struct input_plot {
     uint64_t name;  /* client pointer */
-    uint64_t first; /* place of its first point in `points` */
+    uint64_t first; /* index of its first point in `points` */
     uint64_t n;
 };
 
@@ -43,16 +43,16 @@ struct related_input {
 
 /*
  * Bytes of columns beyond `budget` go to a temporary file in `folder` (NULL: $TMPDIR, else
- * /var/tmp). `i` must not move afterwards, and is to be released before the trace.
+ * /var/tmp). `i` must not be moved afterwards, and must be released before the trace.
  */
 int related_input_init(struct related_input *i, struct trace *t, const char *folder, size_t budget,
                        struct err *e);
 void related_input_release(struct related_input *i);
 
-/* About how many bytes of memory it takes with that budget. */
+/* Its approximate memory with that budget, in bytes. */
 uint64_t related_input_memory(const struct related_input *i, size_t budget);
 
-/* The record types wanted, and the function that takes them: see trace_load_options. */
+/* The record types needed, and the function that takes them: see trace_load_options. */
 void related_input_wanted(bool wanted[REC_TYPE_COUNT]);
 int related_input_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e);
 

@@ -50,7 +50,7 @@ static int no_room(struct err *e)
 struct builder {
     struct profile *p;
     const struct trace *trace;
-    struct buf raw;  /* a name as the trace has it */
+    struct buf raw;  /* a name as in the trace */
     struct buf text; /* the same as UTF-8 */
     struct cut_stacks cut;
 };
@@ -81,7 +81,7 @@ static int add_module(void *ctx, const struct module_fact *m, struct err *e)
     return vec_push(&b->p->mappings, mapping) ? 0 : no_room(e);
 }
 
-/* Index + 1 of the module that holds the address, 0 for none. Modules are in order of address. */
+/* Index + 1 of the module with the address; 0: none. Modules are in order of address. */
 static uint32_t find_module(const struct profile *p, uint64_t address)
 {
     size_t low = 0;
@@ -89,7 +89,7 @@ static uint32_t find_module(const struct profile *p, uint64_t address)
     return low < p->modules && p->mappings.at[low].start <= address ? (uint32_t)low + 1 : 0;
 }
 
-/* The mapping that stands for an image of which only the name is known. */
+/* The mapping of an image of which only the name is known. */
 static int map_image(struct builder *b, uint32_t image, uint64_t address, uint32_t *mapping,
                      struct err *e)
 {
@@ -122,7 +122,7 @@ static int compare_mappings(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Where modules took turns at an address, the first of them stands. */
+/* If several modules were at an address one after another, the first is used. */
 static void check_modules(struct profile *p)
 {
     size_t kept = 0;
@@ -179,7 +179,7 @@ static int add_line(struct builder *b, struct profile_location *l, const struct 
     return 0;
 }
 
-/* How many functions of a frame, from the innermost, are the client's or called by it. */
+/* The number of functions of a frame, from the innermost, that are the client's or called by it. */
 static uint32_t inner_client(const struct builder *b, uint32_t frame, uint8_t *client)
 {
     static const struct skiplist rules = {0};
@@ -195,7 +195,7 @@ static uint32_t inner_client(const struct builder *b, uint32_t frame, uint8_t *c
     return n < depth ? n : 0;
 }
 
-/* Describes a frame when the first sample has it. */
+/* Describes a frame when its first sample is added. */
 static int add_location(struct builder *b, uint32_t frame, struct err *e)
 {
     struct profile *p = b->p;
@@ -217,7 +217,7 @@ static int add_location(struct builder *b, uint32_t frame, struct err *e)
     return 0;
 }
 
-/* Ends a sample in a location that is no frame of the trace, made for the first that has it. */
+/* Ends a sample in a location that is no frame of the trace, created at its first use. */
 static int add_tail(struct builder *b, struct profile_sample *sample, enum profile_tail tail,
                     const char *text, struct err *e)
 {
@@ -269,7 +269,7 @@ static bool is_file_of(struct view path, struct view program)
     return path.len == n || path.p[path.len - n - 1] == '/';
 }
 
-/* pprof takes the first mapping for the program itself. */
+/* pprof assumes that the first mapping is the program. */
 static void put_program_first(struct builder *b)
 {
     struct profile *p = b->p;
@@ -344,7 +344,7 @@ void profile_release(struct profile *p)
 
 /* ---- walking */
 
-/* Beyond so many frames what looks like the client is something else: its own threads. */
+/* Beyond this number of frames, functions of the client belong to its threads. */
 #define CLIENT_FRAMES_MAX 8
 
 /* The innermost node to show. */

@@ -10,13 +10,12 @@
 enum match { MATCH, NO_MATCH, NEVER };
 
 /*
- * Does `text` begin with the pattern up to `end`, which has "*" in it for anything? NEVER: what
- * stands before the first "*" was found, but the rest nowhere, so that it is not found later
- * either.
+ * Whether `text` begins with the pattern up to `end`, in which "*" matches anything. NEVER: the
+ * part before the first "*" matched, but the rest nowhere, so it cannot match later either.
  */
 static enum match match_here(const char *p, const char *end, bool to_the_end, struct view text)
 {
-    const char *star = NULL; /* behind the newest "*", and where its match was tried */
+    const char *star = NULL; /* after the newest "*", and the position of its attempted match */
     size_t retry = 0;
     size_t i = 0;
     for (;;) {

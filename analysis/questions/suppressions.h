@@ -2,10 +2,10 @@
 #define TIDEMARK_ANALYSIS_QUESTIONS_SUPPRESSIONS_H
 
 /*
- * Leaks that are known and not to be shown, in the file format of LeakSanitizer: a line
- * "leak:PATTERN" for each, empty lines, and lines that begin with "#". A pattern matches when it is
- * part of a function's name, or of the path of a source file or image, of any frame of the call
- * stack; "*" stands for anything, "^" at its beginning and "$" at its end for those of the text.
+ * Known leaks to hide, in the file format of LeakSanitizer: a line "leak:PATTERN" for each, empty
+ * lines, and lines that begin with "#". A pattern matches if it is a part of a function's name, or
+ * of the path of a source file or image, of any frame of the call stack. "*" matches anything; "^"
+ * at its start and "$" at its end match those of the text.
  */
 
 #include <stdbool.h>
@@ -18,14 +18,17 @@
 
 struct suppression {
     char *pattern;
-    uint64_t count, bytes; /* what it hid */
+    uint64_t count, bytes; /* hidden by it */
 };
 
 struct suppressions {
     VEC(struct suppression) list;
 };
 
-/* Adds the lines of a text, `name` in messages. ERR_USAGE with the number of a wrong line. */
+/*
+ * Adds the lines of a text, called `name` in messages. ERR_USAGE with the number of a malformed
+ * line.
+ */
 int suppressions_parse(struct suppressions *s, struct view text, const char *name, struct err *e);
 void suppressions_release(struct suppressions *s);
 
@@ -36,7 +39,7 @@ bool suppression_matches(const char *pattern, struct view text);
 
 /*
  * The first suppression that matches each call stack, SUPPRESSION_NONE for none, by call stack id;
- * the caller's to free. NULL with `e` filled when memory is short.
+ * the caller frees it. NULL with `e` filled if memory is short.
  */
 uint32_t *suppressions_of_callstacks(const struct suppressions *s, const struct trace *t,
                                      struct err *e);

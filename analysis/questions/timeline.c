@@ -8,7 +8,7 @@ int64_t timeline_time(const struct timeline *t, size_t i)
 {
     uint64_t length = (uint64_t)t->end - (uint64_t)t->begin;
     uint64_t count = t->count ? t->count : 1;
-    /* length * i / count, whose product may not fit: i is at most count. */
+    /* length * i / count, whose product may overflow; i is at most count. */
     return t->begin + (int64_t)(length / count * i + length % count * i / count);
 }
 
@@ -18,13 +18,13 @@ static size_t bucket_of(const struct timeline *t, int64_t time)
     uint64_t length = (uint64_t)(t->end - t->begin);
     unsigned __int128 at = (unsigned __int128)(uint64_t)(time - t->begin) * t->count;
     size_t i = (size_t)(at / length);
-    /* Rounded down as timeline_time rounds: a bucket begins at its time. */
+    /* Rounded down like timeline_time: a bucket begins at its time. */
     while (i + 1 < t->count && timeline_time(t, i + 1) <= time)
         i++;
     return i;
 }
 
-/* The use that stands at the end of s->now counts for its bucket, and for the empty ones after. */
+/* The use at the end of s->now counts for its bucket and for the empty ones after it. */
 static void settle(const struct timeline *t, struct timeline_series *s, int64_t until)
 {
     int64_t from = s->now > t->begin ? s->now : t->begin;
@@ -142,8 +142,8 @@ void timeline_release(struct timeline *t)
 /* ---- peaks */
 
 /*
- * The least use between bucket `i` and the next higher one in a direction; 0 when there is none.
- * Of two that are equally high the first one is the higher.
+ * The lowest use between bucket `i` and the next higher one in a direction; 0 if there is none. Of
+ * two equal ones, the first counts as the higher.
  */
 static uint64_t valley_beside(const struct timeline *t, const struct timeline_series *s, size_t i,
                               bool forward)

@@ -77,7 +77,7 @@ struct builder {
     VEC(uint64_t) stacks;  /* the same by key */
     struct map label_numbers;
     struct map child_numbers;   /* parent << 32 | label → node */
-    VEC(uint32_t) frame_labels; /* label of each function of each frame, NO_LABEL: not yet */
+    VEC(uint32_t) frame_labels; /* label of each function of each frame; NO_LABEL: not yet */
     uint32_t *first_label;      /* by frame number: its first in frame_labels */
     VEC(uint32_t) way;          /* labels of one call stack, innermost first */
     struct buf content;
@@ -108,7 +108,7 @@ static int key_by_thread(void *ctx, const struct memory_op *op, uint32_t *key, s
     return 0;
 }
 
-/* Two who look at one sweep. */
+/* Two observers of one sweep. */
 struct pair {
     struct memory_observer first;
     const struct memory_observer *second;
@@ -159,7 +159,7 @@ static bool label_equal(const struct tree_label *a, const struct tree_label *b)
            a->is_type == b->is_type;
 }
 
-/* The number of a label, added when new; NO_LABEL with `e` filled when memory is short. */
+/* The number of a label, added if new; NO_LABEL with `e` filled if memory is short. */
 static uint32_t label_number(struct builder *b, const struct tree_label *l, struct err *e)
 {
     struct tree *t = b->tree;
@@ -198,7 +198,7 @@ static struct view base_name(struct view path)
     return (struct view){path.p + at, path.len - at};
 }
 
-/* Of what is known of a function, the part that the grouping looks at. */
+/* The part of a function that the grouping compares. */
 static struct tree_label make_label(enum tree_by by, const struct frame_view *f)
 {
     static const struct view none = {"", 0};
@@ -221,7 +221,7 @@ static struct tree_label make_label(enum tree_by by, const struct frame_view *f)
         break;
     default:
         l.frame.function = f->function;
-        /* What has no name is told apart by its image, and by its address line by line. */
+        /* Nodes without a name are distinguished by image, and by address with TREE_LINE. */
         if (by == TREE_LINE || f->function.len == 0)
             l.frame.image = f->image;
         if (by == TREE_LINE) {
@@ -279,7 +279,7 @@ static uint32_t label_of_type(struct builder *b, uint32_t callstack, struct err 
     return label_number(b, &l, e);
 }
 
-/* What a call stack hangs under that is cut, where no frame of its own says so. */
+/* The parent of cut call stacks, if the trace has no frame for it. */
 static uint32_t label_of_cut(struct builder *b, struct err *e)
 {
     struct tree *t = b->tree;
@@ -351,7 +351,7 @@ static void add_figures(struct tree_figures *to, const struct tree_figures *f)
         to->at[i] = saturating_add(to->at[i], f->at[i]);
 }
 
-/* Adds what a call stack did to a node on its way. */
+/* Adds the figures of a call stack to a node on its path. */
 static void pass_node(struct tree_node *n, uint32_t callstack, const struct tree_figures *f)
 {
     uint64_t bytes = f->at[TREE_BYTES];
@@ -364,7 +364,9 @@ static void pass_node(struct tree_node *n, uint32_t callstack, const struct tree
     }
 }
 
-/* The child of `parent` with that label, made when new; 0 (the root, nobody's child) on an error.
+/*
+ * The child of `parent` with that label, created if new; 0 (the root, which is no child) on an
+ * error.
  */
 static uint32_t child_of(struct builder *b, uint32_t parent, uint32_t label, struct err *e)
 {
@@ -414,7 +416,7 @@ static int add_stack(struct builder *b, uint32_t key, const struct counter *c, s
         if (node == TREE_ROOT)
             return -1;
         pass_node(&t->nodes.at[node], callstack, &f);
-        /* Who allocated: bottom-up it stands at the top. */
+        /* The allocating function: bottom-up it is at the top. */
         if (t->options.bottom_up ? i == 0 : i + 1 == b->way.len)
             add_figures(&t->nodes.at[node].exclusive, &f);
     }

@@ -3,11 +3,11 @@
 
 /*
  * The call-stack tree of selected allocations: what each caller and everything below it allocated.
- * Top-down begins at the outermost callers; bottom-up at the functions that allocated, their
- * callers below them. (The profiler's Memory tab has the two names the other way round.)
+ * Top-down begins at the outermost callers; bottom-up at the functions that allocated, with their
+ * callers below. (The profiler's Memory tab uses the two names the other way round.)
  *
  * Built in one sweep: figures are counted per call stack, then summed up along the stacks. Memory
- * follows distinct call stacks.
+ * grows with distinct call stacks.
  */
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@
 enum tree_by {
     TREE_FUNCTION,
     TREE_LINE,   /* function, file and line */
-    TREE_FILE,   /* calls within one file are one node; the same for what follows */
+    TREE_FILE,   /* calls within one file are one node; also for the next ones */
     TREE_IMAGE,  /* the path of the program or library */
     TREE_MODULE, /* its name without folders */
     TREE_THREAD, /* functions below the thread that allocated */
@@ -38,7 +38,7 @@ enum tree_metric {
     TREE_COUNT,
     TREE_LIVE_BYTES,
     TREE_LIVE_COUNT,
-    TREE_PEAK_BYTES, /* what was live when the selected pools together stood highest */
+    TREE_PEAK_BYTES, /* live at the peak of the selected pools together */
     TREE_PEAK_COUNT,
     TREE_TEMPORARY, /* blocks freed at once by the thread that allocated them */
     TREE_METRICS,
@@ -63,39 +63,39 @@ struct tree_node {
     uint32_t label;        /* in tree.labels */
     uint32_t first, count; /* its children: a range of tree.children, highest metric first */
     uint32_t depth;        /* of the root: 0 */
-    uint32_t callstack;    /* the one through it with most bytes, 0 none */
+    uint32_t callstack;    /* the one through it with most bytes; 0: none */
     uint64_t callstack_bytes;
     struct tree_figures inclusive, exclusive;
 };
 
-/* What nodes are told apart by; what does not matter to the grouping is empty. */
+/* The identity of a node; parts that the grouping does not compare are empty. */
 struct tree_label {
     struct frame_view frame;
-    struct view name;  /* of the thread or type, for the nodes that stand for one; else empty */
-    bool is_type;      /* it is one; an empty name: nobody tells the type */
-    bool no_callstack; /* allocations that came without one */
+    struct view name;  /* of the thread or type, for nodes of one; else empty */
+    bool is_type;      /* it is one; an empty name: unknown */
+    bool no_callstack; /* allocations without a call stack */
 };
 
 struct tree_options {
     enum tree_by by;
     bool bottom_up;
-    bool no_inlines; /* one node for each frame, its outermost function, as the profiler has it */
+    bool no_inlines; /* one node for each frame, its outermost function, as in the profiler */
     bool all_frames; /* with the allocator's and the instrumentation's functions */
     enum tree_metric sort;
     const struct skiplist *skip; /* NULL: the built-in rules */
-    /* Sees all that is swept, too, before the tree is made of it; NULL: nobody. */
+    /* Also receives all steps, before the tree is built; may be NULL. */
     const struct memory_observer *also;
 };
 
 struct tree {
     const struct trace *trace;
     struct tree_options options;
-    VEC(struct tree_node) nodes; /* the first one is the root: all of it */
+    VEC(struct tree_node) nodes; /* the first one is the root, the whole */
     VEC(uint32_t) children;
     VEC(struct tree_label) labels;
     VEC(char *) texts;
     struct types types; /* TREE_TYPE */
-    int64_t peak_time;  /* ns, -1 when nothing was selected */
+    int64_t peak_time;  /* ns; -1 if nothing was selected */
 };
 
 /* `t` need not be initialised. It is valid as long as the trace. */
@@ -103,10 +103,10 @@ int tree_build(struct tree *t, struct selection *s, const struct tree_options *o
                struct err *e);
 void tree_release(struct tree *t);
 
-/* Puts children in the order of another metric. */
+/* Sorts children by another metric. */
 void tree_sort(struct tree *t, enum tree_metric metric);
 
-/* The name to show of a node: bytes of the trace, escape them. */
+/* The display name of a node: bytes of the trace, escape them. */
 void tree_label_name(struct buf *out, const struct tree *t, const struct tree_label *label);
 
 #endif

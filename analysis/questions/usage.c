@@ -5,10 +5,10 @@
 
 #include "base/saturate.h"
 
-/* A pool, and the stretch of time at hand. */
+/* A pool, and its current interval. */
 struct pool_usage {
-    bool any;     /* something happened */
-    bool waiting; /* there is a stretch with points */
+    bool any;     /* there was a step */
+    bool waiting; /* the interval has points */
     int64_t now;
     uint64_t bytes, count;
     int64_t stretch;
@@ -18,12 +18,12 @@ struct pool_usage {
 struct usage {
     struct selection *selection;
     struct pool_usage *pools;
-    int64_t width; /* ns of a stretch; 0: every point is given */
+    int64_t width; /* ns of an interval; 0: every point is passed on */
     int (*put)(void *ctx, const struct usage_point *p, struct err *e);
     void *ctx;
 };
 
-/* The points of a stretch in order of time, each once. */
+/* Passes on the points of an interval in order of time, each once. */
 static int end_stretch(struct usage *u, struct pool_usage *p, struct err *e)
 {
     const struct usage_point *first = p->low.time < p->high.time ? &p->low : &p->high;
@@ -38,7 +38,7 @@ static int end_stretch(struct usage *u, struct pool_usage *p, struct err *e)
     return p->last.time > second->time ? u->put(u->ctx, &p->last, e) : 0;
 }
 
-/* The nanosecond `now` of a pool is over. */
+/* Ends the nanosecond `now` of a pool. */
 static int end_nanosecond(struct usage *u, size_t pool, struct err *e)
 {
     struct pool_usage *p = &u->pools[pool];

@@ -82,7 +82,7 @@ static void verify_callstacks(struct verifier *v)
               format_percent(c, cover->with_callstack, cover->allocations));
 }
 
-/* Figures of call stacks that are absent or shallow, and the settings that govern them. */
+/* Adds a note on missing or shallow call stacks, with the settings that control them. */
 static void note_callstacks(struct verifier *v)
 {
     char a[FORMAT_SIZE];
@@ -148,7 +148,7 @@ static void verify_expression(struct verifier *v, const struct budget *b)
     buf_release(&why);
 }
 
-/* What was stored with the trace is what its events give, to the last bit. */
+/* Compares the figures stored with the trace with those of its events, bit by bit. */
 static int compare_stored(struct verify_options *options, const struct stored_figures *swept,
                           struct err *e)
 {
@@ -226,7 +226,9 @@ int verify_run(struct verify_result *r, const struct summary *s, const struct tr
     if (options->require_samples)
         verify_count(&v, "samples", counts->samples, "call stack samples",
                      "sampling was off or not permitted, or they were stripped");
-    /* Fibers have context switches, too, but only the system's are listed by processor. */
+    /*
+     * Fibers have context switches, too, but only those of system threads are listed by processor.
+     */
     if (options->require_context_switches)
         verify_count(&v, "context-switches", counts->cpu_switches, "context switches",
                      "system tracing was off or not permitted, or they were stripped");

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_ANALYSIS_QUESTIONS_VERIFY_H
 #define TIDEMARK_ANALYSIS_QUESTIONS_VERIFY_H
 
-/* Is the data that somebody counts on really in a trace? Each question is a check with a cause. */
+/* Checks that a trace has the data that a user needs. Each question is a check with a cause. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,23 +11,23 @@
 #include "analysis/questions/budget.h"
 #include "trace/load/load.h"
 
-/* How figures that are stored with a trace compare with those of its events. */
+/* How figures stored with a trace compare with those of its events. */
 enum stored_state { STORED_UNKNOWN, STORED_AGREE, STORED_DIFFER };
 
 struct verify_options {
-    struct selection_options only; /* look at these allocations only */
+    struct selection_options only; /* check these allocations only */
     bool expect_allocations;
-    uint64_t allocations;    /* expected */
-    double within;           /* ≥ 1: from allocations / within to allocations * within will do */
-    bool require_callstacks; /* some allocation has a call stack, and … */
-    double callstacks_percent; /* … so many percent of them at least */
+    uint64_t allocations; /* expected */
+    double within;        /* ≥ 1: tolerance, from allocations / within to allocations * within */
+    bool require_callstacks;   /* some allocation has a call stack, and … */
+    double callstacks_percent; /* … at least this percentage of them */
     bool require_symbols;
-    double symbols_percent; /* of the distinct frames of allocations at least */
+    double symbols_percent; /* at least, of the distinct frames of allocations */
     bool require_samples;
     bool require_context_switches;
-    const struct budget *expect; /* expressions that must be true; they outlive the result */
+    const struct budget *expect; /* expressions that must be true; they must outlive the result */
     size_t expect_count;
-    const struct stored_figures *stored; /* with the trace, for the same sites; NULL: none are */
+    const struct stored_figures *stored; /* with the trace, for the same sites; NULL: none */
     enum stored_state stored_state;      /* of verify_summarize */
     const char *missing; /* of verify_summarize: why the check `missing_name` failed */
     const char *missing_name;
@@ -35,20 +35,20 @@ struct verify_options {
 
 struct verify_result {
     VEC(struct summary_check) checks;
-    struct buf note; /* on call stacks that are absent or shallow; empty: there is no need */
+    struct buf note; /* on missing or shallow call stacks; may be empty */
     bool holds;      /* all of them */
 };
 
 /*
- * Makes the summary that verify_run looks at. A pool, thread, frame or zone that is not there is a
- * check that does not hold, not a wrong command line: `missing`, which must last, says why, and
- * options->missing tells verify_run. For options->only.frame and zone the trace must have been
+ * Makes the summary for verify_run. If there is no such pool, thread, frame or zone, a check fails;
+ * this is not a wrong command line. `missing` then has the reason; it must outlive verify_run,
+ * which gets it in options->missing. For options->only.frame and zone the trace must have been
  * loaded with frames and zones.
  */
 int verify_summarize(struct summary *s, struct trace *t, struct verify_options *options,
                      struct err *missing, struct err *e);
 
-/* `r` need not be initialised. `counts` are those of the file that `s` summarises. */
+/* `r` need not be initialised. `counts` are those of the file of `s`. */
 int verify_run(struct verify_result *r, const struct summary *s, const struct trace_counts *counts,
                const struct verify_options *options, struct err *e);
 void verify_release(struct verify_result *r);

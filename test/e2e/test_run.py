@@ -236,7 +236,7 @@ class Status(RunCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         result = record(self.dir, self.program, "exit", 0, options=[*holding, "--min-size", "1G"])
         self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertIn("peak>1G: cannot be told, no memory data", result.stderr)
+        self.assertIn("peak>1G: unknown, no memory data", result.stderr)
 
     def test_no_such_program(self):
         result = record(self.dir, self.dir / "none")
