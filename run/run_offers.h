@@ -33,7 +33,7 @@ struct run_offers {
 };
 
 /*
- * Makes the program's stream, unless it is not wanted; servers can connect after run_offers_start.
+ * Makes the program's stream if it is to be offered; servers can connect after run_offers_start.
  */
 int run_offers_open(struct run_offers *o, const struct run_options *options,
                     struct run_traces *traces, const char *spool, struct err *e);

@@ -94,8 +94,8 @@ int journal_append(struct journal *j, enum journal_type type, const void *bytes,
 int journal_append_received(struct journal *j, uint8_t *bytes, size_t n, struct err *e);
 
 /*
- * How many bytes to receive next, at most `block`, a power of two: so many that the record ends at
- * a block boundary of the file. Unaligned writes take the kernel 1.5 times as long.
+ * The number of bytes to receive next, at most `block`, a power of two. It is chosen so that the
+ * record ends at a block boundary of the file: unaligned writes take the kernel 1.5 times as long.
  */
 size_t journal_piece(const struct journal *j, size_t block);
 
