@@ -34,7 +34,7 @@ static const struct command commands[] = {
     {"find", cmd_find, "find the allocations that covered an address, and when", NULL},
     {"annotate", cmd_annotate, "print a function's machine code with what its calls allocated",
      NULL},
-    {"map", cmd_map, "draw where live blocks lie, how old and how scattered they are", NULL},
+    {"map", cmd_map, "draw addresses, ages and fragmentation of live blocks", NULL},
     {"timeline", cmd_timeline, "draw memory use over time", NULL},
     {"diff", cmd_diff, "print what changed between two traces", NULL},
     {"info", cmd_info, "print what is in a trace", NULL},

@@ -106,7 +106,7 @@ void option_print_help(const struct option_group *groups, FILE *to);
 void option_print_completions(const struct option_group *groups, const char *arguments, int n,
                               char **words, FILE *to);
 
-/* The option with the name that is most like `text`, which is none; NULL when none is like it. */
+/* The option whose name is most similar to the unknown `text`; NULL if none is similar. */
 const char *option_nearest(const struct option_group *groups, const char *text);
 
 #endif
