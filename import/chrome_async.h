@@ -35,7 +35,7 @@ void chrome_async_release(struct chrome_async *a);
 int chrome_async_key(struct chrome_async *a, struct chrome_ids *ids, const struct chrome_event *ev,
                      uint64_t *key, uint32_t *process, struct err *e);
 
-/* Called in order of time: the thread of a zone that begins. */
+/* Begins a zone and sets *thread. Must be called in order of time. */
 int chrome_async_begin(struct chrome_async *a, struct chrome_ids *ids, uint64_t key,
                        uint32_t process, uint64_t *thread, struct err *e);
 

@@ -82,7 +82,7 @@ static void refuse(struct resolver *r, const char *path, const struct build_id *
                  "%.120s is another build than the one that ran (%.40s)", path, id);
     else if (image->proof.file)
         snprintf(image->refused, sizeof image->refused,
-                 "%.120s has no build id, and is another file, or was changed, since it ran", path);
+                 "%.120s has no build id and is not, or no longer, the file that ran", path);
     else
         snprintf(image->refused, sizeof image->refused, "no build id to check %.120s by; %s", path,
                  without_build_id(r->options));

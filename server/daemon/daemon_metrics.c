@@ -131,10 +131,10 @@ void daemon_metrics(const struct daemon *d, struct buf *out)
 {
     put_head(out, "tidemark_clients", "gauge", "Clients that are being captured.");
     buf_printf(out, "tidemark_clients %u\n", d->captures.running);
-    put_head(out, "tidemark_captures_total", "counter", "Captures that were begun.");
+    put_head(out, "tidemark_captures_total", "counter", "Captures started.");
     buf_printf(out, "tidemark_captures_total %u\n", d->captures.begun);
     put_head(out, "tidemark_traces_saved_total", "counter",
-             "Traces that captures have saved, each part of one.");
+             "Traces saved; each part of a capture counts.");
     buf_printf(out, "tidemark_traces_saved_total %u\n", d->captures.files);
     put_head(out, "tidemark_trace_bytes_saved_total", "counter", "Bytes of these traces.");
     buf_printf(out, "tidemark_trace_bytes_saved_total %" PRIu64 "\n", d->captures.bytes);
@@ -143,16 +143,17 @@ void daemon_metrics(const struct daemon *d, struct buf *out)
     put_head(out, "tidemark_hook_failures_total", "counter",
              "Events that a command or web server did not receive.");
     buf_printf(out, "tidemark_hook_failures_total %" PRIu64 "\n", d->tell_failures);
-    put_head(out, "tidemark_sink_traces_total", "counter", "Traces that were sent to --sink.");
+    put_head(out, "tidemark_sink_traces_total", "counter", "Traces uploaded to --sink.");
     buf_printf(out, "tidemark_sink_traces_total %" PRIu64 "\n", d->sink.sent);
-    put_head(out, "tidemark_sink_failures_total", "counter", "Tries to send a trace that failed.");
+    put_head(out, "tidemark_sink_failures_total", "counter", "Failed uploads.");
     buf_printf(out, "tidemark_sink_failures_total %" PRIu64 "\n", d->sink.failures);
-    put_head(out, "tidemark_sink_waiting", "gauge", "Traces that wait to be sent.");
+    put_head(out, "tidemark_sink_waiting", "gauge", "Traces waiting for upload.");
     buf_printf(out, "tidemark_sink_waiting %zu\n", d->sink.waiting.len);
     put_alerts(d, out);
-    put_head(out, "tidemark_disk_full", "gauge", "Whether captures cannot begin for want of room.");
+    put_head(out, "tidemark_disk_full", "gauge",
+             "Whether a full disk keeps captures from starting.");
     buf_printf(out, "tidemark_disk_full %d\n", d->disk_full);
-    put_head(out, "tidemark_client_disk_bytes", "gauge", "What a capture takes on disk.");
+    put_head(out, "tidemark_client_disk_bytes", "gauge", "Disk space of a capture.");
     for (size_t i = 0; i < d->captures.list.len; i++) {
         if (!shows(d->captures.list.at[i]))
             continue;
