@@ -234,7 +234,7 @@ static void put_up_address(struct run *r)
                      run_listen_address(&r->offers.root));
 }
 
-/* TRACY_NO_EXIT is for the client that the program has, which waited for its server by now. */
+/* If the program has a Tracy client, TRACY_NO_EXIT is meant for that, which has waited already. */
 static void heed_client(struct run *r)
 {
     const struct run_process *last = run_tree_last(&r->tree);

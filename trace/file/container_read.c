@@ -39,7 +39,7 @@ struct container_reader {
     struct decoder decoders[255];
 };
 
-/* Makes `n` ≤ READ_PIECE bytes contiguous. Returns 1, 0 when the file ends before, or -1. */
+/* Makes `n` ≤ READ_PIECE bytes contiguous. Returns 1; 0 if the file ends first; -1 on an error. */
 static int file_need(struct container_reader *r, size_t n, struct err *e)
 {
     if (r->len - r->pos >= n)
