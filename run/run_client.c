@@ -195,15 +195,24 @@ static int take_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_
     return j->in->sink.callstack(j->in->sink.ctx, frames, n, id, fresh, e);
 }
 
+static int take_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
+                             uint64_t *frame, struct err *e)
+{
+    const struct joining *j = ctx;
+    return j->in->sink.custom_frame(j->in->sink.ctx, function, file, line, frame, e);
+}
+
 static int add_recording(void *ctx, struct ingest *in, const struct intake_start *start,
                          struct err *e)
 {
     struct joining *j = ctx;
     struct rec_header h;
-    struct ingest ours = {
-        .trace = in->trace,
-        .sink = {
-            .ctx = j, .event = take_event, .memory = take_memory, .callstack = take_callstack}};
+    struct ingest ours = {.trace = in->trace,
+                          .sink = {.ctx = j,
+                                   .event = take_event,
+                                   .memory = take_memory,
+                                   .callstack = take_callstack,
+                                   .custom_frame = take_custom_frame}};
     struct recording_target target;
     struct recording *r = NULL;
     const struct event name = {.kind = EVENT_STRING,

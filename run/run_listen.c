@@ -193,6 +193,13 @@ static int take_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_
     return 0;
 }
 
+static int take_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
+                             uint64_t *frame, struct err *e)
+{
+    struct run_listen *l = ctx;
+    return l->next.custom_frame(l->next.ctx, function, file, line, frame, e);
+}
+
 /* ---- the welcome */
 
 static void describe_host(struct welcome *w)
@@ -481,6 +488,7 @@ void run_listen_begin(struct run_listen *l, const struct collected *c,
     r->ingest.sink.event = take_event;
     r->ingest.sink.memory = take_memory;
     r->ingest.sink.callstack = take_callstack;
+    r->ingest.sink.custom_frame = take_custom_frame;
     offer_set_program(l->offer, program_name(l), (uint64_t)c->pid);
 }
 

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import unittest
 
+from test_listen import ListenCase
 from test_run import RunCase, record
 from tools import report, run
 
@@ -145,6 +146,23 @@ class Python(RunCase):
         result = record(self.dir, PYTHONS[0], script, 100, options=["--no-python"])
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual([s for s in self.sites() if s["file"] == "made"], [])
+
+
+@unittest.skipUnless(PYTHONS, "there is no CPython 3.11 of the system")
+class Served(ListenCase):
+    def made(self, trace):
+        return sorted((s["function"], s["line"], s["count"])
+                      for s in report(trace, "--limit", "0")["sites"] if s["file"] == "made")
+
+    def test_servers_get_the_same_functions(self):
+        script = self.dir / "script.py"
+        script.write_text(MADE)
+        process, port = self.start(PYTHONS[0], script, 50, options=["--no-exit"])
+        result = self.capture(port)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.finish(process)
+        self.assertGreaterEqual(len(self.made(self.own)), 50)
+        self.assertEqual(self.made(self.served), self.made(self.own))
 
 
 if __name__ == "__main__":
