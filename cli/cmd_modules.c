@@ -1,6 +1,5 @@
 /* tidemark modules: the mappings of a process, for `symbols --modules` on another host. */
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

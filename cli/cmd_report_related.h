@@ -3,7 +3,6 @@
 
 /* `report --related`: which plots and messages moved with memory. */
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 

@@ -1,6 +1,5 @@
 /* tidemark symbols: names for the call stack frames of a saved trace. */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 

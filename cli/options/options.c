@@ -1,6 +1,7 @@
 #include "cli/options/options.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,38 +10,6 @@
 
 #include "base/format.h"
 #include "server/capture/memory_limit.h"
-
-/* Takes the second argument of an OLD_PAIR, which getopt does not know. */
-static bool take_second(const struct command_line *l, void *ctx, int argc, char **argv,
-                        struct err *e)
-{
-    if (optind < argc)
-        return l->take(ctx, OLD_PAIR_SECOND, argv[optind++], e);
-    err_set(e, ERR_USAGE, "'%.100s' is one of two arguments: which is the other?", optarg);
-    return false;
-}
-
-static int parse(const struct command_line *l, void *ctx, int argc, char **argv, struct err *e)
-{
-    int option, help = l->help ? l->help : 'h';
-    while ((option = getopt_long(argc, argv, l->letters, l->names, NULL)) != -1) {
-        if (option == help) {
-            fputs(l->usage, l->usage_to ? l->usage_to : stdout);
-            return 0;
-        }
-        if (option == 'V') {
-            printf("%s %s\n", l->version ? l->version : "tidemark", TIDEMARK_VERSION);
-            return 0;
-        }
-        if (option == '?' || !l->take(ctx, option, optarg, e))
-            return 1;
-        if (option == OLD_PAIR && !take_second(l, ctx, argc, argv, e))
-            return 1;
-    }
-    return l->rest(ctx, argc - optind, argv + optind, e) ? -1 : 1;
-}
-
-/* ---- a table of options */
 
 struct parsing {
     const struct command_line *line;
@@ -302,8 +271,7 @@ static bool take_positional(const struct parsing *p, int n, char **arguments, st
     return !row[i].name && i == n;
 }
 
-static int parse_table(const struct command_line *l, void *ctx, int argc, char **argv,
-                       struct err *e)
+static int parse(const struct command_line *l, void *ctx, int argc, char **argv, struct err *e)
 {
     struct parsing p = {.line = l, .ctx = ctx};
     int option, status;
@@ -330,8 +298,7 @@ static int parse_table(const struct command_line *l, void *ctx, int argc, char *
 int command_line_parse(const struct command_line *line, void *ctx, int argc, char **argv)
 {
     struct err e = {0};
-    int status =
-        line->options ? parse_table(line, ctx, argc, argv, &e) : parse(line, ctx, argc, argv, &e);
+    int status = parse(line, ctx, argc, argv, &e);
     if (status <= 0)
         return status;
     int refused = line->refused ? line->refused : 2;

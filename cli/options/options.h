@@ -6,7 +6,6 @@
  * option. Also prints a command's errors.
  */
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 #include "cli/options/option_table.h"
 #include "trace/file/container.h"
 
-/* How a command reads its arguments. With `options`, the first three members are not used. */
+/* How a command reads its arguments. */
 struct command_line {
     const struct option_group *options;
     const struct option_rule *rules; /* NULL: none */
@@ -26,11 +25,8 @@ struct command_line {
      * const char *. NULL: any, which `rest` checks.
      */
     const struct option_row *positional;
-    const char *footer;  /* behind the options in --help; NULL: nothing */
-    const char *letters; /* for getopt_long */
-    const struct option *names;
-    int help;             /* the option that prints `usage`; 0: 'h' */
-    const char *usage;    /* text of --help */
+    const char *footer;   /* behind the options in --help; NULL: nothing */
+    const char *usage;    /* --help: what is before the options */
     const char *hint;     /* printed after an error; NULL: the first line of `usage` */
     const char *version;  /* for 'V', instead of tidemark's; NULL: tidemark's */
     FILE *usage_to;       /* NULL: standard output */
@@ -38,18 +34,11 @@ struct command_line {
     bool nameless_errors; /* errors without the command's name before them */
     int refused;          /* exit status of an invalid command line; 0: 2 */
     /*
-     * take: called for each option. rest: called with the other arguments, or NULL. False with `e`
-     * when they are invalid.
+     * Called with the arguments that are no options; false with `e` when the command line is
+     * invalid. NULL: nothing more to check.
      */
-    bool (*take)(void *ctx, int option, const char *value, struct err *e);
     bool (*rest)(void *ctx, int n, char **arguments, struct err *e);
 };
-
-/*
- * An option followed by two arguments: `take` gets the first with OLD_PAIR, the second with
- * OLD_PAIR_SECOND.
- */
-enum { OLD_PAIR = 0x10000, OLD_PAIR_SECOND };
 
 /* -1: go on; else the exit status: help was printed, or the command line is invalid. */
 int command_line_parse(const struct command_line *line, void *ctx, int argc, char **argv);

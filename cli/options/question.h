@@ -6,7 +6,6 @@
  * output's format and destination.
  */
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 

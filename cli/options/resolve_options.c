@@ -14,8 +14,10 @@ static bool take(bool ok, struct err *e)
     return ok;
 }
 
-static bool take_base(struct resolve_options *o, const char *text, struct err *e)
+static bool take_base(void *ctx, const char *option, const char *text, struct err *e)
 {
+    (void)option;
+    struct resolve_options *o = ctx;
     struct locate_base base;
     char *room = NULL;
     if (locate_base_parse(text, &base, &room, e) != 0)
@@ -35,22 +37,27 @@ static bool has_room(size_t n, struct err *e)
     return false;
 }
 
-static bool take_rule(struct resolve_options *o, const char *text, struct err *e)
+static bool take_rule(void *ctx, const char *option, const char *text, struct err *e)
 {
+    (void)option;
+    struct resolve_options *o = ctx;
     struct substitutions probe = {0};
     int status = substitutions_add(&probe, text, e);
     substitutions_release(&probe);
     return status == 0 && has_room(o->rules.len, e) && take(vec_push(&o->rules, text), e);
 }
 
-static bool take_reader(struct resolve_options *o, const char *text, struct err *e)
+static bool take_reader(void *ctx, const char *option, const char *text, struct err *e)
 {
+    (void)option;
+    (void)e;
+    struct resolve_options *o = ctx;
     if (strcmp(text, "libdwarf") == 0)
         o->reader = INDEX_LIBDWARF;
     else if (strcmp(text, "libdw") == 0)
         o->reader = INDEX_LIBDW;
     else
-        return err_set(e, ERR_USAGE, "--dwarf is libdwarf or libdw, not '%s'", text) == 0;
+        return false;
     return true;
 }
 
@@ -63,29 +70,11 @@ static bool take_modules(void *ctx, const char *option, const char *value, struc
     return take(vec_push(&o->modules, value), e);
 }
 
-static bool take_base_row(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return take_base(ctx, value, e);
-}
-
 static bool take_debug_dir(void *ctx, const char *option, const char *value, struct err *e)
 {
     (void)option;
     struct resolve_options *o = ctx;
     return has_room(o->debug_dirs.len, e) && take(vec_push(&o->debug_dirs, value), e);
-}
-
-static bool take_rule_row(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return take_rule(ctx, value, e);
-}
-
-static bool take_reader_row(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return take_reader(ctx, value, e);
 }
 
 #define FIELD(NAME) OPTION_FIELD(struct resolve_options, NAME)
@@ -97,7 +86,7 @@ const struct option_row resolve_trace_rows[] = {
     {"--modules", "FILE",
      "what the process had mapped where: from `tidemark modules`, or a copy of /proc/PID/maps",
      .take = take_modules},
-    {"--base", "IMAGE=ADDRESS", "where an image was mapped (hexadecimal)", .take = take_base_row},
+    {"--base", "IMAGE=ADDRESS", "where an image was mapped (hexadecimal)", .take = take_base},
     {0},
 };
 
@@ -113,7 +102,7 @@ const struct option_row resolve_source_rows[] = {
 const struct option_row resolve_file_rows[] = {
     {"--sysroot", "DIR", "the images' file system is in this folder", FIELD(sysroot)},
     {"--substitute", "'REGEX;PATH'", "replace what matches in paths of images by PATH",
-     .take = take_rule_row},
+     .take = take_rule},
     {"--no-debuginfod", NULL, "ask no server", FIELD(no_debuginfod)},
     {"--symbol-cache", "DIR", "keep the symbols that were read here (~/.cache/tidemark/symbols)",
      FIELD(cache)},
@@ -121,7 +110,7 @@ const struct option_row resolve_file_rows[] = {
      .type = VALUE_BYTES, FIELD(cache_size)},
     {"--no-symbol-cache", NULL, "keep no symbols", FIELD(no_cache)},
     {"--dwarf", "READER", "{} (default: by image)", .words = "libdwarf or libdw",
-     .take = take_reader_row},
+     .take = take_reader},
     {"--time-limit", "SEC", "seconds for each image (120)", .type = VALUE_SECONDS, FIELD(seconds)},
     {0},
 };
@@ -131,49 +120,3 @@ const struct option_row resolve_thread_rows[] = {
      .least = 1, .most = 256, FIELD(threads)},
     {0},
 };
-
-bool resolve_option(struct resolve_options *o, int option, const char *value, struct err *e)
-{
-    switch (option) {
-    case RESOLVE_OPTION_IMAGES:
-        return o->images_from_trace = true;
-    case RESOLVE_OPTION_MODULES:
-        return take(vec_push(&o->modules, value), e);
-    case RESOLVE_OPTION_BASE:
-        return take_base(o, value, e);
-    case RESOLVE_OPTION_SYSROOT:
-        o->sysroot = value;
-        return true;
-    case RESOLVE_OPTION_DEBUG_DIR:
-        return has_room(o->debug_dirs.len, e) && take(vec_push(&o->debug_dirs, value), e);
-    case RESOLVE_OPTION_SUBSTITUTE:
-        return take_rule(o, value, e);
-    case RESOLVE_OPTION_DEBUGINFOD:
-        o->debuginfod = value;
-        return true;
-    case RESOLVE_OPTION_NO_DEBUGINFOD:
-        return o->no_debuginfod = true;
-    case RESOLVE_OPTION_CACHE:
-        o->cache = value;
-        return true;
-    case RESOLVE_OPTION_CACHE_SIZE:
-        return format_parse_bytes("--symbol-cache-size", value, &o->cache_size, e) == 0;
-    case RESOLVE_OPTION_NO_CACHE:
-        return o->no_cache = true;
-    case RESOLVE_OPTION_DWARF:
-        return take_reader(o, value, e);
-    case RESOLVE_OPTION_THREADS:
-        return option_u64(value, "--threads", 1, 256, &o->threads, e);
-    case RESOLVE_OPTION_TIME_LIMIT:
-        return option_seconds(value, "--time-limit", &o->seconds, e);
-    default:
-        return false;
-    }
-}
-
-bool resolve_request_take(struct resolve_request *q, int option, const char *value, struct err *e)
-{
-    if (option != RESOLVE_OPTION_RESOLVE)
-        return resolve_option(&q->options, option, value, e);
-    return q->wanted = true;
-}
