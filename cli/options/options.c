@@ -83,6 +83,15 @@ static bool take_number(const struct option_row *row, void *field, const char *v
     return true;
 }
 
+/* An option without a value, or whose value was left out. */
+static void store_flag(const struct option_row *row, void *field)
+{
+    if (row->type == VALUE_SET)
+        store(field, row->size, row->least);
+    else if (row->type == VALUE_PLAIN && !row->argument)
+        *(bool *)field = true;
+}
+
 /* `base`: the group's struct. */
 static bool take_row(const struct option_row *row, char *base, const char *value, struct err *e)
 {
@@ -93,16 +102,14 @@ static bool take_row(const struct option_row *row, char *base, const char *value
             (void)refuse_value(e, row->name, row->words, value);
         return taken;
     }
-    switch (row->type) {
-    case VALUE_SET:
-        store(field, row->size, row->least);
+    if (!value) {
+        store_flag(row, field);
         return true;
+    }
+    switch (row->type) {
     case VALUE_PLAIN:
     case VALUE_PAIR:
-        if (row->argument)
-            *(const char **)field = value;
-        else
-            *(bool *)field = true;
+        *(const char **)field = value;
         return true;
     case VALUE_WORD:
         return take_word(row, field, value, e);
@@ -114,9 +121,8 @@ static bool take_row(const struct option_row *row, char *base, const char *value
         return format_parse_bytes(row->name, value, field, e) == 0;
     case VALUE_SECONDS:
         return option_seconds(value, row->name, field, e);
-    case VALUE_REAL: /* the value may be left out */
-        return !value ||
-               option_real(value, row->name, (double)row->least, (double)row->most, field, e);
+    case VALUE_REAL:
+        return option_real(value, row->name, (double)row->least, (double)row->most, field, e);
     default:
         return true;
     }
