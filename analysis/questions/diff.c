@@ -336,6 +336,8 @@ static int compare_rows(const void *a, const void *b, void *ctx)
         order = compare_views(x->frame.function, y->frame.function);
     if (order == 0)
         order = compare_views(x->frame.file, y->frame.file);
+    if (order == 0)
+        order = (x->frame.line > y->frame.line) - (x->frame.line < y->frame.line);
     return order ? order : compare_views(x->type, y->type);
 }
 
@@ -408,6 +410,14 @@ static int collect_shares(struct builder *b, int side, struct shares *to, struct
     return 0;
 }
 
+/* Whether a row displays `stack` rather than the other of equal change: the first in the files. */
+static bool is_earlier(const uint32_t stack[2], const struct diff_row *row)
+{
+    if (stack[0] != row->side[0].callstack)
+        return stack[0] < row->side[0].callstack;
+    return stack[1] < row->side[1].callstack;
+}
+
 /* The shares of one row: chooses the call stack that changed most in the row's direction. */
 static void choose_stack(struct diff_row *row, enum diff_metric m, const struct share *shares,
                          size_t n)
@@ -424,7 +434,7 @@ static void choose_stack(struct diff_row *row, enum diff_metric m, const struct 
                 stack[s->side] = s->callstack;
             change += (s->side == 1) == grew ? (double)s->figure : -(double)s->figure;
         }
-        if (any && change <= most)
+        if (any && (change < most || (change == most && !is_earlier(stack, row))))
             continue;
         any = true;
         most = change;

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from tools import Case, run
+from tools import TRACES, Case, run
 
 SOURCE = """#include <stdlib.h>
 {above}
@@ -123,6 +123,15 @@ class Rebuilt(Case):
         self.assertRegex(text, r"svc\+0x[0-9a-f]+, before: svc\+0x[0-9a-f]+")
         table = list(csv.DictReader(io.StringIO(run("diff", *traces, "--format", "csv").stdout)))
         self.assertEqual([row["unsure"] for row in table], ["1"] * 4)
+
+
+class Repeated(Case):
+    def test_each_time_the_same_document(self):
+        """Call stacks of equal change are chosen by their order, not by a hash of random seed."""
+        folder = TRACES / "v0.10"
+        documents = {run("diff", folder / "allscen_sys.tracy", folder / "memscen.tracy",
+                         "--format", "json").stdout for _ in range(8)}
+        self.assertEqual(len(documents), 1)
 
 
 if __name__ == "__main__":
