@@ -97,7 +97,7 @@ class Between(Case):
         self.assertIn("give one", result.stderr)
         result = run("report", trace, "--between", "Start")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("which is the other?", result.stderr)
+        self.assertIn("--between takes two values", result.stderr)
         result = run("report", "-", "--between", "Start", "End")
         self.assertEqual(result.returncode, 2)
         self.assertIn("standard input", result.stderr)

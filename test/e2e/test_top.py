@@ -251,8 +251,8 @@ class Terminals(Case):
         for args, status, words in (
                 ((self.dir / "none",), 3, "cannot open"),
                 ((MEMSCEN, "-o", "x"), 2, "for a running client"),
-                (("-p", "1", MEMSCEN), 2, "what is "),
-                (("-p", "1", "--pool", "x"), 2, "recorded whole"),
+                (("-p", "1", MEMSCEN), 2, "unexpected argument"),
+                (("-p", "1", "--pool", "x"), 2, "recorded completely"),
                 (("-p", "1", "-o", out), 4, "exists"),
                 (("-p", "1", "--connect-timeout", "0"), 5, "tidemark: "),
                 ((MEMSCEN, "--pool", "none"), 2, "none")):
