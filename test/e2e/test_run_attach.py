@@ -121,8 +121,12 @@ __attribute__((noinline)) void *make_block(struct functions *volatile f)
 static void *work(void *at)
 {
     struct functions *volatile f = at;
-    while (!ended)
-        f->drop(make_block(f));
+    while (!ended) {
+        /* A pointer that is in a register before the attach cannot be changed: load it after. */
+        void *p = make_block(f);
+        __asm__ volatile("" : "+r"(p) : : "memory");
+        f->drop(p);
+    }
     return NULL;
 }
 int main(int count, char **argv)
