@@ -315,7 +315,9 @@ static json_t *read_value(struct reader *r)
 
 enum json_outcome json_read(struct view text, bool nul_allowed, json_t **value)
 {
-    struct reader r = {.at = text.p, .end = text.p + text.len, .nul_allowed = nul_allowed};
+    /* The view of an empty text may be NULL. */
+    const char *begin = text.len ? (const char *)text.p : "";
+    struct reader r = {.at = begin, .end = begin + text.len, .nul_allowed = nul_allowed};
     *value = read_value(&r);
     skip_blanks(&r);
     if (*value && r.at != r.end) {
