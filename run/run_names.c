@@ -200,8 +200,8 @@ static size_t frame_of(const struct names *n, uint64_t address)
  * Programs have no page at address 0, in any of the 4096 tagged ranges of recording_images.h: its
  * upper half is for frames with a description. Those beyond have no name.
  */
-#define DESCRIBED_LOW 2048u
-#define DESCRIBED_MOST (4096u * DESCRIBED_LOW)
+#define DESCRIBED_LOW UINT64_C(2048)
+#define DESCRIBED_MOST (4096 * DESCRIBED_LOW)
 #define NAMELESS (DESCRIBED_LOW - 1)
 
 uint64_t run_names_address(uint64_t frame)
