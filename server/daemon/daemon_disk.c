@@ -320,7 +320,7 @@ static void keep_free(struct daemon *d)
     if (d->pause_when_full) {
         /* Resuming needs a little more free space than pausing, to avoid flapping. */
         pause_all(d, low || (d->paused && bytes < d->min_free + d->min_free / 4));
-        d->disk_full = d->paused;
+        d->disk_full = d->disk_full || d->paused;
         return;
     }
     d->disk_full = d->disk_full || low;

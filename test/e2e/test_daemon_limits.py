@@ -290,10 +290,16 @@ class Disk(SmallDisk):
 
     def test_no_room_for_anybody(self):
         """What is there is saved; nothing more begins."""
+        self.no_room_for_anybody()
+
+    def test_no_room_for_anybody_though_a_full_disk_pauses(self):
+        self.no_room_for_anybody("--when-full", "pause")
+
+    def no_room_for_anybody(self, *options):
         listener = self.listener()
         client, late = self.client(STAYS), self.client(STAYS)
         self.traces.mkdir()
-        with self.web("--total-quota", "1M", "--webhook", listener.url) as process:
+        with self.web("--total-quota", "1M", "--webhook", listener.url, *options) as process:
             announce(self.udp, client.port, b"p", pid=1)
             self.wait_recorded(1)
             (self.traces / "filler.tracy").write_bytes(os.urandom(2 << 20))
