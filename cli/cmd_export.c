@@ -48,18 +48,30 @@ enum export_format {
     FORMAT_COUNT
 };
 
+static int write_pprof(const struct profile *p, const struct stack_format_options *options,
+                       FILE *out, struct err *e)
+{
+    (void)options;
+    return pprof_write(p, out, e);
+}
+
 static const struct {
     const char *name;
-    bool tables; /* a file for each table */
+    stack_writer *stacks; /* of a format for the allocations of each call stack */
+    bool tables;          /* a file for each table, in `file` */
+    enum table_file_format file;
     bool binary; /* nothing for a terminal */
 } formats[FORMAT_COUNT] = {
-    [FORMAT_FOLDED] = {.name = "folded"},
-    [FORMAT_PPROF] = {.name = "pprof", .binary = true},
-    [FORMAT_SPEEDSCOPE] = {.name = "speedscope"},
+    [FORMAT_FOLDED] = {.name = "folded", .stacks = folded_write},
+    [FORMAT_PPROF] = {.name = "pprof", .stacks = write_pprof, .binary = true},
+    [FORMAT_SPEEDSCOPE] = {.name = "speedscope", .stacks = speedscope_write},
     [FORMAT_SQLITE] = {.name = "sqlite", .binary = true},
-    [FORMAT_PARQUET] = {.name = "parquet", .tables = true, .binary = true},
-    [FORMAT_TSV] = {.name = "tsv", .tables = true},
-    [FORMAT_NDJSON] = {.name = "ndjson", .tables = true},
+    [FORMAT_PARQUET] = {.name = "parquet",
+                        .tables = true,
+                        .file = TABLE_FILE_PARQUET,
+                        .binary = true},
+    [FORMAT_TSV] = {.name = "tsv", .tables = true, .file = TABLE_FILE_TSV},
+    [FORMAT_NDJSON] = {.name = "ndjson", .tables = true, .file = TABLE_FILE_NDJSON},
     [FORMAT_CHROME] = {.name = "chrome"},
 };
 
@@ -185,9 +197,7 @@ static int write_to(struct export_command *c, FILE *out, struct err *e)
     if (c->format == FORMAT_CHROME)
         return export_chrome(&c->input, c->points, out, e);
     stacks.input = &c->input;
-    stacks.format = c->format == FORMAT_FOLDED  ? STACKS_FOLDED
-                    : c->format == FORMAT_PPROF ? STACKS_PPROF
-                                                : STACKS_SPEEDSCOPE;
+    stacks.write = formats[c->format].stacks;
     for (unsigned i = 0; i < PROFILE_OF_COUNT; i++)
         stacks.options.wanted[i] = !c->of_given || stacks.options.of == i;
     return export_stacks(&stacks, out, e);
@@ -221,9 +231,7 @@ static int write_tables(struct export_command *c, struct err *e)
     if (c->format == FORMAT_SQLITE)
         return export_sqlite(&x, e);
     x.single = c->tables == 1;
-    x.format = c->format == FORMAT_TSV      ? TABLE_FILE_TSV
-               : c->format == FORMAT_NDJSON ? TABLE_FILE_NDJSON
-                                            : TABLE_FILE_PARQUET;
+    x.format = formats[c->format].file;
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         x.wanted[i] |= c->tables == 0;
     return export_table_files(&x, e);

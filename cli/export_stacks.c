@@ -13,20 +13,6 @@ int export_load(void *ctx, struct trace *t, const struct trace_load_options *opt
     return resolve_request_names(in->resolve, in->resolver, t, e);
 }
 
-static int write_profile(const struct export_stacks *x, const struct profile *p, FILE *out,
-                         struct err *e)
-{
-    switch (x->format) {
-    case STACKS_FOLDED:
-        return folded_write(p, &x->options, out, e);
-    case STACKS_PPROF:
-        return pprof_write(p, out, e);
-    case STACKS_SPEEDSCOPE:
-        return speedscope_write(p, &x->options, out, e);
-    }
-    return 0;
-}
-
 static int write_stacks(const struct export_stacks *x, struct trace *t, FILE *out, struct err *e)
 {
     const struct selection_options *only = &x->input->only;
@@ -38,7 +24,7 @@ static int write_stacks(const struct export_stacks *x, struct trace *t, FILE *ou
         return -1;
     int status = profile_build(&p, &s, x->all_frames, e);
     if (status == 0) {
-        status = write_profile(x, &p, out, e);
+        status = x->write(&p, &x->options, out, e);
         profile_release(&p);
     }
     summary_release(&s);

@@ -10,11 +10,13 @@
 #include "cli/export_input.h"
 #include "report/export/stack_formats.h"
 
-enum stack_format { STACKS_FOLDED, STACKS_PPROF, STACKS_SPEEDSCOPE };
+/* A format: writes the profile to `out`. */
+typedef int stack_writer(const struct profile *p, const struct stack_format_options *options,
+                         FILE *out, struct err *e);
 
 struct export_stacks {
     struct export_input *input;
-    enum stack_format format;
+    stack_writer *write;
     bool all_frames;
     struct stack_format_options options;
 };
