@@ -221,13 +221,14 @@ def check_paths():
             if not re.search(rf"\b{name}(\(|\[)", text):
                 yield f"ARCHITECTURE.md: {name} is not in {' '.join(files)}"
     tops = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
-    for page in [*tops, *sorted((ROOT / "docs").rglob("*.md"))]:
+    folders = [ROOT / name / "README.md" for name in check_layers.MAY]
+    for page in [*tops, *sorted((ROOT / "docs").rglob("*.md")), *folders]:
         text = page.read_text()
         paths = re.findall(r"`((?:\w+/)+\w+\.(?:[ch]|py|tsv))`", text)
         named = [(ROOT / path, path) for path in paths]
         named += [(page.parent / path, path) for path in re.findall(r"\]\(([^):#]+)[)#]", text)]
         for path, name in named:
-            if not path.exists():
+            if not path.exists() and not (page.parent / name).exists():
                 yield f"{page.relative_to(ROOT)}: there is no {name}"
 
 
