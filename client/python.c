@@ -136,6 +136,12 @@ static _Atomic uint32_t *generation_of(struct python *p, uint64_t code)
                            (64 - PYTHON_GENERATIONS_BITS)];
 }
 
+static void forget_code(struct python *p, const void *code)
+{
+    atomic_fetch_add(generation_of(p, (uintptr_t)code), 1);
+    atomic_fetch_add(&p->codes_freed, 1);
+}
+
 /*
  * In the place of the function that frees code objects. From here on the address may be that of
  * another code object, so what is known about it is void.
@@ -143,19 +149,22 @@ static _Atomic uint32_t *generation_of(struct python *p, uint64_t code)
 static void code_freed(void *code)
 {
     struct python *p = state.python_found;
-    atomic_fetch_add(generation_of(p, (uintptr_t)code), 1);
-    atomic_fetch_add(&p->codes_freed, 1);
+    forget_code(p, code);
     p->code_freed(code);
+    /* Callbacks of the object may have allocated while a frame still referred to it. */
+    forget_code(p, code);
 }
 
+/* The loader has relocated the image: before that, the slot is not a pointer yet. */
 static bool watch_codes(struct python *p)
 {
     _Atomic uint64_t *slot = (_Atomic uint64_t *)(uintptr_t)(p->code_type + TYPE_DEALLOC);
     uint64_t before = atomic_load(slot), ours = (uintptr_t)code_freed;
+    if (before == ours)
+        return true;
     if (!is_pointer(before & ~UINT64_C(7)))
         return false;
     memcpy(&p->code_freed, &before, sizeof before);
-    state.python_found = p;
     atomic_store(slot, ours);
     return true;
 }
@@ -166,12 +175,18 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* "python3.11", "python3-dbg", "libpython3.11.so.1.0", but no program such as "python-gateway". */
+static bool is_interpreter(const char *base)
+{
+    base += strncmp(base, "lib", 3) == 0 ? 3 : 0;
+    return strncmp(base, "python", 6) == 0 && !base[6 + strspn(base + 6, "0123456789.dbgso-")];
+}
+
 /* In an image that holds nothing but the interpreter, all frames are the interpreter's. */
 static void take_image(struct python *p, const struct dl_phdr_info *info)
 {
     const char *path = *p->path ? p->path : state.header->exe;
-    const char *base = base_of(path);
-    if (strncmp(base, "python", 6) != 0 && strncmp(base, "libpython", 9) != 0)
+    if (!is_interpreter(base_of(path)))
         return;
     p->low = UINT64_MAX;
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
@@ -229,8 +244,28 @@ void python_look(const struct dl_phdr_info *info)
     const char *path = info->dlpi_name ? info->dlpi_name : "";
     memcpy(p->path, path, strnlen(path, sizeof p->path - 1));
     take_image(p, info);
-    if (take_symbols(p, &m) && watch_codes(p))
-        atomic_store(&state.header->python_state, REC_PYTHON_READY);
+    if (take_symbols(p, &m))
+        state.python_found = p;
+}
+
+/*
+ * Keeps the library loaded for as long as the program runs. It may have been unloaded since it was
+ * found, and loaded elsewhere: then there is nothing at the addresses that are known.
+ */
+static bool keep_loaded(struct python *p)
+{
+    int saved = errno;
+    void *(*open)(const char *, int) = real.dlopen;
+    if (!open) {
+        void *next = real_next("dlopen");
+        memcpy(&open, &next, sizeof next);
+    }
+    void *library = open ? open(p->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) : NULL;
+    bool same = library && (uintptr_t)dlsym(library, "PyCode_Type") == p->code_type;
+    errno = saved;
+    if (!same)
+        state.python_found = NULL;
+    return same;
 }
 
 void python_settle(bool start)
@@ -238,18 +273,9 @@ void python_settle(bool start)
     struct python *p = state.python_found;
     if (!p || atomic_load(&state.python) || state.no_python)
         return;
-    if (!start && *p->path) {
-        int saved = errno;
-        void *(*open)(const char *, int) = real.dlopen;
-        if (!open) {
-            void *next = real_next("dlopen");
-            memcpy(&open, &next, sizeof next);
-        }
-        bool kept = open && open(p->path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-        errno = saved;
-        if (!kept)
-            return;
-    }
+    if ((!start && *p->path && !keep_loaded(p)) || !watch_codes(p))
+        return;
+    atomic_store(&state.header->python_state, REC_PYTHON_READY);
     atomic_store(&state.python, p);
 }
 
@@ -259,12 +285,13 @@ void python_begin(void)
     if (!p)
         return;
     atomic_store(&state.header->python, p->layout.version);
-    atomic_store(&state.header->python_state, REC_PYTHON_READY);
     memset(p->known, 0, sizeof p->known);
     memset(p->texts, 0, sizeof p->texts);
     p->sources = 0;
     if (state.no_python)
         atomic_store(&state.python, NULL);
+    else if (atomic_load(&state.python))
+        atomic_store(&state.header->python_state, REC_PYTHON_READY);
 }
 
 /* ---- reading frames */
@@ -365,9 +392,13 @@ static bool read_cframes(struct reader *r, uint64_t cframe, uint64_t low, uint64
         /* The outermost one is in the thread state. */
         if ((cframe & 7) || cframe < low || cframe >= high - 32)
             return true;
-        take_beginning(r, r->count++, cframe);
-        if (!take_activation(r, word_at(cframe + l->frame), &outer, &at))
-            return false;
+        /* One that runs nothing: greenlet begins a stack with it. */
+        uint64_t frame = word_at(cframe + l->frame);
+        if (frame) {
+            take_beginning(r, r->count++, cframe);
+            if (!take_activation(r, frame, &outer, &at))
+                return false;
+        }
         low = cframe + 8;
         cframe = word_at(cframe + l->cframe_previous);
     }

@@ -188,12 +188,14 @@ static bool number_source(struct thread *t, struct python *p, uint64_t line,
         *source = known->source;
         return true;
     }
+    /* A signal handler may jump away from here: no other source gets the number. */
+    uint32_t number = ++p->sources;
     record_end(t, REC_SOURCE, at);
     known->source = 0;
     client_barrier();
     known->hash = hash;
     client_barrier();
-    *source = known->source = ++p->sources;
+    *source = known->source = number;
     return true;
 }
 

@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import subprocess
 import unittest
 
@@ -90,6 +91,44 @@ for i in range(int(sys.argv[1])):
     keep.append(space[f"f{i}"]())
 os._exit(0)
 """
+
+LIBRARY = next(pathlib.Path("/usr/lib").glob("*-linux-gnu/libpython3.11.so.1.0"), None)
+HOST = r"""
+#include <dlfcn.h>
+int main(int count, char **argv)
+{
+    void *library = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
+    if (!library)
+        return 1;
+    ((void (*)(void))dlsym(library, "Py_Initialize"))();
+    return -((int (*)(const char *))dlsym(library, "PyRun_SimpleString"))(argv[2]);
+}
+"""
+FREED = """
+for i in range(100, 200):
+    space = {}
+    exec(compile(f"def f{i}(n): return bytearray(n)", f"file{i}", "exec"), space)
+    space[f"f{i}"](7000)
+    space.clear()
+"""
+
+
+@unittest.skipUnless(LIBRARY, "there is no libpython3.11.so")
+class Embedded(RunCase):
+    def test_a_library_that_dlopen_loads(self):
+        """Its function for freed code objects is replaced only after the loader relocated it: a
+        freed function's address lends its name to no other."""
+        source = self.dir / "host.c"
+        source.write_text(HOST)
+        host = self.dir / "host"
+        subprocess.run(["gcc", "-o", host, source], check=True)
+        result = record(self.dir, host, LIBRARY, FREED, options=["-f"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        sites = report(self.trace, "--limit", "0")["sites"]
+        made = [s for s in sites if re.fullmatch(r"f\d+", s["function"] or "")]
+        self.assertEqual(sorted(s["function"] for s in made), [f"f{i}" for i in range(100, 200)])
+        self.assertEqual({s["count"] for s in made}, {1})
+
 
 @unittest.skipUnless(PYTHONS, "there is no CPython 3.11 of the system")
 class Python(RunCase):
