@@ -119,7 +119,8 @@ static void say_python(const struct rec_header *h)
     else if (h->python && h->python_state == REC_PYTHON_UNKNOWN)
         fprintf(stderr,
                 "tidemark: call stacks have no Python functions of CPython %u.%u: they are read "
-                "from " PYTHON_VERSIONS "\n",
+                "from " PYTHON_VERSIONS ", where the program has the interpreter at its start or "
+                "loads it by dlopen\n",
                 major, minor);
     if (h->python_state == REC_PYTHON_PYMALLOC)
         fprintf(stderr,

@@ -405,7 +405,7 @@ static void expect_sites_of(const char *program)
         assert_true(n < 32 && stacks);
         frames[n++] = next_frame(&f, line);
         if (line[0] == '>')
-            strcpy(right[stacks], line + 2); /* of the same size */
+            snprintf(right[stacks], sizeof right[stacks], "%s", line + 2);
     }
     (void)fclose(in);
     assert_int_equal(stacks, 10);

@@ -217,9 +217,9 @@ static void test_every_row(void **state)
         if (strcmp(name, "-") == 0)
             continue;
         struct listed *item = place_item(&list, place, name);
-        item->size = (unsigned)atoi(size);
-        strcpy(item->name, name);
-        strcpy(item->fields, fields);
+        item->size = (unsigned)strtoul(size, NULL, 10);
+        snprintf(item->name, sizeof item->name, "%s", name);
+        snprintf(item->fields, sizeof item->fields, "%s", fields);
     }
     fclose(f);
     rows += check_protocol(&list);
