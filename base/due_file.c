@@ -24,7 +24,7 @@ static int open_file(struct due_file *f, struct err *e)
     return f->is_open ? 0 : -1;
 }
 
-int due_file_put(struct due_file *f, uint32_t *list, const struct due_item *items, size_t n,
+int due_file_put(struct due_file *f, struct due_list *list, const struct due_item *items, size_t n,
                  struct err *e)
 {
     uint32_t extent = f->vacant;
@@ -37,19 +37,20 @@ int due_file_put(struct due_file *f, uint32_t *list, const struct due_item *item
             return err_no_memory(e, "a queue's temporary file");
         extent = (uint32_t)f->extents.len;
     }
-    f->extents.at[extent - 1] = (struct due_extent){.next = *list, .n = (uint32_t)n};
-    *list = extent;
+    f->extents.at[extent - 1] = (struct due_extent){.n = (uint32_t)n};
+    *(list->first ? &f->extents.at[list->last - 1].next : &list->first) = extent;
+    list->last = extent;
     return tempfile_write(f->fd, tempfile_dir(f->dir), items, n * sizeof *items, place_of(extent),
                           e);
 }
 
-int due_file_take(struct due_file *f, uint32_t *list, struct due_item *items, size_t *n,
+int due_file_take(struct due_file *f, struct due_list *list, struct due_item *items, size_t *n,
                   struct err *e)
 {
-    uint32_t extent = *list;
+    uint32_t extent = list->first;
     struct due_extent *x = &f->extents.at[extent - 1];
     *n = x->n;
-    *list = x->next;
+    list->first = x->next;
     x->next = f->vacant;
     f->vacant = extent;
     return tempfile_read(f->fd, tempfile_dir(f->dir), items, *n * sizeof *items, place_of(extent),

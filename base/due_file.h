@@ -26,6 +26,11 @@ struct due_extent {
     uint32_t n;    /* items */
 };
 
+/* A list of extents, in the order in which they were put. */
+struct due_list {
+    uint32_t first, last; /* 1 + number of an extent; `first` is 0 if the list is empty */
+};
+
 struct due_file {
     const char *dir; /* folder of the file, set by the owner; NULL: $TMPDIR, else /var/tmp */
     bool is_open;
@@ -36,15 +41,15 @@ struct due_file {
 
 void due_file_release(struct due_file *f);
 
-/* Prepends an extent of `n` items, 1 to DUE_EXTENT, to the list. Returns -1 with `e` on failure. */
-int due_file_put(struct due_file *f, uint32_t *list, const struct due_item *items, size_t n,
+/* Appends an extent of `n` items, 1 to DUE_EXTENT, to the list. Returns -1 with `e` on failure. */
+int due_file_put(struct due_file *f, struct due_list *list, const struct due_item *items, size_t n,
                  struct err *e);
 
 /*
  * Removes the first extent of a non-empty list. *items has room for an extent. Returns -1 with `e`
  * on failure.
  */
-int due_file_take(struct due_file *f, uint32_t *list, struct due_item *items, size_t *n,
+int due_file_take(struct due_file *f, struct due_list *list, struct due_item *items, size_t *n,
                   struct err *e);
 
 #endif

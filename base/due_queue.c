@@ -40,30 +40,28 @@ void due_queue_release(struct due_queue *q)
 /* The number of items in a bucket. */
 static size_t count(const struct due_bucket *b)
 {
-    return b->before + (b->chunks ? (size_t)(b->next - b->chunks->items) : 0);
+    return b->before + (b->newest ? (size_t)(b->next - b->newest->items) : 0);
 }
 
 /* Updates the newest chunk's count, which must be done before chunks are traversed. */
 static void close_chunk(struct due_bucket *b)
 {
-    if (b->chunks)
-        b->chunks->n = (size_t)(b->next - b->chunks->items);
+    if (b->newest)
+        b->newest->n = (size_t)(b->next - b->newest->items);
 }
 
-/* Makes the newest chunk writable again after items or chunks were removed. */
-static void open_chunk(struct due_bucket *b)
+/* Returns the oldest chunk to the vacant ones. */
+static void give_back(struct due_queue *q, struct due_bucket *b)
 {
-    b->next = b->chunks ? b->chunks->items + b->chunks->n : NULL;
-    b->limit = b->chunks ? b->chunks->items + CHUNK_ITEMS : NULL;
-}
-
-static struct due_chunk *give_back(struct due_queue *q, struct due_chunk *c)
-{
-    struct due_chunk *next = c->next;
+    struct due_chunk *c = b->chunks;
+    b->chunks = c->next;
     c->next = q->vacant;
     q->vacant = c;
     q->used--;
-    return next;
+    if (!b->chunks) {
+        b->newest = NULL;
+        b->next = b->limit = NULL;
+    }
 }
 
 /* ---- beyond the bound */
@@ -75,6 +73,14 @@ static bool have_extent(struct due_item **room)
     return *room != NULL;
 }
 
+static int file_extent(struct due_queue *q, struct due_bucket *b, size_t n, struct err *e)
+{
+    if (due_file_put(&q->file, &b->extents, q->going, n, e) != 0)
+        return -1;
+    b->filed += n;
+    return 0;
+}
+
 /* Writes all of a bucket's items in memory to the file. All extents but one are full. */
 static int file_bucket(struct due_queue *q, struct due_bucket *b, struct err *e)
 {
@@ -83,23 +89,19 @@ static int file_bucket(struct due_queue *q, struct due_bucket *b, struct err *e)
         return no_room(e);
     b->before = count(b);
     close_chunk(b);
-    while (b->chunks) {
-        struct due_chunk *c = b->chunks;
+    for (; b->chunks; give_back(q, b)) {
+        const struct due_chunk *c = b->chunks;
         size_t part = DUE_EXTENT - n < c->n ? DUE_EXTENT - n : c->n;
-        c->n -= part;
-        memcpy(q->going + n, c->items + c->n, part * sizeof *c->items);
+        memcpy(q->going + n, c->items, part * sizeof *c->items);
         n += part;
-        if (c->n == 0)
-            b->chunks = give_back(q, c);
-        if (n == DUE_EXTENT || !b->chunks) {
-            if (due_file_put(&q->file, &b->extents, q->going, n, e) != 0)
+        if (n == DUE_EXTENT) {
+            if (file_extent(q, b, n, e) != 0)
                 return -1;
-            b->filed += n;
-            n = 0;
+            n = c->n - part;
+            memcpy(q->going, c->items + part, n * sizeof *c->items);
         }
     }
-    b->next = b->limit = NULL;
-    return 0;
+    return n ? file_extent(q, b, n, e) : 0;
 }
 
 /*
@@ -172,10 +174,12 @@ static __attribute__((noinline)) int add_chunk(struct due_queue *q, struct due_b
         __builtin_prefetch((char *)c + i, 1);
     close_chunk(b);
     b->before = count(b);
-    c->next = b->chunks;
+    *(b->newest ? &b->newest->next : &b->chunks) = c;
+    b->newest = c;
+    c->next = NULL;
     c->n = 0;
-    b->chunks = c;
-    open_chunk(b);
+    b->next = c->items;
+    b->limit = c->items + CHUNK_ITEMS;
     return 0;
 }
 
@@ -255,32 +259,28 @@ static int put_back(struct due_queue *q, const struct due_item *items, size_t n,
     return 0;
 }
 
-/* Takes items of equal key: enough to make a run. */
+/* Takes the first items of equal key: enough to make a run. */
 static int take_equal(struct due_queue *q, unsigned digit, struct err *e)
 {
     struct due_bucket *b = &q->buckets[0][digit];
-    size_t left = count(b);
     close_chunk(b);
-    while (b->chunks && q->run.len < RUN_LEAST) {
-        struct due_chunk *c = b->chunks;
-        if (append(q, c->items, c->n, e) != 0)
-            return -1;
-        left -= c->n;
-        b->chunks = give_back(q, c);
-    }
-    if (b->extents && q->run.len < RUN_LEAST) {
+    while (b->extents.first && q->run.len < RUN_LEAST) {
         size_t n;
         if (!have_extent(&q->coming))
             return no_room(e);
         if (due_file_take(&q->file, &b->extents, q->coming, &n, e) != 0 ||
             append(q, q->coming, n, e) != 0)
             return -1;
-        left -= n;
+        b->before -= n;
         b->filed -= n;
     }
-    open_chunk(b);
-    b->before = b->chunks ? left - b->chunks->n : left;
-    if (!b->chunks && !b->extents)
+    while (b->chunks && q->run.len < RUN_LEAST) {
+        if (append(q, b->chunks->items, b->chunks->n, e) != 0)
+            return -1;
+        b->before -= b->chunks == b->newest ? 0 : b->chunks->n;
+        give_back(q, b);
+    }
+    if (!b->chunks && !b->extents.first)
         cut(q, 0, digit);
     return 0;
 }
@@ -305,18 +305,20 @@ static int handle_bucket(struct due_queue *q, struct due_bucket *b, enum handlin
                          uint64_t until, struct err *e)
 {
     int status = 0;
-    while (b->chunks) {
-        if (status == 0)
-            status = handle(q, how, b->chunks->items, b->chunks->n, until, e);
-        b->chunks = give_back(q, b->chunks);
-    }
-    if (status == 0 && b->extents && !have_extent(&q->coming))
-        return no_room(e);
-    while (status == 0 && b->extents) {
+    if (b->extents.first && !have_extent(&q->coming))
+        status = no_room(e);
+    /* The older items need the room in memory. */
+    if (status == 0 && b->extents.first && b->chunks)
+        status = file_bucket(q, b, e);
+    while (status == 0 && b->extents.first) {
         size_t n;
         status = due_file_take(&q->file, &b->extents, q->coming, &n, e);
         if (status == 0)
             status = handle(q, how, q->coming, n, until, e);
+    }
+    for (; b->chunks; give_back(q, b)) {
+        if (status == 0)
+            status = handle(q, how, b->chunks->items, b->chunks->n, until, e);
     }
     return status;
 }

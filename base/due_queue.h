@@ -3,14 +3,15 @@
 
 /*
  * A queue of items ordered by a 64-bit due key. Callers take everything due up to some point at
- * once, and never put a key below that point. As in a radix heap (base/radix_heap.h), items wait in
- * buckets by the highest digit in which they differ from the current point. Here a digit has 4
- * bits, and a bucket is taken as a whole and sorted. An item is moved two or three times in all,
- * mostly next to its neighbours.
+ * once, and never put a key below that point. As in a radix heap (Ahuja, Mehlhorn, Orlin and Tarjan
+ * 1990), items wait in buckets by the highest digit in which they differ from the current point.
+ * Here a digit has 4 bits, and a bucket is taken as a whole and sorted. An item is moved two or
+ * three times in all, mostly next to its neighbours.
  *
  * An item takes 16 bytes plus 1/64, and the queue at most 256 KiB more. If a bound is set, items
  * beyond it go to a temporary file (base/due_file.h): whole buckets, those due last first. The
- * queue reads them back when they are due. Items of equal keys come out in no particular order.
+ * queue reads them back when they are due. Items of equal keys come out in the order in which they
+ * were put: they are always in one bucket, whose file extents are older than its chunks.
  * Zero-initialise to get an empty queue.
  */
 
@@ -33,10 +34,11 @@ struct due_chunk;
 
 struct due_bucket {
     struct due_item *next, *limit; /* free space of the newest chunk; NULL without one */
-    struct due_chunk *chunks;      /* newest first: only the first has room */
+    struct due_chunk *chunks;      /* oldest first */
+    struct due_chunk *newest;      /* the last of them: only it has room; NULL: none */
     size_t before;                 /* items in the older chunks and in the file */
     size_t filed;                  /* of those, items in the file */
-    uint32_t extents;              /* list of extents in the file */
+    struct due_list extents;       /* in the file */
 };
 
 struct due_queue {
@@ -44,7 +46,7 @@ struct due_queue {
     uint16_t occupied[DUE_LEVELS]; /* a bit for each non-empty bucket */
     uint32_t levels;               /* a bit for each non-empty level */
     uint64_t last;                 /* the current point */
-    unsigned loose;                /* low key bits whose order does not matter; set by the owner */
+    unsigned loose;                /* low key bits that need not be in order; set by the owner */
     size_t count;
     size_t bound; /* bytes for items in memory, set by the owner; 0: no bound */
     size_t used;  /* chunks in use */
@@ -68,7 +70,7 @@ void due_queue_restart(struct due_queue *q);
 
 /*
  * Takes the lowest items due at `until`, in order of key, at most some ten thousand. `until` never
- * decreases. *items is valid until the next call. Later puts must not be below these items. *n is 0
+ * decreases. *items is valid until the next take. Later puts must not be below these items. *n is 0
  * when no more are due. Returns -1 as due_queue_put does.
  */
 int due_queue_take(struct due_queue *q, uint64_t until, const struct due_item **items, size_t *n,

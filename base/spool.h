@@ -30,7 +30,7 @@
 
 #define COLUMN_CHUNK 8192u /* elements: a few hundred KiB, which fit a processor's cache */
 #define COLUMN_LOG_CHUNKS 128u
-#define COLUMN_FIRST 64u /* initial elements of a column's first chunk: many columns stay short */
+#define COLUMN_FIRST 16u /* initial elements of a column's first chunk: many columns stay short */
 
 struct column;
 

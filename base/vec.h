@@ -28,6 +28,9 @@ bool vec_grow_raw(void **data, size_t *cap, size_t need, size_t size);
 #define vec_push(v, ...)                                                                           \
     (vec_reserve((v), (v)->len + 1) ? ((v)->at[(v)->len++] = (__VA_ARGS__), true) : false)
 
+/* Narrows a copy of a vector, which no one releases, to `n` of its elements from `first` on. */
+#define vec_part(v, first, n) ((v)->at = (v)->at ? (v)->at + (first) : NULL, (v)->len = (size_t)(n))
+
 #define vec_release(v) (free((v)->at), (v)->at = NULL, (v)->len = 0, (v)->cap = 0)
 
 #endif

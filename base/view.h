@@ -30,4 +30,13 @@ static inline int view_compare(struct view a, struct view b)
     return order ? order : (a.len > b.len) - (a.len < b.len);
 }
 
+/* What follows the last '/' or '\\' of a path. */
+static inline struct view view_base_name(struct view path)
+{
+    size_t at = path.len;
+    while (at && path.p[at - 1] != '/' && path.p[at - 1] != '\\')
+        at--;
+    return at ? (struct view){path.p + at, path.len - at} : path;
+}
+
 #endif
