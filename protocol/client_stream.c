@@ -344,6 +344,17 @@ static int put_plot(struct client_stream *s, const struct event *ev, struct err 
     return encoder_item(s->enc, "PlotDataDouble", fields, 3, (struct view){0}, e);
 }
 
+static int put_plot_config(struct client_stream *s, const struct event *ev, struct err *e)
+{
+    const struct encoder_field fields[] = {
+        ENC_INT("name", ev->plot_config.name), ENC_INT("type", ev->plot_config.type),
+        ENC_INT("step", ev->plot_config.step), ENC_INT("fill", ev->plot_config.fill),
+        ENC_INT("color", ev->plot_config.color)};
+    if (encoder_keep_together(s->enc, FIXED_MAX, e) != 0)
+        return -1;
+    return encoder_item(s->enc, "PlotConfig", fields, 5, (struct view){0}, e);
+}
+
 /* ---- frames */
 
 static int put_frame(struct client_stream *s, const struct event *ev, struct err *e)
@@ -387,6 +398,8 @@ int client_stream_event(struct client_stream *s, const struct event *ev, struct 
         return put_app_info(s, ev, e);
     case EVENT_PLOT:
         return put_plot(s, ev, e);
+    case EVENT_PLOT_CONFIG:
+        return put_plot_config(s, ev, e);
     case EVENT_FRAME_MARK:
     case EVENT_FRAME_START:
     case EVENT_FRAME_END:

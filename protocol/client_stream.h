@@ -32,9 +32,9 @@ int client_stream_callstack(struct client_stream *s, uint32_t id, const uint64_t
                             uint32_t n, struct err *e);
 
 /*
- * Writes allocations, frees, discards, messages, application info, plots, frame marks, and zones
- * with their locations. Answers to queries and all other kinds are skipped. If the protocol has no
- * discards, the caller frees the blocks one by one.
+ * Writes allocations, frees, discards, messages, application info, plots and how they are drawn,
+ * frame marks, and zones with their locations. Answers to queries and all other kinds are skipped.
+ * If the protocol has no discards, the caller frees the blocks one by one.
  */
 int client_stream_event(struct client_stream *s, const struct event *ev, struct err *e);
 

@@ -20,6 +20,8 @@ struct decoder *decoder_new(const struct decoder_config *config)
     d->plot_color_rgb = config->version->facts.plot_color_rgb && !config->as_released;
     d->clock = (struct wire_clock){.begin = w->init_begin, .mul = w->timer_mul};
     d->query = config->query;
+    d->pageable = config->pageable;
+    d->threads.pageable = d->fibers.pageable = d->code_sizes.pageable = config->pageable;
     d->sink = config->sink;
     d->read_code = config->read_code;
     d->sources.wanted = w->exec_time != 0;
@@ -45,7 +47,7 @@ void decoder_free(struct decoder *d)
     map_release(&d->fibers);
     map_release(&d->code_sizes);
     sources_release(&d->sources);
-    vec_release(&d->states);
+    pageable_vec_release(d->pageable, &d->states);
     free(d);
 }
 

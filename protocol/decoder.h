@@ -43,6 +43,7 @@ struct decoder_config {
     const struct welcome *welcome; /* read during decoder_new only */
     struct query *query;           /* outlives the decoder; its owner sends the queries in it */
     struct event_sink sink;
+    struct pageable *pageable; /* allocator of the tables of threads; NULL: the heap */
     bool as_released; /* behave as the server of the client's release, not as a later one */
     struct code_reader read_code; /* read may be NULL: no lines of instructions are queried */
 };

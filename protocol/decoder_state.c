@@ -50,7 +50,8 @@ static size_t add_thread(struct decoder *d, uint64_t id, uint64_t fiber_key)
         decoder_fail(d, "more than %zu threads and fibers", DECODER_THREADS_MAX);
         return 0;
     }
-    if (!vec_push(&d->states, (struct thread_state){.id = id, .fiber_key = fiber_key})) {
+    const struct thread_state state = {.id = id, .fiber_key = fiber_key};
+    if (!pageable_push(d->pageable, &d->states, state)) {
         err_no_memory(d->err, "the client's threads");
         return 0;
     }

@@ -117,8 +117,9 @@ struct decoder {
     struct frame_reply reply;
 
     /* threads */
-    uint64_t context;   /* thread id of the last ThreadContext */
-    size_t context_at;  /* its index + 1, or 0 when not looked up yet */
+    uint64_t context;  /* thread id of the last ThreadContext */
+    size_t context_at; /* its index + 1, or 0 when not looked up yet */
+    struct pageable *pageable;
     struct map threads; /* id → index + 1 */
     struct map fibers;  /* client pointer → index + 1 */
     size_t fiber_count;

@@ -59,8 +59,11 @@ uint32_t query_space_for(size_t sndbuf)
 struct query *query_new(const struct query_config *config)
 {
     struct query *q = calloc(1, sizeof *q);
-    if (q)
-        q->config = *config;
+    if (!q)
+        return NULL;
+    q->config = *config;
+    for (int kind = 0; kind < QUERY_KIND_COUNT; kind++)
+        q->keys[kind].pageable = config->pageable;
     return q;
 }
 
@@ -70,14 +73,14 @@ void query_free(struct query *q)
         return;
     for (int kind = 0; kind < QUERY_KIND_COUNT; kind++)
         map_release(&q->keys[kind]);
-    vec_release(&q->urgent.v);
-    vec_release(&q->normal.v);
-    vec_release(&q->patient.v);
-    vec_release(&q->locations.v);
+    struct packets *queues[] = {&q->urgent, &q->normal, &q->patient, &q->locations};
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
+        pageable_vec_release(q->config.pageable, &queues[i]->v);
     free(q);
 }
 
-static bool packets_push(struct packets *p, enum query_kind kind, uint64_t key, uint32_t extra)
+static bool packets_push(struct query *q, struct packets *p, enum query_kind kind, uint64_t key,
+                         uint32_t extra)
 {
     if (p->head == p->v.len)
         p->head = p->v.len = 0;
@@ -86,7 +89,8 @@ static bool packets_push(struct packets *p, enum query_kind kind, uint64_t key, 
         p->v.len -= p->head;
         p->head = 0;
     }
-    return vec_push(&p->v, (struct packet){.kind = kind, .key = key, .extra = extra});
+    return pageable_push(q->config.pageable, &p->v,
+                         (struct packet){.kind = kind, .key = key, .extra = extra});
 }
 
 static bool packets_empty(const struct packets *p)
@@ -136,8 +140,9 @@ static int hurry(struct query *q, enum query_kind kind, uint64_t key, uint64_t *
     if (!(*state & KEY_PATIENT) || *state & (KEY_SENT | KEY_ANSWERED))
         return 0;
     *state &= ~(uint64_t)KEY_PATIENT;
-    return packets_push(&q->normal, kind, key, 0) ? 0
-                                                  : err_no_memory(e, "the queries to the client");
+    return packets_push(q, &q->normal, kind, key, 0)
+               ? 0
+               : err_no_memory(e, "the queries to the client");
 }
 
 static int ask(struct query *q, enum query_kind kind, uint64_t key, uint32_t extra, bool patient,
@@ -157,12 +162,12 @@ static int ask(struct query *q, enum query_kind kind, uint64_t key, uint32_t ext
     if (!fresh)
         return patient ? 0 : hurry(q, kind, key, state, e);
     *state = KEY_SEEN;
-    if (kind == QUERY_SOURCE_LOCATION && !packets_push(&q->locations, kind, key, 0))
+    if (kind == QUERY_SOURCE_LOCATION && !packets_push(q, &q->locations, kind, key, 0))
         return err_no_memory(e, "the source locations asked of the client");
     if (!query_wants(q, kind))
         return 0;
     struct packets *queue = patient ? &q->patient : is_urgent(q, kind) ? &q->urgent : &q->normal;
-    if (!packets_push(queue, kind, key, extra))
+    if (!packets_push(q, queue, kind, key, extra))
         return err_no_memory(e, "the queries to the client");
     *state |= patient ? KEY_ASKED | KEY_PATIENT : KEY_ASKED;
     count_queued(q, kind);
@@ -194,7 +199,7 @@ bool query_wants(const struct query *q, enum query_kind kind)
  */
 static bool push_transfer(struct query *q, struct view text)
 {
-    if (!packets_push(&q->normal, QUERY_DATA_TRANSFER, text.len + 1, 0))
+    if (!packets_push(q, &q->normal, QUERY_DATA_TRANSFER, text.len + 1, 0))
         return false;
     count_queued(q, QUERY_DATA_TRANSFER);
     for (size_t at = 0; at <= text.len; at += 12) {
@@ -202,7 +207,8 @@ static bool push_transfer(struct query *q, struct view text)
         size_t n = text.len - at < sizeof part ? text.len - at : sizeof part;
         if (n)
             memcpy(part, text.p + at, n);
-        if (!packets_push(&q->normal, QUERY_DATA_TRANSFER_PART, load_u64(part), load_u32(part + 8)))
+        if (!packets_push(q, &q->normal, QUERY_DATA_TRANSFER_PART, load_u64(part),
+                          load_u32(part + 8)))
             return false;
         count_queued(q, QUERY_DATA_TRANSFER_PART);
     }

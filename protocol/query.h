@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/pageable.h"
 #include "base/snapshot.h"
 #include "base/view.h"
 #include "protocol/wire_version.h"
@@ -41,8 +42,9 @@ uint32_t query_space_for(size_t sndbuf);
 
 struct query_config {
     const struct wire_version *version;
-    uint32_t space; /* most unanswered packets, from query_space_for */
-    uint32_t ask;   /* bits 1 << enum query_kind: enabled kinds */
+    uint32_t space;            /* most unanswered packets, from query_space_for */
+    uint32_t ask;              /* bits 1 << enum query_kind: enabled kinds */
+    struct pageable *pageable; /* allocator of the keys and queues; NULL: the heap */
 };
 
 /* NULL when memory is short. */

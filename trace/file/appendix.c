@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
+#include "base/cursor.h"
 #include "base/file_io.h"
 
 #define HEAD APPENDIX_HEAD
@@ -122,6 +123,35 @@ int appendix_write(int fd, struct view content, struct err *e)
     if (file_resize(fd, end.trace_bytes) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot take back what was appended to the trace");
     return -1;
+}
+
+/* ---- sections */
+
+/* The layout of earlier releases. */
+static bool find_unlisted(struct cursor *c, enum appendix_kind kind, struct view *bytes)
+{
+    uint64_t n = cursor_u64(c);
+    const uint8_t *figures = n <= cursor_left(c) ? cursor_take(c, (size_t)n) : NULL;
+    *bytes = kind == APPENDIX_FIGURES ? (struct view){(const char *)figures, (size_t)n}
+                                      : (struct view){(const char *)c->pos, cursor_left(c)};
+    return figures && (kind == APPENDIX_FIGURES || kind == APPENDIX_NAMES);
+}
+
+bool appendix_find(const struct appendix *a, enum appendix_kind kind, struct view *bytes)
+{
+    struct cursor c = cursor_over(a->content, a->len), old = c;
+    if (cursor_u64(&c) != APPENDIX_SECTIONS)
+        return find_unlisted(&old, kind, bytes);
+    while (cursor_left(&c) >= APPENDIX_SECTION_HEAD) {
+        uint32_t which = cursor_u32(&c), version = cursor_u32(&c);
+        uint64_t n = cursor_u64(&c);
+        if (n > cursor_left(&c))
+            return false;
+        *bytes = (struct view){(const char *)cursor_take(&c, (size_t)n), (size_t)n};
+        if (which == kind && version == APPENDIX_VERSION)
+            return true;
+    }
+    return false;
 }
 
 /* ---- reading */

@@ -46,6 +46,30 @@ struct appendix {
  */
 int appendix_read(int fd, struct appendix *a, struct err *e);
 
+/*
+ * The content is a list of sections:
+ *
+ *     u64 APPENDIX_SECTIONS, then for each: u32 kind, u32 version, u64 n, n bytes
+ *
+ * Releases before it existed wrote the figures and the names alone, as u64 n, n bytes of figures,
+ * then the names; they take APPENDIX_SECTIONS for a length beyond the content. A reader skips
+ * sections of an unknown kind or version.
+ */
+#define APPENDIX_SECTIONS UINT64_C(0xffff534e4f495443)
+#define APPENDIX_SECTION_HEAD 16u
+
+enum appendix_kind {
+    APPENDIX_FIGURES = 1,  /* analysis/figures/stored_figures.h */
+    APPENDIX_NAMES = 2,    /* a whole .tracy file, of the trace's names without its events */
+    APPENDIX_PAGES = 3,    /* trace/store/page_look.h */
+    APPENDIX_RESIDENT = 4, /* trace/store/resident_stacks.h */
+};
+
+#define APPENDIX_VERSION 1u /* of each of them */
+
+/* Finds a section. False when there is none. *bytes is part of the content. */
+bool appendix_find(const struct appendix *a, enum appendix_kind kind, struct view *bytes);
+
 /* The contents of the end piece. */
 struct appendix_sums {
     uint64_t trace_bytes, len, trace_hash, hash;

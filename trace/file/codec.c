@@ -755,11 +755,6 @@ size_t codec_size(const struct codec *c, enum record_type type)
     return type == REC_FRAME ? c->scratch->frame_sizes[c->continuous] : c->scratch->sizes[type];
 }
 
-void codec_read(struct codec *c, enum record_type type, const uint8_t *bytes, void *recs, size_t n)
-{
-    codecs[type]->read(c, bytes, recs, n);
-}
-
 codec_read_fn *codec_reader(enum record_type type)
 {
     return codecs[type]->read;

@@ -48,10 +48,10 @@ void codec_release(struct codec *c);
  */
 size_t codec_size(const struct codec *c, enum record_type type);
 
-/* Decodes `n` records of a fixed-size type; `bytes` holds n × codec_size. */
-void codec_read(struct codec *c, enum record_type type, const uint8_t *bytes, void *recs, size_t n);
-
-/* The same for one type: NULL when its size varies. */
+/*
+ * What decodes `n` records of a fixed-size type; `bytes` holds n × codec_size. NULL when the type's
+ * size varies.
+ */
 typedef void codec_read_fn(struct codec *c, const uint8_t *bytes, void *recs, size_t n);
 codec_read_fn *codec_reader(enum record_type type);
 

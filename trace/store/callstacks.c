@@ -108,9 +108,9 @@ uint64_t frame_address(uint64_t frame_id)
     return (frame_id & ~(UINT64_C(3) << 62)) | (frame_id & UINT64_C(3) << 60) << 2;
 }
 
-static size_t child_slot(const struct callstacks *c, uint32_t parent, uint32_t frame)
+static uint32_t child_tag(uint32_t parent, uint32_t frame)
 {
-    return map_hash((uint64_t)parent << 32 | frame) & c->children_mask;
+    return (uint32_t)map_hash((uint64_t)parent << 32 | frame);
 }
 
 /*
@@ -122,27 +122,27 @@ static bool follows_parent(const struct callstacks *c, size_t node)
     return c->nodes.at[node].parent == node - 1;
 }
 
-static void place_child(struct callstacks *c, uint32_t node)
+static void place_child(struct callstack_child *table, size_t mask, struct callstack_child child)
 {
-    size_t at = child_slot(c, c->nodes.at[node].parent, c->nodes.at[node].frame);
-    while (c->children[at])
-        at = (at + 1) & c->children_mask;
-    c->children[at] = node;
+    size_t at = child.tag & mask;
+    while (table[at].node)
+        at = (at + 1) & mask;
+    table[at] = child;
 }
 
 static bool callstacks_grow_children(struct callstacks *c)
 {
-    size_t n = (c->children_mask + 1) * 2;
-    uint32_t *table = pageable_zeroed(c->pageable, n * sizeof *table);
+    size_t mask = c->children_mask * 2 + 1;
+    struct callstack_child *table = pageable_zeroed(c->pageable, (mask + 1) * sizeof *table);
     if (!table)
         return false;
+    for (size_t i = 0; i <= c->children_mask; i++) {
+        if (c->children[i].node)
+            place_child(table, mask, c->children[i]);
+    }
     pageable_free(c->pageable, c->children, CHILDREN_BYTES(c));
     c->children = table;
-    c->children_mask = n - 1;
-    for (uint32_t i = 1; i < c->nodes.len; i++) {
-        if (!follows_parent(c, i))
-            place_child(c, i);
-    }
+    c->children_mask = mask;
     return true;
 }
 
@@ -150,19 +150,20 @@ static bool callstacks_grow_children(struct callstacks *c)
 static uint32_t find_child(const struct callstacks *c, uint32_t parent, uint32_t frame)
 {
     const struct callstack_node *nodes = c->nodes.at;
-    uint32_t next = parent + 1, found;
+    uint32_t next = parent + 1;
     if (next < c->nodes.len && nodes[next].parent == parent) {
         if (nodes[next].frame == frame)
             return next;
     } else if (next == c->nodes.len) {
         return 0;
     }
-    for (size_t at = child_slot(c, parent, frame); (found = c->children[at]);
-         at = (at + 1) & c->children_mask) {
-        if (nodes[found].parent == parent && nodes[found].frame == frame)
-            break;
+    const uint32_t tag = child_tag(parent, frame);
+    for (size_t at = tag & c->children_mask;; at = (at + 1) & c->children_mask) {
+        const struct callstack_child child = c->children[at];
+        if (child.node == 0 || (child.tag == tag && nodes[child.node].parent == parent &&
+                                nodes[child.node].frame == frame))
+            return child.node;
     }
-    return found;
 }
 
 /* The same, added if new; 0 when memory is short. */
@@ -177,7 +178,8 @@ static uint32_t callstacks_child(struct callstacks *c, uint32_t parent, uint32_t
     number = (uint32_t)(c->nodes.len - 1);
     if (follows_parent(c, number))
         return number;
-    place_child(c, number);
+    place_child(c->children, c->children_mask,
+                (struct callstack_child){child_tag(parent, frame), number});
     if (++c->children_count > (c->children_mask + 1) / 4 * 3 && !callstacks_grow_children(c))
         return 0;
     return number;

@@ -68,10 +68,16 @@ struct callstack_slot {
     uint32_t id;  /* 0: empty */
 };
 
+/* A node that is not its parent + 1. The tag spares a look at nodes that are on disk. */
+struct callstack_child {
+    uint32_t tag;  /* bits of the hash of (parent, frame); they choose the slot */
+    uint32_t node; /* 0: empty */
+};
+
 struct callstacks {
     struct pageable *pageable;        /* allocator of the tables; NULL: the heap */
     VEC(struct callstack_node) nodes; /* nodes.at[0] is the root */
-    uint32_t *children;               /* hash of (parent, frame) → node that is not parent + 1 */
+    struct callstack_child *children; /* hash table */
     size_t children_mask;
     size_t children_count;
     VEC(struct callstack) list;      /* list.at[id - 1] */

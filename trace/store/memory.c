@@ -42,7 +42,7 @@ void memory_release(struct memory *m)
         pool_free(m->pools.at[i]);
     vec_release(&m->pools);
     map_release(&m->pool_numbers);
-    vec_release(&m->faults);
+    pageable_vec_release(m->pageable, &m->faults);
     map_release(&m->fault_numbers);
     *m = (struct memory){0};
 }
@@ -106,8 +106,9 @@ static int memory_note_fault(struct memory *m, enum memory_fault_kind kind, uint
         return err_no_memory(e, "memory faults");
     if (fresh) {
         *number = m->faults.len;
-        if (!vec_push(&m->faults,
-                      (struct memory_fault){.kind = kind, .pool = pool, .callstack = callstack}))
+        if (!pageable_push(
+                m->pageable, &m->faults,
+                (struct memory_fault){.kind = kind, .pool = pool, .callstack = callstack}))
             return err_no_memory(e, "memory faults");
     }
     struct memory_fault *f = &m->faults.at[*number];
@@ -115,6 +116,7 @@ static int memory_note_fault(struct memory *m, enum memory_fault_kind kind, uint
         f->first[f->count] = *sample;
     f->last[f->count % FAULT_SAMPLES] = *sample;
     f->count++;
+    m->pools.at[pool]->faults++;
     return 0;
 }
 

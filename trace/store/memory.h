@@ -64,6 +64,7 @@ struct pool {
     uint64_t disorder; /* allocations with an earlier time than their predecessor */
     /* Sums of earlier parts, without the blocks that each carried over. */
     struct pool_sums before;
+    uint64_t faults; /* noted since the capture began, in all parts */
 };
 
 enum memory_op_kind { MEMORY_ALLOC, MEMORY_FREE };
@@ -87,7 +88,23 @@ struct memory_op {
 struct memory_observer {
     void *ctx;
     int (*op)(void *ctx, const struct memory_op *op, struct err *e);
+    /* The same for several steps, for speed; NULL: `op` takes each. */
+    int (*batch)(void *ctx, const struct memory_op *ops, size_t n, struct err *e);
+    /* A sweep may call it in a second thread: it reads no columns and changes nothing shared. */
+    bool beside;
 };
+
+/* Passes steps to an observer. */
+static inline int memory_observe(const struct memory_observer *to, const struct memory_op *ops,
+                                 size_t n, struct err *e)
+{
+    int status = 0;
+    if (to->batch)
+        return to->batch(to->ctx, ops, n, e);
+    for (size_t i = 0; i < n && status == 0; i++)
+        status = to->op(to->ctx, &ops[i], e);
+    return status;
+}
 
 enum memory_fault_kind {
     FAULT_FREE_UNKNOWN, /* a free of an address that is not live in its pool */
@@ -117,7 +134,7 @@ struct memory_fault {
 
 struct memory {
     struct spool *spool;
-    struct pageable *pageable; /* allocator for data that a sweep keeps; NULL: the heap */
+    struct pageable *pageable; /* allocator of faults and of what a sweep keeps; NULL: the heap */
     VEC(struct pool *) pools;
     struct map pool_numbers; /* key → index in pools */
     uint64_t pool_overflow;  /* look-ups that returned POOL_OTHER */
@@ -186,6 +203,26 @@ int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, stru
  * Memory is proportional to the live blocks, not to the events.
  */
 int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *to, struct err *e);
+
+#define SWEEP_BATCH 1024u /* steps */
+
+struct memory_batch {
+    size_t n;
+    struct memory_op ops[SWEEP_BATCH];
+};
+
+/*
+ * Takes batches of a sweep. `put` owns the steps and leaves an empty batch in *batch for the next
+ * ones, the same or another.
+ */
+struct memory_batch_sink {
+    void *ctx;
+    int (*put)(void *ctx, struct memory_batch **batch, struct err *e);
+};
+
+/* The same in batches. `first` is the batch to fill first. */
+int memory_sweep_batches(struct memory *m, int64_t only, struct memory_batch *first,
+                         const struct memory_batch_sink *to, struct err *e);
 
 static inline uint64_t memory_alloc_size(const struct memory_alloc *a)
 {

@@ -1,28 +1,47 @@
 /*
- * Replays the stored history of the pools in order of time. Allocations are already in that order;
- * their frees wait in a heap (base/radix_heap.h), which holds as many entries as blocks are live.
+ * Replays the stored history of the pools in order of time. Allocations are already in that order.
+ * They are taken some hundred at a time. Their frees wait in a queue (base/due_queue.h) until they
+ * are due, and the two are merged.
  */
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/radix_heap.h"
+#include "base/due_queue.h"
 #include "trace/store/memory.h"
 
-/* A pending free. */
+#define ALLOCATIONS 1024u /* taken at a time */
+#define FREES_AHEAD 8u    /* whose blocks are prefetched */
+
+/* A free that is not due yet. */
 struct pending {
     struct live_block block;
+    uint64_t number; /* of the allocation in the sweep */
     uint32_t pool;
     uint32_t callstack;
     uint16_t thread;
 };
 
+/* An allocation that was taken, with the time in the column, which is earlier in some files. */
+struct taken {
+    struct memory_op op;
+    int64_t time;
+};
+
 struct sweep {
     struct memory *memory;
-    const struct memory_observer *to;
-    struct radix_heap heap; /* radix_heap_key of a free → its slot in `pending` */
+    const struct memory_batch_sink *to;
+    struct memory_batch *batch;
+    struct taken taken[ALLOCATIONS];
+    size_t taken_count;
+    uint64_t number;            /* of the next allocation to be merged */
+    struct due_queue queue;     /* time_key of a free → its slot in `pending` */
+    const struct due_item *due; /* the front of the queue: `at` … `ready` */
+    size_t at, ready;
+    bool all_due; /* all frees that are due now were taken */
     VEC(struct pending) pending;
     VEC(uint32_t) vacant;
-    int64_t now;
+    int64_t now; /* of the newest allocation taken */
 };
 
 /* A pool being read. */
@@ -36,103 +55,138 @@ struct pool_cursor {
     uint64_t index; /* of *alloc in the pool */
 };
 
-/* Delivers every free at or before `until`. */
-static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
+static int no_room(struct err *e)
 {
-    struct radix_item item;
-    uint64_t key;
-    while (radix_heap_peek(&s->heap, &key) && key <= until) {
-        if (!radix_heap_pop(&s->heap, &item))
-            return err_no_memory(e, "pending frees");
-        uint32_t slot = (uint32_t)item.value;
-        const struct pending *p = &s->pending.at[slot];
-        s->now = radix_heap_time(item.key);
-        struct memory_op op = {.kind = MEMORY_FREE,
-                               .pool = p->pool,
-                               .time = s->now,
-                               .thread = p->thread,
-                               .callstack = p->callstack,
-                               .block = p->block,
-                               .freed = NEVER_FREED};
-        if (!pageable_push(s->memory->pageable, &s->vacant, slot))
-            return err_no_memory(e, "pending frees");
-        if (s->to->op(s->to->ctx, &op, e) != 0)
-            return -1;
-    }
-    return 0;
+    return err_no_memory(e, "pending frees");
 }
 
-static bool sweep_expect_free(struct sweep *s, const struct pool_cursor *c,
-                              const struct live_block *block, int64_t time)
+/* The flipped sign bit makes times order as unsigned numbers. */
+static uint64_t time_key(int64_t time)
+{
+    return (uint64_t)time ^ UINT64_C(1) << 63;
+}
+
+static int64_t time_of_key(uint64_t key)
+{
+    return (int64_t)(key ^ UINT64_C(1) << 63);
+}
+
+/* ---- frees */
+
+/* The room for the next step; NULL with `e`. */
+static struct memory_op *next_step(struct sweep *s, struct err *e)
+{
+    if (s->batch->n == SWEEP_BATCH && s->to->put(s->to->ctx, &s->batch, e) != 0)
+        return NULL;
+    return &s->batch->ops[s->batch->n++];
+}
+
+static int put_free(struct sweep *s, const struct due_item *item, struct err *e)
+{
+    const struct pending *p = &s->pending.at[item->value];
+    struct memory_op *op = next_step(s, e);
+    if (!op)
+        return -1;
+    *op = (struct memory_op){.kind = MEMORY_FREE,
+                             .pool = p->pool,
+                             .time = time_of_key(item->key),
+                             .thread = p->thread,
+                             .callstack = p->callstack,
+                             .block = p->block,
+                             .freed = NEVER_FREED};
+    return pageable_push(s->memory->pageable, &s->vacant, (uint32_t)item->value) ? 0 : no_room(e);
+}
+
+/* Delivers the frees up to `until` of blocks that were delivered. */
+static int put_frees(struct sweep *s, uint64_t until, uint64_t taken_until, struct err *e)
+{
+    for (;;) {
+        if (s->at == s->ready) {
+            s->at = s->ready = 0;
+            if (!s->all_due && due_queue_take(&s->queue, taken_until, &s->due, &s->ready, e) != 0)
+                return -1;
+            s->all_due = s->ready == 0;
+            if (s->all_due)
+                return 0;
+        }
+        const struct due_item *item = &s->due[s->at];
+        if (item->key > until ||
+            (item->key == until && s->pending.at[item->value].number >= s->number))
+            return 0;
+        if (s->ready - s->at > FREES_AHEAD)
+            __builtin_prefetch(&s->pending.at[item[FREES_AHEAD].value]);
+        if (put_free(s, item, e) != 0)
+            return -1;
+        s->at++;
+    }
+}
+
+static int expect_free(struct sweep *s, const struct pool_cursor *c, const struct memory_op *op,
+                       struct err *e)
 {
     uint32_t slot;
     if (s->vacant.len) {
         slot = s->vacant.at[--s->vacant.len];
     } else {
         if (!pageable_reserve(s->memory->pageable, &s->pending, s->pending.len + 1))
-            return false;
+            return no_room(e);
         slot = (uint32_t)s->pending.len++;
-        s->heap.things = s->pending.at;
-        s->heap.stride = sizeof *s->pending.at;
     }
-    s->pending.at[slot] = (struct pending){.block = *block,
+    s->pending.at[slot] = (struct pending){.block = op->block,
+                                           .number = s->number + s->taken_count,
                                            .pool = c->number,
                                            .callstack = c->fill->callstack,
                                            .thread = memory_free_thread(c->fill)};
-    return radix_heap_push(&s->heap, radix_heap_key(time < s->now ? s->now : time), slot);
+    int64_t time = op->freed < s->now ? s->now : op->freed;
+    return due_queue_put(&s->queue, time_key(time), slot, e);
 }
 
-/*
- * Whether nothing happens between an allocation and its free: then the free need not wait in the
- * heap. If the next allocation is not loaded, it must wait. `until` is the next time in other
- * pools.
- */
-static bool is_next(const struct sweep *s, const struct pool_cursor *c, int64_t freed,
-                    int64_t until)
+/* ---- allocations */
+
+/* Delivers the allocations that were taken, and the frees before them. */
+static int merge(struct sweep *s, struct err *e)
 {
-    uint64_t least;
-    return c->left > 1 && freed < c->alloc[1].time && freed < until && freed >= s->now &&
-           (!radix_heap_peek(&s->heap, &least) || radix_heap_key(freed) < least);
+    s->all_due = false;
+    for (size_t i = 0; i < s->taken_count; i++) {
+        const struct taken *a = &s->taken[i];
+        if (put_frees(s, time_key(a->time), time_key(s->now), e) != 0)
+            return -1;
+        struct memory_op *op = next_step(s, e);
+        if (!op)
+            return -1;
+        *op = a->op;
+        s->number++;
+    }
+    s->taken_count = 0;
+    return 0;
 }
 
-static int sweep_free_at_once(struct sweep *s, const struct pool_cursor *c, struct memory_op *op,
-                              struct err *e)
+/* Takes the pool's next allocation. */
+static int take_alloc(struct sweep *s, const struct pool_cursor *c, struct err *e)
 {
-    op->kind = MEMORY_FREE;
-    op->time = s->now = op->freed;
-    op->thread = memory_free_thread(c->fill);
-    op->callstack = c->fill->callstack;
-    op->freed = NEVER_FREED;
-    return s->to->op(s->to->ctx, op, e);
-}
-
-/* Delivers the pool's next allocation, after the frees that precede it. */
-static int sweep_alloc(struct sweep *s, const struct pool_cursor *c, int64_t until, struct err *e)
-{
-    if (sweep_frees(s, radix_heap_key(c->alloc->time), e) != 0)
+    if (s->taken_count == ALLOCATIONS && merge(s, e) != 0)
         return -1;
     /* Columns of an unusual file may be out of order: time never runs backwards here. */
     if (c->alloc->time > s->now)
         s->now = c->alloc->time;
-    struct memory_op op = {.kind = MEMORY_ALLOC,
-                           .pool = c->number,
-                           .time = s->now,
-                           .thread = memory_alloc_thread(c->alloc),
-                           .callstack = c->alloc->callstack,
-                           .freed = memory_free_time(c->alloc, c->fill)};
-    op.block = (struct live_block){.ptr = c->alloc->ptr,
-                                   .size = memory_alloc_size(c->alloc),
-                                   .time = s->now,
-                                   .index = c->index,
-                                   .callstack = c->alloc->callstack,
-                                   .thread = op.thread};
-    if (s->to->op(s->to->ctx, &op, e) != 0)
+    struct taken *a = &s->taken[s->taken_count];
+    a->time = c->alloc->time;
+    a->op = (struct memory_op){.kind = MEMORY_ALLOC,
+                               .pool = c->number,
+                               .time = s->now,
+                               .thread = memory_alloc_thread(c->alloc),
+                               .callstack = c->alloc->callstack,
+                               .block = {.ptr = c->alloc->ptr,
+                                         .size = memory_alloc_size(c->alloc),
+                                         .time = s->now,
+                                         .index = c->index,
+                                         .callstack = c->alloc->callstack,
+                                         .thread = memory_alloc_thread(c->alloc)},
+                               .freed = memory_free_time(c->alloc, c->fill)};
+    if (is_freed(a->op.freed) && expect_free(s, c, &a->op, e) != 0)
         return -1;
-    if (!is_freed(op.freed))
-        return 0;
-    if (is_next(s, c, op.freed, until))
-        return sweep_free_at_once(s, c, &op, e);
-    return sweep_expect_free(s, c, &op.block, op.freed) ? 0 : err_no_memory(e, "pending frees");
+    s->taken_count++;
+    return 0;
 }
 
 /* Advances to the next allocation. *more is false at the end of the pool. */
@@ -188,14 +242,19 @@ static int sweep_pools(struct sweep *s, struct pool_cursor **heap, size_t n, str
         }
         bool more;
         do {
-            if (sweep_alloc(s, c, until, e) != 0 || cursor_step(c, &more, e) != 0)
+            if (take_alloc(s, c, e) != 0 || cursor_step(c, &more, e) != 0)
                 return -1;
         } while (more && c->alloc->time <= until);
         if (!more)
             heap[0] = heap[--n];
         cursors_sift(heap, n, 0);
     }
-    return sweep_frees(s, UINT64_MAX, e);
+    if (merge(s, e) != 0)
+        return -1;
+    s->all_due = false;
+    if (put_frees(s, UINT64_MAX, UINT64_MAX, e) != 0)
+        return -1;
+    return s->batch->n ? s->to->put(s->to->ctx, &s->batch, e) : 0;
 }
 
 static int sweep_open(struct memory *m, int64_t only, struct pool_cursor *cursors,
@@ -218,28 +277,55 @@ static int sweep_open(struct memory *m, int64_t only, struct pool_cursor *cursor
     return 0;
 }
 
-int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *to, struct err *e)
+int memory_sweep_batches(struct memory *m, int64_t only, struct memory_batch *first,
+                         const struct memory_batch_sink *to, struct err *e)
 {
-    struct sweep s = {.memory = m, .to = to, .now = INT64_MIN, .heap.pageable = m->pageable};
     size_t pools = m->pools.len;
+    struct sweep *s = calloc(1, sizeof *s);
     struct pool_cursor *cursors = calloc(pools + 1, sizeof *cursors);
     struct pool_cursor **heap = calloc(pools + 1, sizeof *heap);
     int status = -1;
     size_t n;
-    if (!cursors || !heap)
+    if (!s || !cursors || !heap) {
         err_no_memory(e, "a sweep over the pools");
-    else if (sweep_open(m, only, cursors, heap, &n, e) == 0)
-        status = sweep_pools(&s, heap, n, e);
+    } else {
+        *s = (struct sweep){.memory = m, .to = to, .batch = first, .now = INT64_MIN};
+        s->queue.bound = m->pageable && m->pageable->dir ? m->pageable->budget : 0;
+        s->queue.file.dir = m->pageable ? m->pageable->dir : NULL;
+        first->n = 0;
+        if (sweep_open(m, only, cursors, heap, &n, e) == 0)
+            status = sweep_pools(s, heap, n, e);
+        due_queue_release(&s->queue);
+        pageable_vec_release(m->pageable, &s->pending);
+        pageable_vec_release(m->pageable, &s->vacant);
+    }
     for (size_t i = 0; cursors && i < pools; i++) {
         column_reader_release(&cursors[i].allocs);
         column_reader_release(&cursors[i].frees);
     }
     if (status != 0 && m->pageable)
         pageable_explain(m->pageable, e);
-    radix_heap_release(&s.heap);
-    pageable_vec_release(m->pageable, &s.pending);
-    pageable_vec_release(m->pageable, &s.vacant);
+    free(s);
     free(cursors);
     free(heap);
+    return status;
+}
+
+static int tell(void *ctx, struct memory_batch **batch, struct err *e)
+{
+    size_t n = (*batch)->n;
+    (*batch)->n = 0;
+    return memory_observe(ctx, (*batch)->ops, n, e);
+}
+
+int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *to, struct err *e)
+{
+    struct memory_observer copy = *to;
+    const struct memory_batch_sink sink = {.ctx = &copy, .put = tell};
+    struct memory_batch *batch = calloc(1, sizeof *batch);
+    if (!batch)
+        return err_no_memory(e, "a sweep over the pools");
+    int status = memory_sweep_batches(m, only, batch, &sink, e);
+    free(batch);
     return status;
 }

@@ -46,6 +46,8 @@ static void release_tables(struct trace *t)
     frame_images_release(&t->frame_images);
     sections_release(&t->sections);
     plots_release(&t->plots);
+    page_looks_release(&t->looks);
+    resident_stacks_release(&t->resident);
     locks_release(&t->locks);
     system_release(&t->system);
     sched_release(&t->sched);
@@ -105,7 +107,9 @@ void trace_page_tables(struct trace *t, size_t budget)
     pageable_init(&t->pageable, t->spool.dir, budget);
     strings_use(&t->strings, &t->pageable);
     callstacks_use(&t->callstacks, &t->pageable);
-    t->memory.pageable = t->location_numbers.pageable = t->symbol_numbers.pageable = &t->pageable;
+    t->memory.pageable = t->memory.fault_numbers.pageable = t->zones.pageable = &t->pageable;
+    t->location_numbers.pageable = t->symbol_numbers.pageable = &t->pageable;
+    t->code_symbols.pageable = &t->pageable;
 }
 
 int trace_make_pageable(struct trace *t, struct err *e)

@@ -25,7 +25,9 @@
 #include "trace/store/locks.h"
 #include "trace/store/memory.h"
 #include "trace/store/messages.h"
+#include "trace/store/page_look.h"
 #include "trace/store/plots.h"
+#include "trace/store/resident_stacks.h"
 #include "trace/store/samples.h"
 #include "trace/store/sched.h"
 #include "trace/store/sections.h"
@@ -127,6 +129,8 @@ struct trace {
     struct frame_images frame_images;
     struct sections sections;
     struct plots plots;
+    struct page_looks looks; /* of the process; kept behind the trace, see stored_summary.h */
+    struct resident_stacks resident; /* at one of them; kept there, too */
     struct locks locks;
     struct system_facts system;
     struct sched sched;

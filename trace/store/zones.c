@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define NOTES_TEXT_KEPT 4096u /* most bytes of room kept in spare notes */
+#define STRING_NEEDS 64u      /* bytes of a string besides its text: list and table while growing */
 
 static const struct pack_layout begin_layout = {
     .element = sizeof(struct zone_begin),
@@ -57,13 +58,13 @@ static void notes_free(struct zone_notes *n)
     free(n);
 }
 
-static void thread_free(struct zone_thread *t)
+static void thread_free(struct zones *z, struct zone_thread *t)
 {
     if (!t)
         return;
     for (size_t i = 0; i < t->open.len; i++)
         notes_free(t->open.at[i].notes);
-    vec_release(&t->open);
+    pageable_vec_release(z->pageable, &t->open);
     column_release(&t->begins);
     column_release(&t->ends);
     free(t);
@@ -74,7 +75,7 @@ void zones_release(struct zones *z)
     if (!z->spool)
         return;
     for (size_t i = 0; i < z->threads.len; i++)
-        thread_free(z->threads.at[i]);
+        thread_free(z, z->threads.at[i]);
     vec_release(&z->threads);
     for (size_t i = 0; i < z->spare.len; i++)
         notes_free(z->spare.at[i]);
@@ -217,6 +218,7 @@ int zones_add_text(struct zones *z, uint16_t thread, struct view text, struct er
     struct zone_notes *n = notes_of(z, zone, e);
     if (!n)
         return -1;
+    const size_t before = n->text.len;
     if (n->text.len + 1 + text.len > CLIENT_TEXT_MAX) {
         z->faults.texts++;
         return 0;
@@ -224,6 +226,8 @@ int zones_add_text(struct zones *z, uint16_t thread, struct view text, struct er
     if (n->has_text)
         buf_u8(&n->text, '\n');
     buf_put(&n->text, text.p, text.len);
+    z->open.texts += !n->has_text;
+    z->open.bytes += n->text.len - before;
     n->has_text = true;
     return n->text.failed ? no_room(e) : 0;
 }
@@ -294,7 +298,7 @@ int zones_begin(struct zones *z, uint16_t thread, int64_t time, int16_t srcloc, 
     struct zone_thread *t = thread_of(z, thread, e);
     if (!t)
         return -1;
-    if (!vec_reserve(&t->open, t->open.len + 1))
+    if (!pageable_reserve(z->pageable, &t->open, t->open.len + 1))
         return no_room(e);
     if (append_zone(z, t, time, srcloc, e) != 0)
         return -1;
@@ -305,6 +309,7 @@ int zones_begin(struct zones *z, uint16_t thread, int64_t time, int16_t srcloc, 
                                .validation = t->next_validation,
                                .srcloc = srcloc};
     t->next_validation = 0;
+    z->open.zones++;
     if (callstack) {
         struct zone_notes *n = notes_of(z, zone, e);
         if (!n)
@@ -349,8 +354,12 @@ int zones_end(struct zones *z, uint16_t thread, int64_t time, bool *found, struc
     if (put_end(z, t, zone, zone_length(zone->start, time), e) != 0 ||
         count_ended(z, zone->srcloc, e) != 0)
         return -1;
-    if (zone->notes)
+    if (zone->notes) {
+        z->open.texts -= zone->notes->has_text;
+        z->open.bytes -= zone->notes->text.len;
         recycle_notes(z, zone->notes);
+    }
+    z->open.zones--;
     t->open.len--;
     return 0;
 }
@@ -378,6 +387,18 @@ int zones_settle(struct zones *z, struct err *e)
     return 0;
 }
 
+/*
+ * A text becomes a string and is kept twice, as its zone stays open. An end whose chunk is packed
+ * becomes an overwrite; column readers load the overwrites of one range.
+ */
+uint64_t zones_settle_needs(const struct zones *z)
+{
+    const uint64_t range = (uint64_t)COLUMN_LOG_CHUNKS * COLUMN_CHUNK;
+    uint64_t overwrites = z->open.zones < range ? z->open.zones : range;
+    return overwrites * (sizeof(struct zone_end) + 4) + z->open.texts * STRING_NEEDS +
+           z->open.bytes;
+}
+
 static int carry_thread(struct zones *z, struct zone_thread *t, struct err *e)
 {
     column_clear(&t->begins);
@@ -391,7 +412,12 @@ static int carry_thread(struct zones *z, struct zone_thread *t, struct err *e)
         zone->index = i;
         zone->start = 0;
         zone->children = 0;
-        if (zone->notes && place_notes(z, zone->notes, e) != 0)
+        z->open.zones++;
+        if (!zone->notes)
+            continue;
+        z->open.texts += zone->notes->has_text;
+        z->open.bytes += zone->notes->text.len;
+        if (place_notes(z, zone->notes, e) != 0)
             return -1;
     }
     return 0;
@@ -403,6 +429,7 @@ int zones_carry(struct zones *z, struct err *e)
     z->ended.len = 0;
     z->count = z->parents = 0;
     z->faults = (struct zone_faults){0};
+    z->open = (struct zones_open){0};
     if (append_extra(z, e) != 0)
         return -1;
     for (size_t i = 0; i < z->threads.len; i++) {

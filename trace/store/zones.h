@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/pageable.h"
 #include "base/spool.h"
 #include "base/vec.h"
 #include "base/view.h"
@@ -38,6 +39,13 @@ struct zone_extra {
     uint32_t callstack;
     uint32_t text, name; /* string numbers */
     uint32_t color;      /* 0xBBGGRR; 0: none */
+};
+
+/* What zones_settle will write. */
+struct zones_open {
+    uint64_t zones;
+    uint64_t texts; /* zones with a text */
+    uint64_t bytes; /* of their texts */
 };
 
 /* The extra of an open zone: texts are joined in `text` and become a string at the zone's end. */
@@ -77,12 +85,14 @@ struct zone_faults {
 struct zones {
     struct spool *spool;
     struct strings *strings;
+    struct pageable *pageable;         /* allocator of the lists of open zones; NULL: the heap */
     VEC(struct zone_thread *) threads; /* by thread number; NULL: no zone */
     struct column extras;              /* struct zone_extra; the first is empty, as in the file */
     VEC(struct zone_notes *) spare;
     VEC(uint64_t) ended; /* zones ended, by source location; see zones_ended */
     uint64_t count;
     uint64_t parents; /* zones with children */
+    struct zones_open open;
     struct zone_faults faults;
     uint32_t depth_limit; /* ZONE_DEPTH_MAX, or less in tests */
 };
@@ -114,6 +124,9 @@ int zones_set_color(struct zones *z, uint16_t thread, uint32_t color, struct err
  * zones stay open.
  */
 int zones_settle(struct zones *z, struct err *e);
+
+/* Estimated bytes of memory that zones_settle, and saving the zones after it, will take. */
+uint64_t zones_settle_needs(const struct zones *z);
 
 /*
  * Appends a zone of a saved trace to its thread, in file order. The caller sets its end afterwards
