@@ -161,7 +161,7 @@ static int print_summary(struct capture *c, struct trace *t, struct err *e)
     const struct summary_options options = {.by = GROUP_SITE, .callers = true};
     struct summary *s = &c->summary.summary;
     if (!c->summary.made) {
-        memory_limit_close_gate(&c->memory);
+        memory_limit_close_gate(&c->memory, memory_limit_reserve(&c->memory, NULL));
         c->summary.made = summary_build(s, t, &options, e) == 0;
         memory_limit_open_gate(&c->memory);
     }
@@ -400,7 +400,17 @@ static void leave_journal(struct capture *c, bool saved)
     c->journal = NULL;
 }
 
-/* The trace is saved: restores the default actions of signals. */
+/*
+ * The result is complete: from now on a signal ends the process with `status`. A daemon learns how
+ * the session ended before that can happen.
+ */
+static void end_on_signals(struct capture *c, int status)
+{
+    monitor_tell_end(&c->monitor, &c->ended);
+    stop_end_with(&c->stop, status);
+}
+
+/* The trace is saved: removes the journal and prints the summary. */
 static int after_saving(struct capture *c, struct trace *t, enum session_end end)
 {
     struct err e = {0};
@@ -417,7 +427,7 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
     c->kept = NULL;
     if (c->homeless) /* the last thing that is printed, so that a daemon reads it */
         fprintf(stderr, "tidemark: the folder was removed: the trace is %s\n", capture_output(c));
-    stop_release(&c->stop);
+    end_on_signals(c, status);
     if (!c->o.summary || print_summary(c, t, &e) == 0)
         return status;
     err_prefix(&e, "the trace is saved, but there is no summary");
@@ -620,7 +630,9 @@ int capture_run(struct capture *c)
     /* Before a client is connected, a request to save has no effect. */
     if (listens_for_save(c))
         signal(SIGUSR1, SIG_IGN);
-    return run(c);
+    int status = run(c);
+    end_on_signals(c, status);
+    return status;
 }
 
 void capture_init(struct capture *c, int channel)

@@ -122,7 +122,7 @@ static int save_somewhere(struct capture *c, struct trace *t, const struct save_
 static int append_summary(void *ctx, int fd, struct err *e)
 {
     struct capture *c = ctx;
-    memory_limit_close_gate(&c->memory);
+    memory_limit_close_gate(&c->memory, memory_limit_reserve(&c->memory, NULL));
     int status = saved_summary_append(&c->summary, fd, e);
     memory_limit_open_gate(&c->memory);
     return status;

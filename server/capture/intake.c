@@ -109,12 +109,16 @@ static int intake_begin(struct intake *r, struct err *e)
     r->ingest.samples_end_nothing = start->version->facts.samples_end_nothing;
     r->trace->samples.combine = (start->welcome.flags & WELCOME_COMBINE_SAMPLES) != 0;
     intake_place_clock(r);
+    if (trace_pageable(r->trace))
+        pageable_init(&r->pageable, r->trace->spool.dir, r->trace->pageable.budget / 4);
+    struct pageable *pageable = r->pageable.dir ? &r->pageable : NULL;
     struct query_config query = {
-        .version = start->version, .space = start->space, .ask = start->ask};
+        .version = start->version, .space = start->space, .ask = start->ask, .pageable = pageable};
     r->query = query_new(&query);
     struct decoder_config decoder = {.version = start->version,
                                      .welcome = &start->welcome,
                                      .query = r->query,
+                                     .pageable = pageable,
                                      .as_released = start->as_released,
                                      .sink = r->ingest.sink};
     if (query.ask >> QUERY_SYMBOL_CODE & 1)
@@ -141,6 +145,7 @@ void intake_release(struct intake *r)
     instructions_free(r->instructions);
     frame_reader_free(r->frames);
     ingest_release(&r->ingest);
+    pageable_release(&r->pageable);
     *r = (struct intake){0};
 }
 

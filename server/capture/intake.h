@@ -56,6 +56,7 @@ struct intake_start {
 struct intake {
     struct intake_start start;
     struct trace *trace;
+    struct pageable pageable; /* of query and decoder, when the trace pages its tables */
     struct ingest ingest;
     struct query *query;
     struct decoder *decoder;

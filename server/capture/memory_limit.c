@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proc/cgroup_memory.h"
+
 /* Limits as shares of the bound: memory may grow by the rest before the next check. */
 #define NEAR(BYTES) ((BYTES) / 4 * 3)
 #define BEYOND(BYTES) ((BYTES) / 16 * 15)
@@ -55,19 +57,20 @@ static uint64_t number_in(const char *path, uint64_t most)
     return read && n < most ? n : most;
 }
 
-/* The lowest limit of a control group and its ancestors. */
-static uint64_t group_limit(const char *root, const char *file, char *group, uint64_t most)
+/* The text of a file of the kernel, below `root`; NULL: none. The caller frees it. */
+static char *read_text(const char *root, const char *name)
 {
-    char path[4096];
-    for (;;) {
-        int n = snprintf(path, sizeof path, "%s%s/%s", root, group, file);
-        if (n > 0 && (size_t)n < sizeof path)
-            most = number_in(path, most);
-        char *slash = strrchr(group, '/');
-        if (!slash)
-            return most;
-        *slash = 0;
+    char path[4096], *text = NULL;
+    size_t room = 0;
+    snprintf(path, sizeof path, "%s%s", root, name);
+    FILE *f = fopen(path, "re");
+    if (f && getdelim(&text, &room, 0, f) < 0) {
+        free(text);
+        text = NULL;
     }
+    if (f)
+        fclose(f);
+    return text;
 }
 
 static uint64_t memory_of_machine(void)
@@ -83,23 +86,36 @@ uint64_t memory_limit_of_group(void)
 
 uint64_t memory_physical(void)
 {
-    uint64_t most = memory_of_machine();
-    char line[2048];
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    while (f && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = 0;
-        char *names = strchr(line, ':');
-        char *group = names ? strchr(names + 1, ':') : NULL;
-        if (!group)
-            continue;
-        *group++ = 0;
-        if (strcmp(names + 1, "memory") == 0)
-            most = group_limit("/sys/fs/cgroup/memory", "memory.limit_in_bytes", group, most);
-        else if (names[1] == 0)
-            most = group_limit("/sys/fs/cgroup", "memory.max", group, most);
+    return memory_within_group("", memory_of_machine());
+}
+
+/* The lowest limit of a control group and its ancestors, as far as they are mounted. */
+static uint64_t group_limit(const char *root, struct cgroup_memory *group, uint64_t most)
+{
+    const char *file = group->version == CGROUP_V1 ? "memory.limit_in_bytes" : "memory.max";
+    char path[sizeof group->folder + 512];
+    for (;;) {
+        int n = snprintf(path, sizeof path, "%s%s/%s", root, group->folder, file);
+        if (n > 0 && (size_t)n < sizeof path)
+            most = number_in(path, most);
+        char *slash = strrchr(group->folder + group->mount, '/');
+        if (!slash)
+            return most;
+        *slash = 0;
     }
-    if (f)
-        fclose(f);
+}
+
+uint64_t memory_within_group(const char *root, uint64_t most)
+{
+    char *groups = read_text(root, "/proc/self/cgroup");
+    char *mounts = read_text(root, "/proc/self/mountinfo");
+    struct cgroup_memory group = {.version = CGROUP_NONE};
+    if (groups && mounts)
+        cgroup_memory_find(groups, mounts, &group);
+    if (group.version != CGROUP_NONE)
+        most = group_limit(root, &group, most);
+    free(groups);
+    free(mounts);
     return most;
 }
 
@@ -142,9 +158,10 @@ int memory_limit_keep(struct memory_limit *l, struct trace *t, uint64_t ahead, s
     return used > bound ? 2 : used > BEYOND(bound);
 }
 
-uint64_t memory_limit_reserve(const struct memory_limit *l)
+uint64_t memory_limit_reserve(const struct memory_limit *l, const struct trace *t)
 {
-    return l->bytes / 6 < RESERVE_MOST ? l->bytes / 6 : RESERVE_MOST;
+    uint64_t fixed = l->bytes / 6 < RESERVE_MOST ? l->bytes / 6 : RESERVE_MOST;
+    return fixed + (t ? zones_settle_needs(&t->zones) : 0);
 }
 
 /* AddressSanitizer aborts when an allocation fails. */
@@ -163,13 +180,13 @@ static void set_gate(rlim_t bytes)
     (void)setrlimit(RLIMIT_DATA, &now);
 }
 
-void memory_limit_close_gate(struct memory_limit *l)
+void memory_limit_close_gate(struct memory_limit *l, uint64_t reserve)
 {
     struct rlimit before;
     if (!HAS_GATE || l->bytes == 0)
         return;
     const struct usage now = usage_now();
-    uint64_t taken = l->lent + memory_limit_reserve(l);
+    uint64_t taken = l->lent + reserve;
     uint64_t bound = l->bytes > taken ? l->bytes - taken : 1;
     if (!l->gated && getrlimit(RLIMIT_DATA, &before) != 0)
         return;

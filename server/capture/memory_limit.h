@@ -35,15 +35,18 @@ struct memory_limit memory_limit_of(uint64_t bytes, size_t wanted);
  */
 int memory_limit_keep(struct memory_limit *l, struct trace *t, uint64_t ahead, struct err *e);
 
-/* Bytes below the bound that saving needs. Recording has to end before they are used. */
-uint64_t memory_limit_reserve(const struct memory_limit *l);
+/*
+ * Bytes below the bound that saving `t` needs, its open zones included. Recording has to end before
+ * they are used. NULL: once the zones are settled.
+ */
+uint64_t memory_limit_reserve(const struct memory_limit *l, const struct trace *t);
 
 /*
- * Makes allocations fail that would exceed the bound, such as doubling a table (RLIMIT_DATA). Call
- * it again after each check, since it depends on present use. memory_limit_open_gate lifts the
- * limit, for saving and in forked processes.
+ * Makes allocations fail that would exceed the bound less `reserve` bytes, such as doubling a table
+ * (RLIMIT_DATA). Call it again after each check, since it depends on present use.
+ * memory_limit_open_gate lifts the limit, for saving and in forked processes.
  */
-void memory_limit_close_gate(struct memory_limit *l);
+void memory_limit_close_gate(struct memory_limit *l, uint64_t reserve);
 void memory_limit_open_gate(struct memory_limit *l); /* NULL: no limit */
 
 /*
@@ -64,5 +67,13 @@ uint64_t memory_limit_of_group(void);
 
 /* The base of percentages: the machine's memory, or the control group's limit if lower. */
 uint64_t memory_physical(void);
+
+/*
+ * The lowest limit, in bytes, of this process's memory control group and its ancestors, at most
+ * `most`: of cgroup v1 or v2, wherever the hierarchy with the memory controller is mounted. Files
+ * that are missing or contain no number, such as "max", set no limit.
+ * `root` is put before /proc and /sys: "" for those of the system.
+ */
+uint64_t memory_within_group(const char *root, uint64_t most);
 
 #endif

@@ -94,8 +94,9 @@ void monitor_saved(struct monitor *m, const char *path, uint64_t bytes, bool las
 
 void monitor_tell_end(struct monitor *m, const struct monitor_end *end)
 {
-    if (m->channel.fd < 0)
+    if (m->channel.fd < 0 || m->told)
         return;
+    m->told = true;
     json_t *o = json_with(json_object(), "end", json_integer(end->end));
     o = json_with(o, "refused", json_boolean(end->refused));
     o = json_with(o, "saved", json_boolean(end->saved));
@@ -131,7 +132,8 @@ static json_t *pool_json(const struct trace *t, const struct pool *p)
     o = json_with(o, "frees", json_count(sums.frees));
     o = json_with(o, "live_allocations", json_count(now->live));
     o = json_with(o, "live_bytes", json_count(now->live_bytes));
-    return json_with(o, "total_bytes", json_count(sums.total_bytes));
+    o = json_with(o, "total_bytes", json_count(sums.total_bytes));
+    return json_with(o, "faults", json_count(p->faults));
 }
 
 static json_t *pools_json(const struct trace *t)

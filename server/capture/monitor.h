@@ -64,6 +64,7 @@ struct monitor {
     int64_t look_time;                 /* the client's clock, in nanoseconds */
     long long next_look;               /* monotonic ns */
     bool turn; /* the daemon asked for a next part; the session clears this */
+    bool told; /* how the session ended was sent */
 };
 
 /* Takes over `fd`, the session's end of a channel_pair; -1: no daemon watches. */
@@ -73,7 +74,10 @@ void monitor_release(struct monitor *m);
 /* Sends the client's identity and the path of its trace. */
 void monitor_hello(struct monitor *m, const struct connection *c, const char *output);
 
-/* Sends how the session ended, and waits a moment for a slow daemon to receive it. */
+/*
+ * Sends how the session ended, and waits a moment for a slow daemon to receive it. A second call
+ * does nothing.
+ */
 void monitor_tell_end(struct monitor *m, const struct monitor_end *end);
 
 /* Parses that message for the daemon. False when it is invalid. */

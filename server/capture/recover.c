@@ -235,8 +235,9 @@ static int save_part(void *ctx, const char *saved, struct err *e)
 static int keep_memory(void *ctx, struct trace *t, struct err *e)
 {
     struct recovering *r = ctx;
-    int beyond = memory_limit_keep(&r->memory, t, memory_limit_reserve(&r->memory), e);
-    memory_limit_close_gate(&r->memory);
+    uint64_t reserve = memory_limit_reserve(&r->memory, t);
+    int beyond = memory_limit_keep(&r->memory, t, reserve, e);
+    memory_limit_close_gate(&r->memory, reserve);
     return beyond < 0 ? -1 : beyond > 1;
 }
 

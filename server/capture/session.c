@@ -56,7 +56,7 @@ struct session {
     uint8_t *buffer;     /* JOURNAL_HEADROOM bytes, then RECEIVE_SIZE bytes of received data */
     const uint8_t *left; /* received bytes not decoded yet */
     size_t left_len;
-    struct err full; /* why the journal could not take all of them */
+    struct err full; /* why the journal failed; ends the session after the bytes above */
     uint64_t looked; /* decompressed bytes at the last memory check */
     struct pace pace;
     uint8_t *packets; /* queries to be sent */
@@ -531,7 +531,7 @@ static int session_rotate(struct session *s, long long now, struct err *e)
 static int session_keep_memory(struct session *s, long long now, struct err *e)
 {
     struct memory_limit *l = s->limits->memory;
-    uint64_t reserve = l ? memory_limit_reserve(l) : 0;
+    uint64_t reserve = l ? memory_limit_reserve(l, s->trace) : 0;
     int beyond = l ? memory_limit_keep(l, s->trace, reserve, e) : 0;
     if (beyond > 0 && s->saving) { /* the child that saves a part has a share of it */
         if (session_part_saved(s, true, e) != 0)
@@ -539,12 +539,21 @@ static int session_keep_memory(struct session *s, long long now, struct err *e)
         beyond = memory_limit_keep(l, s->trace, reserve, e);
     }
     if (l)
-        memory_limit_close_gate(l);
+        memory_limit_close_gate(l, reserve);
     if (beyond > 0)
         session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
     if (beyond > 1) /* memory matters more than answers */
         s->drain_until = now;
     return beyond < 0 ? -1 : 0;
+}
+
+/* A journal that cannot be written ends the session once all received bytes are decoded. */
+static int session_tick_journal(struct session *s, struct err *e)
+{
+    if (!s->journal || journal_tick(s->journal, &s->full) == 0 || s->left_len)
+        return 0;
+    *e = s->full;
+    return -1;
 }
 
 /* Once per tick: checks the limits, reads the module table, prints the progress line. */
@@ -568,7 +577,7 @@ static int session_tick(struct session *s, long long now, struct err *e)
         (void)shutdown(s->fd, SHUT_RD);
     if (session_keep_memory(s, now, e) != 0)
         return -1;
-    if (s->journal && journal_tick(s->journal, e) != 0)
+    if (session_tick_journal(s, e) != 0)
         return -1;
     return session_modules(s, now, e);
 }
@@ -783,6 +792,7 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
         s->r.ingest.part_full_ctx = s;
     }
     enum session_end end = session_loop(s, e);
+    s->lacks |= end == SESSION_NO_ROOM && s->left_len;
     if (end == SESSION_NO_ROOM && e->code == ERR_MEMORY && limits->memory && limits->memory->gated)
         err_prefix(e, "the memory limit is reached");
     memory_limit_open_gate(limits->memory);

@@ -9,6 +9,7 @@
 
 #include "analysis/figures/sites.h"
 #include "base/file_io.h"
+#include "base/print_error.h"
 #include "trace/file/appendix.h"
 #include "trace/file/writer.h"
 #include "trace/filter/convert.h"
@@ -16,6 +17,9 @@
 #include "trace/save/save.h"
 
 #define LENGTH_BYTES 8u
+
+/* Bytes of looks at pages, which take 64 KiB for each resident GiB at most. */
+#define PAGES_MOST ((uint64_t)256 << 20)
 
 /*
  * The stored summary may take this share of the file, and its names so many bytes before
@@ -41,12 +45,16 @@ static uint64_t events_of(const struct trace *t)
  * Readers before 0.11.0 check less when they read ahead, and those that expect LZ4 take zstd for
  * damaged data.
  */
-static bool is_worth_while(const struct saved_summary *s)
+static bool may_append(const struct saved_summary *s)
 {
     const struct save_options *o = s->options;
     bool zstd = o->container.method == METHOD_ZSTD || o->container.method == METHOD_DEFAULT;
-    return o->layout->version >= FILE_VERSION(0, 11, 0) && zstd &&
-           events_of(s->trace) >= STORED_SUMMARY_EVENTS;
+    return o->layout->version >= FILE_VERSION(0, 11, 0) && zstd;
+}
+
+static bool is_worth_while(const struct saved_summary *s)
+{
+    return may_append(s) && events_of(s->trace) >= STORED_SUMMARY_EVENTS;
 }
 
 /* Passed between saving and conversion: stops when the names exceed their limit. */
@@ -96,51 +104,123 @@ static int write_names(struct trace *t, int fd, const struct file_layout *layout
     return status;
 }
 
-/* Writes to `fd`, an empty file. */
-static int write_content(const struct saved_summary *s, const struct stored_figures *figures,
-                         int fd, uint64_t most, struct err *e)
+/* Writes a section at the end of `fd`, *at, and advances that. */
+static int put_section(int fd, uint64_t *at, enum appendix_kind kind, struct view bytes,
+                       struct err *e)
 {
-    struct buf first = {0};
-    buf_u64(&first, 0);
-    stored_figures_encode(figures, &first);
-    if (first.failed || first.len > most) {
-        bool failed = first.failed;
-        buf_release(&first);
-        return failed ? err_no_memory(e, "figures beside the trace")
-                      : err_set(e, ERR_OUTPUT, "more figures than are stored beside a trace");
-    }
-    store_u64(first.data, first.len - LENGTH_BYTES);
-    int status =
-        file_write(fd, first.data, first.len, 0) == 0 && lseek(fd, (off_t)first.len, SEEK_SET) >= 0
-            ? write_names(s->trace, fd, s->options->layout, most, e)
-            : err_errno(e, ERR_OUTPUT, "figures beside the trace");
-    buf_release(&first);
+    uint8_t head[APPENDIX_SECTION_HEAD];
+    store_u32(head, kind);
+    store_u32(head + 4, APPENDIX_VERSION);
+    store_u64(head + 8, bytes.len);
+    if (file_write(fd, head, sizeof head, *at) != 0 ||
+        file_write(fd, bytes.p, bytes.len, *at + sizeof head) != 0)
+        return err_errno(e, ERR_OUTPUT, "data beside the trace");
+    *at += sizeof head + bytes.len;
+    return 0;
+}
+
+/* The same with bytes that `encode` made. */
+static int put_buffer(int fd, uint64_t *at, enum appendix_kind kind, struct buf *bytes,
+                      uint64_t most, struct err *e)
+{
+    int status = bytes->failed       ? err_no_memory(e, "data beside the trace")
+                 : bytes->len > most ? err_set(e, ERR_OUTPUT, "too much to store beside a trace")
+                                     : put_section(fd, at, kind, buf_view(bytes), e);
+    buf_release(bytes);
     return status;
 }
 
-static void append_file(int to, int from, uint64_t most)
+static int put_names(const struct saved_summary *s, int fd, uint64_t *at, uint64_t most,
+                     struct err *e)
 {
     struct stat st;
-    struct err e = {0};
-    if (fstat(from, &st) != 0 || (uint64_t)st.st_size > most)
-        return;
-    void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, from, 0);
-    if (bytes == MAP_FAILED)
-        return;
-    (void)appendix_write(to, (struct view){bytes, (size_t)st.st_size}, &e);
-    munmap(bytes, (size_t)st.st_size);
+    uint64_t head = *at, begin = head + APPENDIX_SECTION_HEAD, no = 0;
+    if (put_section(fd, &head, APPENDIX_NAMES, (struct view){(const char *)&no, 0}, e) != 0)
+        return -1;
+    if (lseek(fd, (off_t)begin, SEEK_SET) < 0)
+        return err_errno(e, ERR_OUTPUT, "names beside the trace");
+    if (write_names(s->trace, fd, s->options->layout, most, e) != 0)
+        return -1;
+    uint8_t length[LENGTH_BYTES];
+    if (fstat(fd, &st) != 0)
+        return err_errno(e, ERR_OUTPUT, "names beside the trace");
+    store_u64(length, (uint64_t)st.st_size - begin);
+    if (file_write(fd, length, sizeof length, *at + 8) != 0)
+        return err_errno(e, ERR_OUTPUT, "names beside the trace");
+    *at = (uint64_t)st.st_size;
+    return 0;
 }
 
+static int put_figures(const struct saved_summary *s, const struct stored_figures *figures, int fd,
+                       uint64_t *at, uint64_t most, struct err *e)
+{
+    struct buf bytes = {0};
+    stored_figures_encode(figures, &bytes);
+    return put_buffer(fd, at, APPENDIX_FIGURES, &bytes, most, e) == 0
+               ? put_names(s, fd, at, most, e)
+               : -1;
+}
+
+/* Looks at the pages, and what each call stack had in memory. */
+static int put_looks(const struct trace *t, int fd, uint64_t *at, struct err *e)
+{
+    struct buf looks = {0}, stacks = {0};
+    if (t->looks.list.len) {
+        page_looks_encode(&t->looks, &looks);
+        if (put_buffer(fd, at, APPENDIX_PAGES, &looks, PAGES_MOST, e) != 0)
+            return -1;
+    }
+    if (!t->resident.known)
+        return 0;
+    resident_stacks_encode(&t->resident, &stacks);
+    return put_buffer(fd, at, APPENDIX_RESIDENT, &stacks, PAGES_MOST, e);
+}
+
+static int append_file(int to, int from, uint64_t bytes, struct err *e)
+{
+    void *at = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, from, 0);
+    if (at == MAP_FAILED)
+        return err_errno(e, ERR_OUTPUT, "data beside the trace");
+    int status = appendix_write(to, (struct view){at, (size_t)bytes}, e);
+    munmap(at, (size_t)bytes);
+    return status;
+}
+
+static void tell_lost(const struct trace *t, int status, struct err *e)
+{
+    if (status == 0 || !t->looks.list.len)
+        return;
+    err_prefix(e, "the trace is saved without what was in memory (`report --resident`)");
+    print_error(e);
+}
+
+/*
+ * What has no room is left out: the looks, or the figures with their names. Only the loss of looks
+ * is printed: figures can be counted again.
+ */
 static void store(const struct saved_summary *s, const struct stored_figures *figures, int fd)
 {
     struct stat st;
-    struct err e = {0};
+    struct err e = {0}, ignored = {0};
+    uint8_t first[LENGTH_BYTES];
+    uint64_t at = sizeof first;
     int content = memfd_create("figures", MFD_CLOEXEC);
-    if (content >= 0 && fstat(fd, &st) == 0) {
-        uint64_t file = (uint64_t)st.st_size;
+    store_u64(first, APPENDIX_SECTIONS);
+    if (content >= 0 && fstat(fd, &st) == 0 && file_write(content, first, sizeof first, 0) == 0) {
+        uint64_t file = (uint64_t)st.st_size, before;
         uint64_t most = file < NAMES_MOST ? file : NAMES_MOST;
-        if (write_content(s, figures, content, most, &e) == 0)
-            append_file(fd, content, file / SHARE);
+        before = at;
+        int status = put_looks(s->trace, content, &at, &e);
+        at = status == 0 ? at : before;
+        before = at;
+        if (figures && (put_figures(s, figures, content, &at, most, &ignored) != 0 ||
+                        at - before > file / SHARE))
+            at = before;
+        if (at > sizeof first && append_file(fd, content, at, status == 0 ? &e : &ignored) != 0)
+            status = -1;
+        tell_lost(s->trace, status, &e);
+    } else {
+        tell_lost(s->trace, err_errno(&e, ERR_OUTPUT, "data beside the trace"), &e);
     }
     if (content >= 0)
         close(content);
@@ -219,16 +299,24 @@ int saved_summary_append(void *ctx, int fd, struct err *e)
     if (is_worth_while(s)) {
         options.store = &figures;
         options.storable = &storable;
-    } else if (s->only_to_store) {
-        return 0;
     }
-    s->made = summary_build(&s->summary, s->trace, &options, &ignored) == 0;
-    if (storable) {
-        if (s->made)
-            store(s, &figures, fd);
+    if (options.store || !s->only_to_store)
+        s->made = summary_build(&s->summary, s->trace, &options, &ignored) == 0;
+    bool figures_fit = storable && s->made;
+    if (figures_fit || (s->trace->looks.list.len && may_append(s)))
+        store(s, figures_fit ? &figures : NULL, fd);
+    if (storable)
         stored_figures_release(&figures);
-    }
     stop_counting(s);
+    return 0;
+}
+
+int saved_pages_append(void *ctx, int fd, struct err *e)
+{
+    const struct saved_summary *s = ctx;
+    (void)e;
+    if (s->trace->looks.list.len && may_append(s))
+        store(s, NULL, fd);
     return 0;
 }
 
@@ -267,18 +355,6 @@ static int load_names(struct trace *t, struct view file, const char *path, struc
     return status;
 }
 
-/* Finds the two parts of the content. False when they are missing. */
-static bool divide(const struct appendix *a, struct view *figures, struct view *names)
-{
-    if (a->len < LENGTH_BYTES || load_u64(a->content) > a->len - LENGTH_BYTES)
-        return false;
-    size_t n = (size_t)load_u64(a->content);
-    const char *bytes = (const char *)a->content + LENGTH_BYTES;
-    *figures = (struct view){bytes, n};
-    *names = (struct view){bytes + n, a->len - LENGTH_BYTES - n};
-    return true;
-}
-
 static bool read_from(const char *path, struct appendix *a)
 {
     struct err ignored = {0};
@@ -292,15 +368,25 @@ static bool read_from(const char *path, struct appendix *a)
     return found == 1;
 }
 
+static int take_resident(struct trace *t, const struct appendix *a, struct err *e)
+{
+    struct view bytes;
+    resident_stacks_release(&t->resident);
+    return appendix_find(a, APPENDIX_RESIDENT, &bytes)
+               ? resident_stacks_decode(&t->resident, bytes, e)
+               : 0;
+}
+
 static bool load_content(struct stored_figures *f, struct trace *t, const struct appendix *a,
                          const char *path, const struct skiplist *skip)
 {
     struct err e = {0};
     struct view figures, names;
-    if (!divide(a, &figures, &names) || stored_figures_decode(f, figures, &e) != 0)
+    if (!appendix_find(a, APPENDIX_FIGURES, &figures) ||
+        !appendix_find(a, APPENDIX_NAMES, &names) || stored_figures_decode(f, figures, &e) != 0)
         return false;
     if (load_names(t, names, path, &e) == 0 && stored_figures_make_pools(f, t, &e) == 0 &&
-        fits(f, t, skip))
+        take_resident(t, a, &e) == 0 && fits(f, t, skip))
         return true;
     stored_figures_release(f);
     return false;
@@ -326,11 +412,12 @@ static bool read_figures(struct stored_figures *f, const struct trace *t, const 
                          uint64_t *bytes)
 {
     struct appendix a;
-    struct view figures, names;
+    struct view figures;
     struct err e = {0};
     if (!read_from(path, &a))
         return false;
-    bool there = divide(&a, &figures, &names) && stored_figures_decode(f, figures, &e) == 0;
+    bool there =
+        appendix_find(&a, APPENDIX_FIGURES, &figures) && stored_figures_decode(f, figures, &e) == 0;
     *bytes = a.file_bytes - a.trace_bytes;
     free(a.content);
     if (there && fits(f, t, NULL))
@@ -354,4 +441,27 @@ uint64_t stored_summary_bytes(const struct trace *t, const char *path)
         return 0;
     stored_figures_release(&f);
     return bytes;
+}
+
+int stored_pages_load(struct trace *t, const char *path, struct err *e)
+{
+    struct appendix a;
+    struct view pages;
+    page_looks_release(&t->looks);
+    if (!read_from(path, &a))
+        return 0;
+    int status =
+        appendix_find(&a, APPENDIX_PAGES, &pages) ? page_looks_decode(&t->looks, pages, e) : 0;
+    free(a.content);
+    return status;
+}
+
+int stored_resident_load(struct trace *t, const char *path, struct err *e)
+{
+    struct appendix a;
+    if (!read_from(path, &a))
+        return 0;
+    int status = take_resident(t, &a, e);
+    free(a.content);
+    return status;
 }

@@ -4,10 +4,7 @@
 /*
  * The figures of a summary, stored after its trace (trace/file/appendix.h), so that a report need
  * not read the memory events. They are stored where a save makes a summary anyway, and used when a
- * report needs nothing else. The content:
- *
- *     u64 n, n bytes of figures (analysis/figures/stored_figures.h),
- *     a whole .tracy file, of the trace's names without its events (trace_save_names)
+ * report needs nothing else. Looks at the pages of the process are stored beside them.
  */
 
 #include <stdbool.h>
@@ -54,6 +51,9 @@ void saved_summary_release(struct saved_summary *s);
  */
 int saved_summary_append(void *ctx, int fd, struct err *e);
 
+/* The same without a summary, with a struct saved_summary of `trace` and `options` alone. */
+int saved_pages_append(void *ctx, int fd, struct err *e);
+
 /* Bytes that counting during a save may take at once. */
 uint64_t saved_summary_needs(const struct trace *t);
 
@@ -74,5 +74,12 @@ bool stored_summary_figures(struct stored_figures *f, const struct trace *t, con
 
 /* Their size in the file, names included; 0: there are none that fit. */
 uint64_t stored_summary_bytes(const struct trace *t, const char *path);
+
+/* Loads the looks at pages that are stored after the trace, if any. ERR_INPUT: they are malformed.
+ */
+int stored_pages_load(struct trace *t, const char *path, struct err *e);
+
+/* The same of t->resident, which stored_summary_load loads, too. */
+int stored_resident_load(struct trace *t, const char *path, struct err *e);
 
 #endif

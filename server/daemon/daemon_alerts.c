@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "analysis/questions/budget_summary.h"
 #include "base/monotonic.h"
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
@@ -18,45 +19,29 @@ bool daemon_add_alert(struct daemon *d, const char *text, struct err *e)
     const struct budget *b = &d->alerts.list.at[d->alerts.list.len - 1];
     for (size_t i = 0; i < b->terms.len; i++) {
         const struct budget_term *t = &b->terms.at[i];
-        if ((t->metric == BUDGET_LEAKED || t->metric == BUDGET_LEAKED_COUNT ||
-             t->metric == BUDGET_TOTAL || t->metric == BUDGET_COUNT) &&
-            !budget_term_has(t, BUDGET_ROW_KEYS))
+        if (budget_metric_counter(t->metric) && !budget_term_has(t, BUDGET_ROW_KEYS))
             continue;
         err_set(e, ERR_USAGE,
-                "--alert: '%.200s': while a client runs there are live_bytes, live_count, total "
-                "and count, and of selectors pool",
+                "--alert: '%.200s': while a client runs there are live_bytes, live_count, total, "
+                "count and faults, and of selectors pool",
                 text);
         return false;
     }
     return true;
 }
 
-static const char *key_of(enum budget_metric m)
-{
-    switch (m) {
-    case BUDGET_LEAKED:
-        return "live_bytes";
-    case BUDGET_LEAKED_COUNT:
-        return "live_allocations";
-    case BUDGET_TOTAL:
-        return "total_bytes";
-    default:
-        return "allocations";
-    }
-}
-
 /* The figure of the term's pools; a session reports at most 256 pools. */
-static double figure(void *ctx, const struct budget_term *t, bool base)
+static double figure(void *ctx, const struct budget_term *t, enum budget_side side)
 {
     const json_t *pools = json_object_get(((const struct capture *)ctx)->counters, "pools");
     double sum = 0;
-    (void)base;
+    (void)side;
     for (size_t i = 0; i < json_array_size(pools); i++) {
         const json_t *pool = json_array_get(pools, i);
         const char *name = json_string_value(json_object_get(pool, "name"));
         const struct budget_names names = {.pool = view_of(name ? name : "")};
         if (budget_term_takes(t, &names, 1u << BUDGET_POOL))
-            sum += json_number_value(json_object_get(pool, key_of(t->metric)));
+            sum += json_number_value(json_object_get(pool, budget_metric_counter(t->metric)));
     }
     return sum;
 }

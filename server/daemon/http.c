@@ -497,22 +497,22 @@ static struct addrinfo *find_address(const char *text, struct err *e)
 
 static int listen_on(struct http_server *s, const struct addrinfo *at, struct err *e)
 {
-    struct MHD_OptionItem given[] = {{MHD_OPTION_LISTEN_SOCKET, s->o.listening, NULL},
+    /* One of the two: libmicrohttpd 1.0 refuses both. */
+    struct MHD_OptionItem where[] = {{MHD_OPTION_SOCK_ADDR, 0, at->ai_addr},
                                      {MHD_OPTION_END, 0, NULL}};
-    if (s->o.listening <= 0)
-        given[0] = given[1];
+    if (s->o.listening > 0)
+        where[0] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, s->o.listening, NULL};
     const unsigned flags =
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (at->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
     /* On the loopback all clients share one address. */
     const unsigned of_one = s->loopback ? 0 : HTTP_CONNECTIONS_OF_ONE;
     s->patience.info = s->mhd.connection_info;
     s->daemon = s->mhd.start(
-        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
-        MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_URI_LOG_CALLBACK, on_target, s,
-        MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
-        http_patience_notify, &s->patience, MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        of_one, MHD_OPTION_ARRAY, given, MHD_OPTION_END);
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_ARRAY, where, MHD_OPTION_NOTIFY_COMPLETED,
+        on_end, s, MHD_OPTION_URI_LOG_CALLBACK, on_target, s, MHD_OPTION_CONNECTION_LIMIT,
+        HTTP_CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION, http_patience_notify, &s->patience,
+        MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        CONNECTION_MEMORY, MHD_OPTION_PER_IP_CONNECTION_LIMIT, of_one, MHD_OPTION_END);
     return s->daemon ? 0 : err_errno(e, ERR_CONNECT, "cannot listen on %s", s->o.address);
 }
 

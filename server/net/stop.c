@@ -1,7 +1,9 @@
 #include "server/net/stop.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -45,6 +47,46 @@ void stop_release(struct stop *s)
     close(s->fd);
     s->fd = -1;
     sigprocmask(SIG_SETMASK, &s->before, NULL);
+}
+
+struct ending {
+    int fd, status;
+};
+
+/* Frees its argument, a struct ending. */
+static void *end_process(void *argument)
+{
+    static const char text[] = "tidemark: interrupted after the capture's end\n";
+    const struct ending ending = *(const struct ending *)argument;
+    struct pollfd polled = {.fd = ending.fd, .events = POLLIN};
+    struct signalfd_siginfo info;
+    free(argument);
+    for (;;) {
+        (void)poll(&polled, 1, -1);
+        if (read(polled.fd, &info, sizeof info) != (ssize_t)sizeof info ||
+            info.ssi_signo == SIGUSR1)
+            continue;
+        (void)!write(STDERR_FILENO, text, sizeof text - 1);
+        _exit(ending.status);
+    }
+}
+
+void stop_end_with(struct stop *s, int status)
+{
+    pthread_t thread;
+    if (s->fd < 0)
+        return;
+    (void)stop_asked(s);
+    struct ending *ending = malloc(sizeof *ending);
+    if (ending)
+        *ending = (struct ending){s->fd, status};
+    if (!ending || pthread_create(&thread, NULL, end_process, ending) != 0) {
+        free(ending);
+        stop_release(s);
+        return;
+    }
+    (void)pthread_detach(thread);
+    s->fd = -1;
 }
 
 bool stop_asked(struct stop *s)

@@ -36,6 +36,14 @@ int stop_watch_save(struct stop *s, struct err *e);
 /* Takes pending signals, then restores the signal mask. Harmless when closed. */
 void stop_release(struct stop *s);
 
+/*
+ * Takes pending signals. From then on a signal ends the process at once with this exit status,
+ * instead of its default action. For a process whose result is complete and that is about to exit:
+ * a thread waits for the signals until then. `s` is closed, the signal mask remains. If no thread
+ * can be started, this is stop_release.
+ */
+void stop_end_with(struct stop *s, int status);
+
 /* Takes pending signals. True when a stop was requested, now or before. */
 bool stop_asked(struct stop *s);
 
