@@ -381,6 +381,21 @@ void connect_leave(void)
     errno = saved;
 }
 
+/* The collector sends nothing: what can be read is the end of the connection. */
+void connect_ask_look(void)
+{
+    const uint32_t ask = REC_ASK_LOOK;
+    struct rec_header *h = state.header;
+    struct pollfd wait = {.fd = state.socket, .events = POLLIN};
+    if (!(h->options.flags & REC_OPTION_LOOK) || state.sandboxed || !has_socket() ||
+        send(state.socket, &ask, sizeof ask, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof ask)
+        return;
+    uint64_t end = clock_ns() + REC_ANSWER_MS * 1000000ull;
+    while (!atomic_load_explicit(&h->looked, memory_order_acquire) && clock_ns() < end &&
+           poll(&wait, 1, 1) <= 0)
+        continue;
+}
+
 bool connect_collector_lives(void)
 {
     struct pollfd wait = {.events = POLLIN};

@@ -29,6 +29,9 @@ void connect_leave(void);
 /* True while the collector's end of the socket is open. All signals are blocked. */
 bool connect_collector_lives(void);
 
+/* With REC_OPTION_LOOK: waits until the collector has looked at the pages of this process. */
+void connect_ask_look(void);
+
 /* The path of the program. */
 void connect_exe(char *path, size_t room);
 

@@ -217,6 +217,15 @@ void event_failed(void)
         atomic_fetch_add_explicit(&state.header->failed_allocations, 1, memory_order_relaxed);
 }
 
+void event_trimmed(bool released)
+{
+    if (atomic_load_explicit(&live.page.on, memory_order_relaxed) != LIVE_ON)
+        return;
+    atomic_fetch_add_explicit(&state.header->trims, 1, memory_order_relaxed);
+    if (!released)
+        atomic_fetch_add_explicit(&state.header->trims_empty, 1, memory_order_relaxed);
+}
+
 enum event_free event_free(const void *address, unsigned how, const struct origin *origin)
 {
     unsigned level;

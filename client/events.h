@@ -13,6 +13,9 @@
 
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin);
 
+/* Counts a call of malloc_trim. */
+void event_trimmed(bool released);
+
 /* Counts a call that failed because memory was short. Preserves errno. */
 __attribute__((cold)) void event_failed(void);
 

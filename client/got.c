@@ -85,6 +85,7 @@ static const struct hooked hooked[] = {
     HOOKED(memalign, OTHERS),
     HOOKED(valloc, OTHERS),
     HOOKED(pvalloc, OTHERS),
+    HOOKED(malloc_trim, OTHERS),
     HOOKED(dlopen, OTHERS),
     HOOKED(dlclose, OTHERS),
     HOOKED(bind, OTHERS),
@@ -268,8 +269,10 @@ static void hook_functions(const uint64_t *addresses, uint32_t first, bool mappi
 
 static void find_functions(uint64_t addresses[HOOKED_COUNT])
 {
-    for (size_t i = 0; i < HOOKED_COUNT; i++)
-        addresses[i] = (uintptr_t)real_default(hooked[i].name);
+    for (size_t i = 0; i < HOOKED_COUNT; i++) {
+        void *found = real_default(hooked[i].name);
+        addresses[i] = real_is_late() && real_is_own(found) ? 0 : (uintptr_t)found;
+    }
 }
 
 void got_hook(bool mappings)

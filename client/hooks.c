@@ -11,6 +11,7 @@
 
 #include "client/events.h"
 #include "client/hooks.h"
+#include "client/python.h"
 #include "client/real.h"
 #include "client/sampling.h"
 #include "client/start.h"
@@ -87,6 +88,7 @@ static inline void release(void *address, const struct origin *origin)
 
 HOOK void free(void *address)
 {
+    python_freeing(address);
     if (client_likely(sampling_never_had(address))) {
         real.free(address);
     } else if (client_likely(address != NULL)) {
@@ -257,4 +259,16 @@ HOOK void *pvalloc(size_t size)
         event_failed();
     }
     return p;
+}
+
+HOOK int malloc_trim(size_t pad)
+{
+    if (client_unlikely(!real.malloc_trim)) {
+        hooks_prepare();
+        if (!real.malloc_trim)
+            return 0;
+    }
+    int released = real.malloc_trim(pad);
+    event_trimmed(released != 0);
+    return released;
 }

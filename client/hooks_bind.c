@@ -129,10 +129,12 @@ static void note_client(int fd)
 
 /* ---- exit while a client still starts */
 
-#define SERVER_NS UINT64_C(1000000000) /* for a server */
-#define LISTEN_NS UINT64_C(100000000)  /* for a starting client, until it listens */
-#define NAMING_NS UINT64_C(20000000)   /* for a new thread, until it has its name, */
-#define YOUNG_NS UINT64_C(2000000000)  /* in younger processes: clients calibrate first */
+#define SERVER_NS UINT64_C(3000000000) /* for a server */
+/* For a client's thread, until it listens; in a younger process it calibrates first. */
+#define LISTEN_NS UINT64_C(100000000)
+#define START_NS UINT64_C(1000000000)
+#define NAMING_NS UINT64_C(20000000) /* for a new thread, until it has its name, there */
+#define YOUNG_NS UINT64_C(2000000000)
 
 struct entry { /* as of getdents64(2) */
     uint64_t inode, next;
@@ -176,7 +178,8 @@ static uint64_t listening_time(void)
     if (fd >= 0)
         (void)close(fd);
     bool young = clock_ns() - state.header->first.ns < YOUNG_NS;
-    return client ? LISTEN_NS : threads > 1 && young ? NAMING_NS : 0;
+    uint64_t naming = threads > 1 && young ? NAMING_NS : 0;
+    return client ? young ? START_NS : LISTEN_NS : naming;
 }
 
 void hooks_await_client(void)

@@ -12,6 +12,7 @@
  */
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,22 +41,43 @@ static struct link_map *module_of(const void *address)
 }
 
 /*
+ * dlsym crashes on a module that is no handle of dlopen: those that were preloaded or loaded as
+ * dependencies have no list of libraries to search.
+ */
+static void *in_scope_of(const void *address, const char *name)
+{
+    int saved = errno;
+    struct link_map *map = address ? module_of(address) : NULL;
+    void *library = map && *map->l_name ? real_dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *found = library ? dlsym(library, name) : NULL;
+    if (!found)
+        (void)dlerror(); /* hides the error from the program */
+    if (library && real.dlclose)
+        (void)real.dlclose(library);
+    errno = saved;
+    return found;
+}
+
+/*
  * Searches after this library in the global scope. If the C++ runtime came with a library loaded
- * later, it is found only in the scope of the caller.
+ * later, it is found only in the scope of the caller. One operator of the runtime jumps to another:
+ * then the caller is this library, and the scope is that in which the other operator was found.
  */
 static __attribute__((noinline)) void *find(struct operator* op, const void *caller)
 {
+    static _Atomic(void *) last;
     uint32_t epoch = FOREVER;
     void *found = real_next(op->name);
     if (!found) {
+        (void)dlerror();
         epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
-        struct link_map *map = module_of(caller);
-        if (map)
-            found = dlsym(map, op->name);
-        if (!found)
-            (void)dlerror(); /* hides the error from the program */
-        else if (real_is_own(found))
-            found = NULL; /* one operator called another, from this library */
+        bool own = real_is_own(caller);
+        found =
+            in_scope_of(own ? atomic_load_explicit(&last, memory_order_relaxed) : caller, op->name);
+        if (found && real_is_own(found))
+            found = NULL;
+        if (found)
+            atomic_store_explicit(&last, found, memory_order_relaxed);
     }
     const void *allocator = NULL;
     memcpy(&allocator, &real.malloc, sizeof allocator);

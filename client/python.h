@@ -6,8 +6,7 @@
  * structures. See docs/decisions/python-frames.md for why these reads are safe.
  *
  * A frame is known by a number, its source: one function, file and line, which a REC_SOURCE record
- * describes before the first call stack with it. The thread that reads holds the GIL, which also
- * guards the tables of this module.
+ * describes before the first call stack with it. Any number of threads read at the same time.
  */
 
 #include <link.h>
@@ -16,53 +15,83 @@
 
 #include "client/state.h"
 
+/* How the activations of the evaluator are found on the C stack. */
+enum python_chain {
+    PYTHON_ENTRIES, /* the last frame of each is on the C stack and runs no code */
+    PYTHON_CFRAMES, /* a cframe on the C stack has the innermost frame of each */
+    PYTHON_PAIRS,   /* each frame is an activation, and each activation has a cframe there */
+};
+
 /* Offsets in structures of one minor version of CPython. */
 struct python_layout {
     uint16_t version;                     /* 0x030b: 3.11 */
-    uint16_t cframe;                      /* of a thread state; 0: it has `frame` itself */
+    uint8_t chain;                        /* enum python_chain */
+    uint16_t cframe;                      /* of a thread state; 0: it has none */
     uint16_t cframe_previous;             /* of a cframe */
-    uint16_t frame;                       /* of a cframe or thread state: the running frame */
-    uint16_t interpreter;                 /* of a thread state */
+    uint16_t frame;                       /* the running frame: of a cframe if it has that, … */
+    uint16_t interpreter;                 /* … else, like this, of a thread state */
     uint16_t code, previous, instruction; /* of a frame */
     uint16_t owner;                       /* of a frame, a byte: 1 for generators */
     uint16_t last;                        /* of a frame, a byte that is … */
-    uint8_t last_value;                   /* … this in the outermost frame of an activation. */
-    bool last_is_code; /* That one runs code, too; else it is on the C stack and runs none. */
-    uint16_t filename, qualname, linetable, first_line, bytecode; /* of a code object */
+    uint8_t last_value;                   /* … this in the outermost frame of an activation */
+    uint16_t filename, qualname, linetable, first_line; /* of a code object */
+    uint16_t bytecode;                                  /* of a code object; … */
+    uint16_t code_bytes;     /* … 0: `instruction` is a number, and this a bytes object */
+    uint16_t first;          /* of a code object: its first traceable instruction; 0: none */
     uint16_t ascii, compact; /* size of a string's header, by its kind */
 };
+
+/*
+ * The layout of a version (0x030b: 3.11). `runtime`: the interpreter's _PyRuntime, which has at
+ * least 71 words since 3.13; NULL: unknown. False: its frames cannot be read.
+ */
+bool python_layout_find(struct python_layout *l, uint32_t version, const uint64_t *runtime);
 
 #define PYTHON_CODES_BITS 14u
 #define PYTHON_TEXTS_BITS 16u
 #define PYTHON_GENERATIONS_BITS 12u
 
-/* The source of an instruction. */
-struct python_known {
-    uint64_t code, instruction; /* addresses; code 0: empty */
-    uint32_t generation, source;
+/*
+ * The source of an instruction (its address, and that of its code object), or of a function, file
+ * and line (a hash of them, and 0). `turn` is odd while a thread writes the cell, see
+ * python_cell_find.
+ */
+struct python_cell {
+    _Atomic uint64_t key[2];
+    _Atomic uint32_t generation, source;
+    _Atomic uint32_t turn; /* 0: empty */
 };
 
-struct python_text {
-    uint64_t hash; /* of function, file and line */
-    uint32_t source;
+#define PYTHON_WAYS 4u
+#define PYTHON_STATES (64u * PYTHON_WAYS)
+
+/* The thread states that their threads may read without the GIL, by a hash of the address. */
+struct python_states {
+    _Atomic uint64_t used; /* a bit for each group of PYTHON_WAYS cells that had a state */
+    _Atomic uint64_t address[PYTHON_STATES]; /* 0: none */
+    _Atomic(const struct tls *) owner[PYTHON_STATES];
+    _Atomic uint32_t reading[PYTHON_STATES]; /* readings in progress */
 };
 
 struct python {
     void *(*current)(void); /* the thread state that runs, */
     void *(*own)(void);     /* and the one of the calling thread: equal if it holds the GIL */
-    void *(*main)(void);    /* the main interpreter */
+    void *(*main)(void);    /* the main interpreter, */
+    void *(*head)(void);    /* and the newest one: the same if there are no subinterpreters */
     const char *(*allocator)(void);
     struct python_layout layout;
     uint64_t code_type, string_type, bytes_type;
     uint64_t low, high; /* of the interpreter's own image; 0: it is part of a program */
     void (*code_freed)(void *);
-    uint32_t sources;
-    char path[1024]; /* of the image; empty: the program */
+    _Atomic uint32_t sources;
+    char path[1024];                /* of the image; empty: the program */
+    _Atomic bool states_are_blocks; /* thread states come from malloc: free is where they end */
+    struct python_states states;
     _Atomic uint32_t codes_freed;
     /* The same of those at an address, by a hash of it. */
     _Atomic uint32_t generations[1u << PYTHON_GENERATIONS_BITS];
-    struct python_known known[1u << PYTHON_CODES_BITS];
-    struct python_text texts[1u << PYTHON_TEXTS_BITS];
+    struct python_cell known[1u << PYTHON_CODES_BITS];
+    struct python_cell texts[1u << PYTHON_TEXTS_BITS];
 };
 
 /* A module was loaded: takes note if CPython is in it. */
@@ -77,26 +106,123 @@ void python_settle(bool start);
 /* A new recording begins: no source is described in it. */
 void python_begin(void);
 
-/* Whether the calling thread runs Python code; if so, its thread state. */
+/* The group of cells of the hash table `states` in which the address may be: 0 to 63. */
+static inline unsigned python_states_group(uint64_t address)
+{
+    return (unsigned)((address >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+}
+
+/*
+ * The calling thread holds the GIL with this thread state of the main interpreter: it may read the
+ * state later without the GIL.
+ */
+void python_state_held(struct python *p, uint64_t address);
+
+/* Whether the cell has that state, and the calling thread owns it. */
+static inline bool python_state_is_own(const struct python *p, unsigned cell, uint64_t address)
+{
+    return atomic_load_explicit(&p->states.address[cell], memory_order_acquire) == address &&
+           atomic_load_explicit(&p->states.owner[cell], memory_order_relaxed) == &tls;
+}
+
+/* The calling thread's thread state; NULL: it has none. */
 static inline void *python_thread(void)
 {
     struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
     if (client_likely(!p))
         return NULL;
-    void *thread = p->current();
-    return thread && thread == p->own() ? thread : NULL;
+    unsigned cell = tls.python_cell;
+    uint64_t address = atomic_load_explicit(&p->states.address[cell], memory_order_acquire);
+    bool own =
+        address && atomic_load_explicit(&p->states.owner[cell], memory_order_relaxed) == &tls;
+    return client_likely(own) ? (void *)(uintptr_t)address : p->own();
+}
+
+/*
+ * Begins to read the calling thread's state without the GIL. Until python_state_leave the state is
+ * not freed. Returns the cell, or -1: the state may not be read.
+ */
+int python_state_enter(struct python *p, uint64_t address);
+void python_state_leave(struct python *p, int cell);
+
+/* If the block is a thread state, its thread stops reading it. Called before the free. */
+void python_state_freed(struct python *p, uint64_t address);
+
+static inline void python_freeing(const void *block)
+{
+    struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
+    if (client_likely(!p))
+        return;
+    uint64_t address = (uintptr_t)block;
+    uint64_t used = atomic_load_explicit(&p->states.used, memory_order_relaxed);
+    if (client_unlikely(used >> python_states_group(address) & 1))
+        python_state_freed(p, address);
 }
 
 /*
  * Reads the activations on the part of the stack between `low` and `high`, and up to state.depth
- * frames, innermost first, into the items of the walk. `defines`: new sources may be described, as
+ * innermost frames into the items of the walk. `defines`: new sources may be described, as
  * when memory was allocated. Returns the number of items; 0: there are none, or they could not be
  * read, which is counted.
  */
 uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high, bool defines);
 
+/*
+ * Reads a thread state's activations, as python_read does. It may be read, see python-frames.md.
+ * The walk has the items afterwards, and no `mixed_node` if they are not those of its last reading.
+ * False: the structures are not what they should be.
+ */
+bool python_read_state(struct thread *t, struct python *p, uint64_t at, uint64_t low, uint64_t high,
+                       bool defines);
+
+/* How often a code object at that address, or one of the same hash, was freed. */
+static inline _Atomic uint32_t *python_generation(struct python *p, uint64_t code)
+{
+    return &p->generations[(code >> 4) * UINT64_C(0x9e3779b97f4a7c15) >>
+                           (64 - PYTHON_GENERATIONS_BITS)];
+}
+
 /* The source of an instruction of a code object; false: it cannot be described. */
 bool python_describe(struct thread *t, struct python *p, uint64_t code, uint64_t instruction,
                      bool generator, uint32_t *source);
+
+/*
+ * Cells of hash tables that any number of threads use without waiting. A reader that meets a writer
+ * finds nothing, and a writer that meets another one drops its entry: the tables are caches. A
+ * signal handler that jumps away from a writer leaves a cell that is not used again.
+ */
+struct python_entry {
+    uint64_t key[2];
+    uint32_t generation, source;
+};
+
+/* Sets the entry's source if the cell has the rest of it. */
+static inline bool python_cell_find(struct python_cell *cell, struct python_entry *entry)
+{
+    uint32_t turn = atomic_load_explicit(&cell->turn, memory_order_acquire);
+    bool same = atomic_load_explicit(&cell->key[0], memory_order_relaxed) == entry->key[0] &&
+                atomic_load_explicit(&cell->key[1], memory_order_relaxed) == entry->key[1] &&
+                atomic_load_explicit(&cell->generation, memory_order_relaxed) == entry->generation;
+    uint32_t source = atomic_load_explicit(&cell->source, memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    if (!turn || turn & 1 || !same ||
+        atomic_load_explicit(&cell->turn, memory_order_relaxed) != turn)
+        return false;
+    entry->source = source;
+    return true;
+}
+
+static inline void python_cell_put(struct python_cell *cell, const struct python_entry *entry)
+{
+    uint32_t turn = atomic_load_explicit(&cell->turn, memory_order_relaxed);
+    if (turn & 1 || !atomic_compare_exchange_strong(&cell->turn, &turn, turn + 1))
+        return;
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&cell->key[0], entry->key[0], memory_order_relaxed);
+    atomic_store_explicit(&cell->key[1], entry->key[1], memory_order_relaxed);
+    atomic_store_explicit(&cell->generation, entry->generation, memory_order_relaxed);
+    atomic_store_explicit(&cell->source, entry->source, memory_order_relaxed);
+    atomic_store_explicit(&cell->turn, turn + 2, memory_order_release);
+}
 
 #endif

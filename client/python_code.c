@@ -160,6 +160,23 @@ static uint64_t find_line(struct line_table t, int64_t first_line, int64_t unit)
     return 0;
 }
 
+/*
+ * The same in the table of 3.10: pairs of bytes, by how many bytes of code and by how many lines an
+ * entry goes on. -128 lines: it has no line.
+ */
+static uint64_t find_pair_line(struct line_table t, int64_t first_line, int64_t unit)
+{
+    int64_t line = first_line, end = 0;
+    for (; t.end - t.at >= 2; t.at += 2) {
+        int8_t lines = (int8_t)t.at[1];
+        line += lines != -128 ? lines : 0;
+        end += t.at[0];
+        if (unit * 2 < end)
+            return lines == -128 || line < 0 ? 0 : (uint64_t)line;
+    }
+    return 0;
+}
+
 /* ---- sources */
 
 static uint64_t hash_of(const uint8_t *at, const uint8_t *end)
@@ -170,7 +187,10 @@ static uint64_t hash_of(const uint8_t *at, const uint8_t *end)
     return hash ^ hash >> 29;
 }
 
-/* Writes the record, unless the table has an equal one, and numbers the source. */
+/*
+ * Writes the record, unless the table has an equal one, and numbers the source. Two threads may
+ * give it two numbers, which is harmless.
+ */
 static bool number_source(struct thread *t, struct python *p, uint64_t line,
                           const struct string *function, const struct string *file,
                           uint32_t *source)
@@ -178,25 +198,43 @@ static bool number_source(struct thread *t, struct python *p, uint64_t line,
     uint8_t *begin = record_begin(t);
     if (!begin)
         return false;
-    uint8_t *scratch = begin + SCRATCH, *from = encode_number(begin, p->sources + 1);
+    /* No other source gets the number, also if a signal handler jumps away from here. */
+    uint32_t number = atomic_fetch_add_explicit(&p->sources, 1, memory_order_relaxed) + 1;
+    uint8_t *scratch = begin + SCRATCH, *from = encode_number(begin, number);
     uint8_t *at = encode_number(from, line);
     at = put_string(at, function, scratch, FUNCTION_MOST);
     at = put_string(at, file, scratch, FILE_MOST);
     uint64_t hash = hash_of(from, at);
-    struct python_text *known = &p->texts[hash >> (64 - PYTHON_TEXTS_BITS)];
-    if (known->source && known->hash == hash) {
-        *source = known->source;
-        return true;
+    struct python_cell *cell = &p->texts[hash >> (64 - PYTHON_TEXTS_BITS)];
+    struct python_entry entry = {{hash, 0}, 0, 0};
+    if (!python_cell_find(cell, &entry)) {
+        entry.source = number;
+        record_end(t, REC_SOURCE, at);
+        python_cell_put(cell, &entry);
     }
-    /* A signal handler may jump away from here: no other source gets the number. */
-    uint32_t number = ++p->sources;
-    record_end(t, REC_SOURCE, at);
-    known->source = 0;
-    client_barrier();
-    known->hash = hash;
-    client_barrier();
-    *source = known->source = number;
+    *source = entry.source;
     return true;
+}
+
+/*
+ * The number of an instruction of 2 bytes; -1: the frame is before its first one. False: it is not
+ * in the code.
+ */
+static bool find_unit(const struct python *p, uint64_t code, uint64_t instruction, int64_t *unit)
+{
+    const struct python_layout *l = &p->layout;
+    uint64_t count;
+    if (l->bytecode) {
+        *unit = (int64_t)(instruction - (code + l->bytecode)) / 2;
+        count = word_at(code + OBJECT_SIZE);
+    } else {
+        uint64_t bytes = word_at(code + l->code_bytes);
+        if (!is_of_type(bytes, p->bytes_type))
+            return false;
+        *unit = (int32_t)instruction;
+        count = word_at(bytes + OBJECT_SIZE) / 2;
+    }
+    return !(l->bytecode && instruction & 1) && *unit >= -1 && *unit < (int64_t)count;
 }
 
 bool python_describe(struct thread *t, struct python *p, uint64_t code, uint64_t instruction,
@@ -210,18 +248,18 @@ bool python_describe(struct thread *t, struct python *p, uint64_t code, uint64_t
         return false;
     uint64_t lines = word_at(code + l->linetable);
     uint64_t size = is_of_type(lines, p->bytes_type) ? word_at(lines + OBJECT_SIZE) : UINT64_MAX;
-    /* A frame that is being set up is before its first instruction. */
-    int64_t unit = (int64_t)(instruction - (code + l->bytecode)) / 2;
-    if (size > LINE_TABLE_MOST || (instruction & 1) || unit < -1 ||
-        unit >= (int64_t)word_at(code + OBJECT_SIZE))
+    int64_t unit;
+    if (size > LINE_TABLE_MOST || !find_unit(p, code, instruction, &unit))
         return false;
     /* Python itself hides a frame until it has begun; see PyFrame_GetBack. */
-    if (!generator && unit < (int32_t)half_at(code + l->bytecode - 16)) {
+    if (l->first && !generator && unit < (int32_t)half_at(code + l->first)) {
         *source = 0;
         return true;
     }
-    const uint8_t *table = (const uint8_t *)(uintptr_t)(lines + BYTES_DATA);
+    const uint8_t *at = (const uint8_t *)(uintptr_t)(lines + BYTES_DATA);
     int64_t first_line = (int32_t)half_at(code + l->first_line);
-    uint64_t line = find_line((struct line_table){table, table + size}, first_line, unit);
+    struct line_table table = {at, at + size};
+    uint64_t line =
+        l->bytecode ? find_line(table, first_line, unit) : find_pair_line(table, first_line, unit);
     return number_source(t, p, line, &function, &file, source);
 }

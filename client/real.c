@@ -21,7 +21,21 @@ static bool attached;
 
 void *real_next(const char *name)
 {
-    return attached ? real_default(name) : dlsym(RTLD_NEXT, name);
+    if (!attached)
+        return dlsym(RTLD_NEXT, name);
+    /* A library that dlopen loaded finds its own functions if there are no others. */
+    void *found = real_default(name);
+    return real_is_own(found) ? NULL : found;
+}
+
+void *real_dlopen(const char *name, int mode)
+{
+    void *(*open)(const char *, int) = real.dlopen;
+    if (!open) {
+        void *next = real_next("dlopen");
+        memcpy(&open, &next, sizeof next);
+    }
+    return open ? open(name, mode) : NULL;
 }
 
 bool real_is_own(const void *address)
@@ -69,6 +83,7 @@ void real_find(bool late)
         REAL(execve),         REAL(execvpe),      REAL(fexecve),
         REAL(posix_spawn),    REAL(posix_spawnp), REAL(system),
         REAL(popen),          REAL(bind),         REAL(listen),
+        REAL(malloc_trim),
 #undef REAL
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

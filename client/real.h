@@ -34,6 +34,9 @@ void *real_default(const char *name);
 /* The next definition of a function after this library's, in the global scope; NULL: none. */
 void *real_next(const char *name);
 
+/* dlopen past its hook. NULL also if there is none. */
+void *real_dlopen(const char *name, int mode);
+
 /* Whether it is in this library. */
 bool real_is_own(const void *address);
 

@@ -266,6 +266,7 @@ enum rec_option_flag {
     REC_OPTION_ATTACHED = 1 << 6,    /* REC_ORIGIN_ATTACH: earlier blocks are unknown */
     REC_OPTION_CLIENT = 1 << 7,      /* exit waits briefly for header.client_served */
     REC_OPTION_NO_PYTHON = 1 << 8,   /* do not read the frames of Python functions */
+    REC_OPTION_LOOK = 1 << 9,        /* exit asks for a look at the pages, see REC_ASK_LOOK */
     REC_OPTION_FOLLOW_EXEC = 1 << 4, /* programs that this process, not a fork of it, executes
                                         connect, too: a script or wrapper becomes its program */
 };
@@ -361,11 +362,19 @@ struct rec_header {
     /* The CPython in this process: 0x030b for 3.11, 1 for one before that; 0: none. */
     _Atomic uint32_t python;
     _Atomic uint32_t python_state;  /* enum rec_python */
-    _Atomic uint64_t python_unread; /* call stacks whose Python frames could not be read */
+    _Atomic uint64_t python_unread; /* call stacks whose Python frames could not be read: */
+    /* the same of threads without the GIL whose state cannot be read then, */
+    _Atomic uint64_t python_unheld;
+    /* and of threads in subinterpreters, or without the GIL while there are subinterpreters. */
+    _Atomic uint64_t python_subinterpreters;
+    /* By the collector: it has looked at the pages, or does not. */
+    _Atomic uint32_t looked;
+    /* Calls of malloc_trim, and those of them that returned no memory to the kernel. */
+    _Atomic uint64_t trims, trims_empty;
 };
 
 /* The versions whose frames are read. */
-#define PYTHON_VERSIONS "3.11, 3.12 and 3.13 on x86-64"
+#define PYTHON_VERSIONS "3.10 to 3.13 on x86-64"
 
 enum rec_python {
     REC_PYTHON_UNKNOWN = 0,  /* there is none, or its frames cannot be read */
@@ -443,6 +452,9 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
  * If no answer arrives within REC_ANSWER_MS, or `accepted` is 0, nothing is recorded and the hooks
  * only call the real functions.
  *
+ * With REC_OPTION_LOOK, a process that exits sends REC_ASK_LOOK, 4 bytes, over the same connection
+ * and waits for header.looked, so that the collector can read its pages before they are gone.
+ *
  * The process removes REC_ENV_SOCKET, REC_ENV_FILE and its entry of LD_PRELOAD from its
  * environment; with REC_OPTION_FOLLOW_FORK the library adds them again for programs that the
  * process executes.
@@ -466,6 +478,7 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
 #define REC_ENV_FILE "TIDEMARK_FILE"
 #define REC_ENV_OPTIONS "TIDEMARK_OPTIONS"
 #define REC_ANSWER_MS 10000
+#define REC_ASK_LOOK 0x4b4f4f4cu /* "LOOK" */
 
 enum rec_origin {
     REC_ORIGIN_EXEC = 0,   /* the library was loaded at the program's start */

@@ -322,6 +322,7 @@ static __attribute__((destructor)) void at_exit(void)
     }
     client_barrier();
     tls.depth--;
+    connect_ask_look();
     struct rec_header *h = state.header;
     h->last = (struct rec_pair){clock_stamp(), clock_ns()};
     atomic_store_explicit(&h->state, REC_STATE_EXITING, memory_order_release);

@@ -61,12 +61,12 @@ struct walk_frame {
 };
 
 /*
- * An activation of Python's evaluator (`at`: an address in its frame of the C stack), or one of the
- * Python frames that it runs, which follow, innermost first (`at` is 0).
+ * A Python frame (`address`: of its structure), or an activation of Python's evaluator (`address`:
+ * within its frame of the C stack, `code`: 0). Frames come after the activation that runs them.
  */
 struct python_item {
-    uint64_t at;
-    uint64_t code, instruction; /* addresses */
+    uint64_t address;
+    uint64_t code, instruction; /* addresses; before 3.11 the instruction's number */
     uint32_t source;            /* its number in the recording; 0: not to be shown */
 };
 
@@ -90,11 +90,13 @@ struct walk {
     uint32_t mixed_node;  /* of the last stack with Python frames; 0: it was of another walk */
     uint32_t codes_freed; /* when the items were read, see python.h */
     bool whole;           /* it reached the outermost frame */
-    struct walk_frame frames[REC_DEPTH_MAX];     /* outermost first */
-    struct walk_frame scratch[REC_DEPTH_MAX];    /* of a walk in progress, innermost first */
-    struct mixed_frame mixed[REC_DEPTH_MAX];     /* the last stack with Python frames */
-    struct mixed_frame fresh[REC_DEPTH_MAX];     /* one in progress, innermost first */
-    struct python_item items[2 * REC_DEPTH_MAX]; /* of the last reading */
+    bool items_cut;       /* there are more Python frames than items */
+    struct walk_frame frames[REC_DEPTH_MAX];           /* outermost first */
+    struct walk_frame scratch[REC_DEPTH_MAX];          /* of a walk in progress, innermost first */
+    struct mixed_frame mixed[REC_DEPTH_MAX];           /* the last stack with Python frames */
+    struct mixed_frame fresh[2 * REC_DEPTH_MAX];       /* one in progress, outermost first */
+    struct python_item items[2 * REC_DEPTH_MAX];       /* of the last reading, outermost first */
+    struct python_item fresh_items[2 * REC_DEPTH_MAX]; /* of one in progress, innermost first */
 };
 
 /* A node that the thread used lately; all zero: none. */
@@ -169,6 +171,7 @@ struct tls {
     uint32_t zones;         /* open ones in the recording */
     uint32_t zones_dropped; /* open ones that are not in the recording: the innermost */
     struct own_zone main;   /* of the main thread */
+    uint32_t python_cell;   /* of python_states, with its thread state */
     struct loading loading;
     bool is_known;               /* it is in the list state.known: */
     struct tls *next, *previous; /* NULL at its ends */
@@ -302,6 +305,7 @@ struct real {
     void *(*memalign)(size_t, size_t);
     void *(*valloc)(size_t);
     void *(*pvalloc)(size_t);
+    int (*malloc_trim)(size_t);
     void *(*mmap)(void *, size_t, int, int, int, off_t);
     int (*munmap)(void *, size_t);
     void *(*mremap)(void *, size_t, size_t, int, ...);

@@ -256,9 +256,21 @@ static inline uint32_t keep(struct walk_frame *frames, uint32_t known,
     return known;
 }
 
+/* Whether a signal frame is among those from the cursor on, which the walk leaves out. */
+static __attribute__((noinline)) bool signal_beyond(struct thread *t, struct cursor *c)
+{
+    struct walk_frame f;
+    do {
+        if (c->exact)
+            return true;
+    } while (step(t, c, &f));
+    return false;
+}
+
 /*
  * A walk of which only the first frames are known. Only this function handles signal frames, since
- * their stacks are not kept: returns whether there was one.
+ * their stacks are not kept: returns whether there was one. Beyond the walk's end, only Python's
+ * frames (python.h) need the answer.
  */
 static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor *c,
                                                  const struct walk_frame *first, uint32_t from,
@@ -280,6 +292,8 @@ static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor
     walk->named = walk->mixed_node = 0;
     walk->whole = !more;
     walk->epoch = epoch;
+    if (more && atomic_load_explicit(&state.python, memory_order_relaxed))
+        signals |= signal_beyond(t, c);
     return signals;
 }
 
@@ -387,26 +401,32 @@ static inline uint32_t name_native(struct thread *t)
 
 /* ---- stacks with Python frames */
 
-/* Replaces the frames of the interpreter; returns the number of frames, innermost first. */
-static uint32_t mix(struct walk *walk, uint64_t high, const struct python_item *items,
-                    uint32_t count, bool *cut)
+/*
+ * Puts the Python frames in the place of the interpreter's, outermost first. An activation is in
+ * the frame of the C stack whose part of it has the activation's address. Returns the number of
+ * frames.
+ */
+static uint32_t mix(struct walk *walk, uint64_t high)
 {
     const struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
+    const struct python_item *item = walk->items, *items_end = item + walk->item_count;
     uint64_t epoch = (uint64_t)walk->epoch << REC_ADDRESS_BITS;
-    uint32_t n = 0, item = 0, i = walk->count, depth = state.depth;
-    while (i > 0 && n < depth) {
-        const struct walk_frame *f = &walk->frames[--i];
-        uint64_t end = i ? walk->frames[i - 1].sp : f->ra_at ? (uintptr_t)(f->ra_at + 1) : high;
-        bool evaluator = item < count && items[item].at < end;
+    struct mixed_frame *to = walk->fresh;
+    const struct walk_frame *first = walk->frames;
+    uint64_t end = first->ra_at ? (uintptr_t)(first->ra_at + 1) : high;
+    /* What is beyond the outermost frame of the walk. */
+    while (item < items_end && (item->code || item->address >= end))
+        item++;
+    for (const struct walk_frame *f = first; f < first + walk->count; f++) {
+        bool evaluator = item < items_end && item->address >= f->sp;
         if (!evaluator && f->pc - p->low >= p->high - p->low)
-            walk->fresh[n++] = (struct mixed_frame){f->pc | epoch, 0, 0};
-        for (; item < count && items[item].at < end && n < depth; item++) {
-            if (items[item].source)
-                walk->fresh[n++] = (struct mixed_frame){items[item].source, REC_NODE_SOURCE, 0};
+            *to++ = (struct mixed_frame){f->pc | epoch, 0, 0};
+        for (; item < items_end && (item->code || item->address >= f->sp); item++) {
+            if (item->source)
+                *to++ = (struct mixed_frame){item->source, REC_NODE_SOURCE, 0};
         }
     }
-    *cut = n == depth ? i > 0 || item < count : !walk->whole;
-    return n;
+    return (uint32_t)(to - walk->fresh);
 }
 
 /* The same as name_native for a stack in which Python code runs. 0: none was found. */
@@ -415,18 +435,17 @@ static uint32_t name_mixed(struct thread *t, void *python, uint64_t high, bool d
     struct walk *walk = &t->walk;
     uint32_t count = python_read(t, python, walk->frames[walk->count - 1].sp, high, defines);
     uint32_t node, known = walk->mixed_count, at = 0;
-    bool cut;
     if (!count || walk->mixed_node)
         return count ? walk->mixed_node : 0;
-    uint32_t n = mix(walk, high, walk->items, count, &cut);
-    if (!node_beyond(t, cut, &node))
+    uint32_t n = mix(walk, high), left_out = n > state.depth ? n - state.depth : 0;
+    if (!node_beyond(t, !walk->whole || walk->items_cut || left_out, &node))
         return 0;
     if (node != walk->mixed_beyond)
         known = 0;
     walk->mixed_beyond = node;
     walk->mixed_count = 0;
-    for (; n-- > 0; at++) {
-        const struct mixed_frame *f = &walk->fresh[n];
+    for (uint32_t i = left_out; i < n; i++, at++) {
+        const struct mixed_frame *f = &walk->fresh[i];
         struct mixed_frame *to = &walk->mixed[at];
         if (at < known && to->pc == f->pc && to->flags == f->flags) {
             node = to->node;

@@ -1,0 +1,278 @@
+#include "proc/page_reader.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/monotonic.h"
+#include "proc/memory_text.h"
+
+#define PRESENT (UINT64_C(1) << 63)
+#define SWAPPED (UINT64_C(1) << 62)
+#define OF_FILE (UINT64_C(1) << 61)
+#define MAPPED_ONCE (UINT64_C(1) << 56)
+
+#define ENTRIES 8192u
+#define MAPS_MOST ((size_t)64 << 20)
+#define THREADS_MOST 4096u
+#define ADDRESS_MOST (UINT64_C(1) << 57)
+
+#define HEAP_HEAD_MOST 256u
+
+/* Address space without access is left out above the first size; other is unread above the second.
+ */
+#define RESERVED_MOST (UINT64_C(1) << 30)
+#define AREA_MOST (UINT64_C(64) << 30)
+
+/* ---- mappings */
+
+static bool has_prefix(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+static bool has_suffix(const char *text, const char *suffix)
+{
+    size_t n = strlen(text), m = strlen(suffix);
+    return n >= m && strcmp(text + n - m, suffix) == 0;
+}
+
+static enum area_kind kind_of(const char *access, const char *path, uint64_t inode)
+{
+    bool shared = access[3] == 's';
+    if (strcmp(path, "[heap]") == 0)
+        return AREA_HEAP;
+    if (strcmp(path, "[stack]") == 0)
+        return AREA_STACK;
+    if (shared && (has_suffix(path, ".recording") || has_suffix(path, ".recording (deleted)")))
+        return AREA_RECORDER;
+    if (shared || has_prefix(path, "/dev/zero") || has_prefix(path, "/memfd:") ||
+        has_prefix(path, "/SYSV"))
+        return AREA_SHARED;
+    return inode ? AREA_FILE : AREA_ANONYMOUS;
+}
+
+bool page_reader_area(struct view line, const struct look_area *before, struct look_area *out)
+{
+    char text[4096 + 128], access[5] = "", *path;
+    uint64_t start, end, inode;
+    int n = 0;
+    if (line.len >= sizeof text)
+        return false;
+    memcpy(text, line.p, line.len);
+    text[line.len] = 0;
+    if (sscanf(text, "%" SCNx64 "-%" SCNx64 " %4s %*x %*s %" SCNu64 "%n", &start, &end, access,
+               &inode, &n) != 4 ||
+        strlen(access) != 4 || start >= end || end > ADDRESS_MOST)
+        return false;
+    path = text + n + strspn(text + n, " ");
+    if (strcmp(path, "[vvar]") == 0 || strcmp(path, "[vdso]") == 0 ||
+        strcmp(path, "[vsyscall]") == 0 || strcmp(path, "[vvar_vclock]") == 0)
+        return false;
+    *out = (struct look_area){.start = start, .end = end, .kind = kind_of(access, path, inode)};
+    /* The zeroed data of an image has no name and follows its last segment. */
+    if (out->kind == AREA_ANONYMOUS && !*path && before && before->kind == AREA_FILE &&
+        before->end == start)
+        out->kind = AREA_FILE;
+    out->unread = end - start > AREA_MOST;
+    return access[0] != '-' || end - start <= RESERVED_MOST;
+}
+
+static char *read_whole(int folder, const char *name, size_t most)
+{
+    size_t room = 65536, n = 0;
+    char *text = malloc(room);
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    ssize_t part = -1;
+    while (fd >= 0 && text && (part = read(fd, text + n, room - 1 - n)) > 0) {
+        n += (size_t)part;
+        if (room - n > 4096)
+            continue;
+        char *more = room < most ? realloc(text, room *= 2) : NULL;
+        if (!more) {
+            part = -1;
+            break;
+        }
+        text = more;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (part < 0) {
+        free(text);
+        return NULL;
+    }
+    text[n] = 0;
+    return text;
+}
+
+static bool read_areas(struct page_look *l, const char *maps)
+{
+    for (const char *p = maps; *p;) {
+        size_t n = strcspn(p, "\n");
+        const struct look_area *before = l->areas.len ? &l->areas.at[l->areas.len - 1] : NULL;
+        struct look_area a;
+        if (page_reader_area((struct view){p, n}, before, &a) &&
+            (!before || before->end <= a.start) && a.start % l->page == 0 && a.end % l->page == 0 &&
+            !vec_push(&l->areas, a))
+            return false;
+        p += n + (p[n] == '\n');
+    }
+    return true;
+}
+
+/* ---- glibc's arenas */
+
+/*
+ * struct heap_info of glibc's malloc/arena.c: the arena's address, the heap before, bytes in use,
+ * bytes that may be used. The arena is behind the header of its first heap.
+ */
+static bool is_arena(int memory, const struct look_area *a)
+{
+    uint64_t head[4];
+    if (a->kind != AREA_ANONYMOUS || a->start % LOOK_HEAP_BYTES ||
+        pread(memory, head, sizeof head, (off_t)a->start) != (ssize_t)sizeof head)
+        return false;
+    return head[0] >= LOOK_HEAP_BYTES && head[0] % LOOK_HEAP_BYTES < HEAP_HEAD_MOST &&
+           head[1] % LOOK_HEAP_BYTES == 0 && head[2] && head[2] <= head[3] &&
+           head[3] <= LOOK_HEAP_BYTES;
+}
+
+/* Those of a process whose memory may not be read are not found. */
+static void mark_arenas(struct page_look *l, int folder)
+{
+    int memory = openat(folder, "mem", O_RDONLY | O_CLOEXEC);
+    for (size_t i = 0; memory >= 0 && i < l->areas.len; i++) {
+        if (is_arena(memory, &l->areas.at[i]))
+            l->areas.at[i].kind = AREA_ARENA;
+    }
+    if (memory >= 0)
+        close(memory);
+}
+
+/* ---- threads */
+
+/* "NUMBER ARGUMENTS SP PC" of a thread in a system call; "running" of another one. */
+static void mark_stack(struct page_look *l, int tasks, const char *thread)
+{
+    char name[300], text[512];
+    snprintf(name, sizeof name, "%s/syscall", thread);
+    int fd = openat(tasks, name, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    char *last = strrchr(text, ' ');
+    if (!last)
+        return;
+    *last = 0;
+    char *pointer = strrchr(text, ' ');
+    uint64_t address = pointer ? strtoull(pointer + 1, NULL, 16) : 0;
+    size_t i = page_look_area(l, address);
+    if (i < l->areas.len && l->areas.at[i].start <= address &&
+        l->areas.at[i].kind == AREA_ANONYMOUS)
+        l->areas.at[i].kind = AREA_STACK;
+}
+
+static void mark_stacks(struct page_look *l, int folder)
+{
+    int tasks = openat(folder, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = tasks >= 0 ? fdopendir(tasks) : NULL;
+    const struct dirent *one;
+    for (unsigned i = 0; list && i < THREADS_MOST && (one = readdir(list)); i++) {
+        if (one->d_name[0] != '.')
+            mark_stack(l, tasks, one->d_name);
+    }
+    if (list)
+        closedir(list);
+    else if (tasks >= 0)
+        close(tasks);
+}
+
+/* ---- pages */
+
+static enum page_state state_of(uint64_t entry)
+{
+    if (!(entry & PRESENT))
+        return entry & SWAPPED ? PAGE_SWAPPED : PAGE_ABSENT;
+    return entry & (OF_FILE | MAPPED_ONCE) ? PAGE_PRESENT : PAGE_UNSURE;
+}
+
+static bool take_page(struct page_look *l, struct look_area *a, uint64_t address, uint64_t entry)
+{
+    enum page_state state = state_of(entry);
+    a->present += state == PAGE_PRESENT;
+    a->swapped += state == PAGE_SWAPPED;
+    a->unsure += state == PAGE_UNSURE;
+    return a->kind == AREA_FILE || page_look_set(l, address, state);
+}
+
+/* Pages that are unmapped meanwhile read as absent. */
+static bool read_pages(struct page_look *l, int pagemap, uint64_t *entries)
+{
+    for (size_t i = 0; i < l->areas.len; i++) {
+        struct look_area *a = &l->areas.at[i];
+        uint64_t step = (uint64_t)ENTRIES * l->page;
+        for (uint64_t at = a->start; at < a->end && !a->unread; at += step) {
+            uint64_t pages = (a->end - at < step ? a->end - at : step) / l->page;
+            ssize_t n = pread(pagemap, entries, pages * 8, (off_t)(at / l->page * 8));
+            if (n < 0)
+                return false;
+            for (uint64_t k = 0; k < (uint64_t)n / 8; k++) {
+                if (entries[k] && !take_page(l, a, at + k * l->page, entries[k]))
+                    return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* The bytes in a line of a file that counts KiB; 0: there is none. */
+static uint64_t read_size(int folder, const char *file, const char *line)
+{
+    uint64_t kib = 0;
+    char *text = read_whole(folder, file, (size_t)1 << 20);
+    if (!text || !memory_text_number(text, line, "", &kib) || kib > UINT64_MAX / 1024)
+        kib = 0;
+    free(text);
+    return kib * 1024;
+}
+
+static bool read_look(struct page_look *l, int folder, const char *maps)
+{
+    uint64_t *entries = malloc(ENTRIES * sizeof *entries);
+    int pagemap = openat(folder, "pagemap", O_RDONLY | O_CLOEXEC);
+    bool done = entries && pagemap >= 0 && read_areas(l, maps);
+    if (done) {
+        mark_arenas(l, folder);
+        mark_stacks(l, folder);
+        done = read_pages(l, pagemap, entries);
+    }
+    if (pagemap >= 0)
+        close(pagemap);
+    free(entries);
+    return done;
+}
+
+int page_look_read(struct page_look *out, int folder, struct err *e)
+{
+    *out = (struct page_look){.page = (uint32_t)sysconf(_SC_PAGESIZE), .begin = monotonic_ns()};
+    char *maps = read_whole(folder, "maps", MAPS_MOST);
+    bool done = maps && *maps;
+    if (done) {
+        out->rss = read_size(folder, "status", "VmRSS:");
+        out->huge = read_size(folder, "smaps_rollup", "AnonHugePages:");
+        done = read_look(out, folder, maps);
+    }
+    out->end = monotonic_ns();
+    free(maps);
+    if (done)
+        return 0;
+    err_errno(e, ERR_INPUT, "cannot read the process's pages");
+    page_look_release(out);
+    return -1;
+}

@@ -1,0 +1,29 @@
+#ifndef TIDEMARK_PROC_PAGE_READER_H
+#define TIDEMARK_PROC_PAGE_READER_H
+
+/*
+ * Reads the pages of a process: /proc/PID/maps, pagemap and task. Sources: proc(5);
+ * Documentation/admin-guide/mm/pagemap.rst of Linux; bits of an entry: 63 resident, 62 swapped, 61
+ * of a file or shared, 56 mapped once. A resident private page that is not mapped once is the zero
+ * page, or one that a forked process shares. Pages freed with MADV_FREE count as resident until the
+ * kernel takes them.
+ */
+
+#include <stdbool.h>
+
+#include "base/view.h"
+#include "trace/store/page_look.h"
+
+/*
+ * `folder`: /proc/PID. Sets everything but the reason; times are of CLOCK_MONOTONIC. `out` need not
+ * be initialised. ERR_INPUT when the process may not be read or has no memory any more.
+ */
+int page_look_read(struct page_look *out, int folder, struct err *e);
+
+/*
+ * A line of /proc/PID/maps as an area, without its pages. `before`: the area of the line before, or
+ * NULL. False: it is no line of this file, or memory that is not the process's own.
+ */
+bool page_reader_area(struct view line, const struct look_area *before, struct look_area *out);
+
+#endif

@@ -1,0 +1,188 @@
+#include "proc/process_memory.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/monotonic.h"
+#include "proc/memory_text.h"
+
+#define TEXT_BYTES 16384u
+#define MOUNTS_MOST ((size_t)4 << 20)
+
+/* A limit of version 1 that is none: PAGE_COUNTER_MAX pages of mm/page_counter.c. */
+#define NO_LIMIT (UINT64_C(1) << 62)
+
+enum place { OF_PROCESS, OF_CGROUP_V1, OF_CGROUP_V2, OF_SYSTEM };
+
+/* How a value follows from the number in the file. */
+enum derivation { AS_IS, PER_SECOND, SINCE_FIRST, PERCENT_OF_TIME };
+
+struct source {
+    enum place place;
+    const char *file, *line, *key; /* memory_text_number */
+    unsigned field;                /* memory_text_stat; 0: not used */
+    enum memory_value value;
+    enum derivation derivation;
+    uint64_t unit; /* bytes, or microseconds */
+};
+
+/* Those of one file are neighbours. */
+static const struct source sources[] = {
+    {OF_PROCESS, "status", "RssAnon:", "", 0, MEMORY_RSS_ANON, AS_IS, 1024},
+    {OF_PROCESS, "status", "RssFile:", "", 0, MEMORY_RSS_FILE, AS_IS, 1024},
+    {OF_PROCESS, "status", "RssShmem:", "", 0, MEMORY_RSS_SHMEM, AS_IS, 1024},
+    {OF_PROCESS, "status", "VmSwap:", "", 0, MEMORY_SWAP, AS_IS, 1024},
+    {OF_PROCESS, "stat", "", "", 10, MEMORY_MINOR_FAULTS, PER_SECOND, 1},
+    {OF_PROCESS, "stat", "", "", 12, MEMORY_MAJOR_FAULTS, PER_SECOND, 1},
+    {OF_CGROUP_V1, "memory.usage_in_bytes", "", "", 0, MEMORY_CGROUP_USE, AS_IS, 1},
+    {OF_CGROUP_V1, "memory.limit_in_bytes", "", "", 0, MEMORY_CGROUP_LIMIT, AS_IS, 1},
+    {OF_CGROUP_V1, "memory.failcnt", "", "", 0, MEMORY_CGROUP_HITS, SINCE_FIRST, 1},
+    {OF_CGROUP_V1, "memory.oom_control", "oom_kill ", "", 0, MEMORY_CGROUP_KILLS, SINCE_FIRST, 1},
+    {OF_CGROUP_V2, "memory.current", "", "", 0, MEMORY_CGROUP_USE, AS_IS, 1},
+    {OF_CGROUP_V2, "memory.max", "", "", 0, MEMORY_CGROUP_LIMIT, AS_IS, 1},
+    {OF_CGROUP_V2, "memory.events", "max ", "", 0, MEMORY_CGROUP_HITS, SINCE_FIRST, 1},
+    {OF_CGROUP_V2, "memory.events", "oom_kill ", "", 0, MEMORY_CGROUP_KILLS, SINCE_FIRST, 1},
+    {OF_CGROUP_V2, "memory.pressure", "some ", "total=", 0, MEMORY_CGROUP_SOME, PERCENT_OF_TIME, 1},
+    {OF_CGROUP_V2, "memory.pressure", "full ", "total=", 0, MEMORY_CGROUP_FULL, PERCENT_OF_TIME, 1},
+    {OF_SYSTEM, "/proc/pressure/memory", "some ", "total=", 0, MEMORY_SYSTEM_SOME, PERCENT_OF_TIME,
+     1},
+    {OF_SYSTEM, "/proc/pressure/memory", "full ", "total=", 0, MEMORY_SYSTEM_FULL, PERCENT_OF_TIME,
+     1},
+};
+
+/* ---- files */
+
+/* "" when the file cannot be read. */
+static void read_text(int folder, const char *path, char *text, size_t room)
+{
+    size_t n = 0;
+    int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    for (ssize_t part = 1; fd >= 0 && part > 0 && n<room - 1; n += part> 0 ? (size_t)part : 0)
+        part = read(fd, text + n, room - 1 - n);
+    if (fd >= 0)
+        close(fd);
+    text[n] = 0;
+}
+
+/* The cgroup of `groups`. Called when it changed, so mounts are read anew. */
+static void find_cgroup(struct process_memory *p)
+{
+    char *mounts = malloc(MOUNTS_MOST);
+    p->cgroup.version = CGROUP_NONE;
+    if (!mounts)
+        return;
+    read_text(AT_FDCWD, "/proc/self/mountinfo", mounts, MOUNTS_MOST);
+    cgroup_memory_find(p->groups, mounts, &p->cgroup);
+    free(mounts);
+}
+
+/* A process may be moved to another cgroup, whose counts begin anew. */
+static void follow_cgroup(struct process_memory *p)
+{
+    char groups[sizeof p->groups];
+    read_text(p->folder, "cgroup", groups, sizeof groups);
+    if (strcmp(groups, p->groups) == 0)
+        return;
+    memcpy(p->groups, groups, sizeof groups);
+    find_cgroup(p);
+    p->known &= ~(UINT32_C(1) << MEMORY_CGROUP_HITS | UINT32_C(1) << MEMORY_CGROUP_KILLS |
+                  UINT32_C(1) << MEMORY_CGROUP_SOME | UINT32_C(1) << MEMORY_CGROUP_FULL);
+}
+
+static void read_source(const struct process_memory *p, const struct source *s, char *text,
+                        size_t room)
+{
+    char path[sizeof p->cgroup.folder + 64];
+    bool of_cgroup = s->place == OF_CGROUP_V1 || s->place == OF_CGROUP_V2;
+    *text = 0;
+    if (of_cgroup && p->cgroup.version != (s->place == OF_CGROUP_V1 ? CGROUP_V1 : CGROUP_V2))
+        return;
+    snprintf(path, sizeof path, "%s%s%s", of_cgroup ? p->cgroup.folder : "", of_cgroup ? "/" : "",
+             s->file);
+    read_text(p->folder, path, text, room);
+}
+
+/* ---- values */
+
+static void put(struct memory_reading *out, enum memory_value value, double number)
+{
+    out->known |= UINT32_C(1) << value;
+    out->value[value] = number;
+}
+
+static void derive(struct process_memory *p, const struct source *s, uint64_t number,
+                   struct memory_reading *out)
+{
+    uint64_t before = p->before[s->value];
+    bool known = p->known & UINT32_C(1) << s->value && number >= before;
+    double elapsed = (double)(out->time - p->time);
+    if (s->derivation == AS_IS) {
+        if (number < NO_LIMIT)
+            put(out, s->value, (double)number * (double)s->unit);
+        return;
+    }
+    if (s->derivation == SINCE_FIRST)
+        put(out, s->value, known ? (double)(number - before) : 0);
+    else if (known && elapsed > 0 && s->derivation == PER_SECOND)
+        put(out, s->value, (double)(number - before) * 1e9 / elapsed);
+    else if (known && elapsed > 0)
+        put(out, s->value, fmin((double)(number - before) * 1e3 / elapsed * 100, 100));
+    if (s->derivation == SINCE_FIRST && known)
+        return;
+    p->before[s->value] = number;
+    p->known |= UINT32_C(1) << s->value;
+}
+
+bool process_memory_open(struct process_memory *p, pid_t pid)
+{
+    char path[64];
+    *p = PROCESS_MEMORY_NONE;
+    snprintf(path, sizeof path, "/proc/%d", (int)pid);
+    p->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return p->folder >= 0;
+}
+
+void process_memory_close(struct process_memory *p)
+{
+    if (p->folder >= 0)
+        close(p->folder);
+    p->folder = -1;
+}
+
+void process_memory_read(struct process_memory *p, struct memory_reading *out)
+{
+    char text[TEXT_BYTES];
+    uint64_t number;
+    *out = (struct memory_reading){.time = monotonic_ns()};
+    if (p->folder < 0)
+        return;
+    follow_cgroup(p);
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        const struct source *s = &sources[i];
+        if (i == 0 || strcmp(s->file, s[-1].file) != 0)
+            read_source(p, s, text, sizeof text);
+        if (s->field ? memory_text_stat(text, s->field, &number)
+                     : memory_text_number(text, s->line, s->key, &number))
+            derive(p, s, number, out);
+    }
+    /* A zombie has no memory, and its cgroup is another one. */
+    if (!(out->known & UINT32_C(1) << MEMORY_RSS_ANON))
+        out->known = 0;
+    p->time = out->time;
+}
+
+void process_memory_pss(struct process_memory *p, struct memory_reading *out)
+{
+    char text[TEXT_BYTES];
+    uint64_t number;
+    *out = (struct memory_reading){.time = monotonic_ns()};
+    if (p->folder < 0)
+        return;
+    read_text(p->folder, "smaps_rollup", text, sizeof text);
+    if (memory_text_number(text, "Pss:", "", &number))
+        put(out, MEMORY_PSS, (double)number * 1024);
+}

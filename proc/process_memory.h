@@ -1,0 +1,66 @@
+#ifndef TIDEMARK_PROC_PROCESS_MEMORY_H
+#define TIDEMARK_PROC_PROCESS_MEMORY_H
+
+/*
+ * What the kernel counts of a process: resident pages, swap, page faults, use and limit of its
+ * memory cgroup, and how long processes waited for memory. Nothing is guessed: what cannot be read
+ * is absent. Sources: proc(5); Documentation/admin-guide/cgroup-v1/memory.rst,
+ * admin-guide/cgroup-v2.rst and accounting/psi.rst of Linux.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "proc/cgroup_memory.h"
+
+enum memory_value {
+    MEMORY_RSS_ANON, /* bytes */
+    MEMORY_RSS_FILE,
+    MEMORY_RSS_SHMEM,
+    MEMORY_SWAP,
+    MEMORY_PSS,          /* of process_memory_pss alone */
+    MEMORY_MINOR_FAULTS, /* per second, since the reading before */
+    MEMORY_MAJOR_FAULTS,
+    MEMORY_CGROUP_USE, /* bytes */
+    MEMORY_CGROUP_LIMIT,
+    MEMORY_CGROUP_HITS,  /* times that the use hit the limit, since the first reading */
+    MEMORY_CGROUP_KILLS, /* processes that the OOM killer killed, since the first reading */
+    MEMORY_CGROUP_SOME,  /* percent of the time since the reading before: see psi.rst */
+    MEMORY_CGROUP_FULL,
+    MEMORY_SYSTEM_SOME,
+    MEMORY_SYSTEM_FULL,
+    MEMORY_VALUES,
+};
+
+struct memory_reading {
+    int64_t time;   /* CLOCK_MONOTONIC, ns */
+    uint32_t known; /* bit N: value[N] */
+    double value[MEMORY_VALUES];
+};
+
+struct process_memory {
+    int folder; /* /proc/PID, which stays that of this process; -1: none */
+    char groups[4096];
+    struct cgroup_memory cgroup; /* of `groups` */
+    int64_t time;                /* of the reading before; 0: none */
+    uint32_t known;              /* bit N: before[N] */
+    uint64_t before[MEMORY_VALUES];
+};
+
+#define PROCESS_MEMORY_NONE ((struct process_memory){.folder = -1})
+
+/* The process must be there. False with errno: it cannot be read. Close it in any case. */
+bool process_memory_open(struct process_memory *p, pid_t pid);
+void process_memory_close(struct process_memory *p);
+
+/* Everything but the PSS. Takes some 0.1 ms. */
+void process_memory_read(struct process_memory *p, struct memory_reading *out);
+
+/*
+ * The PSS alone: the kernel visits every page of the process. Other users' processes need
+ * CAP_SYS_PTRACE.
+ */
+void process_memory_pss(struct process_memory *p, struct memory_reading *out);
+
+#endif
