@@ -17,6 +17,9 @@ static const char usage[] =
     "does, with the source lines that it comes from and, at each call, what was allocated through\n"
     "it. FUNCTION is a name, with or without parameters, or else a part of one; ADDRESS is\n"
     "hexadecimal with 0x, anywhere in the function. If several functions match, they are listed.\n"
+    "Of functions whose frames have no addresses, as those of Python, the source lines are "
+    "printed;\n"
+    "FILE:FUNCTION is one of them.\n"
     "FILE - is standard input.\n";
 
 static const char footer[] =
@@ -118,8 +121,10 @@ static int annotate_one(struct annotate_command *c, const struct annotate_functi
     struct disassembler d;
     struct selection s;
     struct annotation a;
-    if (f->is_elsewhere ? !image_code_disassembler(&d, c->images.machine)
-                        : !trace_code_disassembler(&d, t))
+    if (f->by_line)
+        d = (struct disassembler){0};
+    else if (f->is_elsewhere ? !image_code_disassembler(&d, c->images.machine)
+                             : !trace_code_disassembler(&d, t))
         return err_set(e, ERR_CHECK, "%s",
                        f->is_elsewhere ? "code of the image's processor cannot be read"
                                        : "the trace does not say which processor its code is for");
@@ -185,8 +190,12 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     } else {
         status = annotate_write_matches(&found, t, c->question.format, out, e);
         if (status == 0)
-            status = err_set(e, ERR_CHECK, "%s fit '%.120s': choose one by its address",
-                             format_counted(n, found.list.len, "function"), c->function);
+            status =
+                err_set(e, ERR_CHECK, "%s fit '%.120s': choose one by its %s",
+                        format_counted(n, found.list.len, "function"), c->function,
+                        !found.list.at[0].by_line                   ? "address"
+                        : found.list.at[found.list.len - 1].by_line ? "FILE:FUNCTION"
+                                                                    : "address or FILE:FUNCTION");
     }
     annotate_functions_release(&found);
     return status;

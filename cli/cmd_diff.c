@@ -5,20 +5,29 @@
 
 #include "analysis/questions/budget_summary.h"
 #include "analysis/questions/budgets.h"
+#include "cli/cmd_diff_runs.h"
 #include "cli/commands.h"
 #include "cli/options/question.h"
 #include "report/diff_report.h"
+#include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
 
 #define TEXT_LIMIT 10
 
 static const char usage[] =
     "usage: tidemark diff BASE NEW [OPTIONS]\n"
+    "       tidemark diff [BASE...] -- NEW... [OPTIONS]\n"
     "\n"
     "Prints what changed from one trace to another: totals, and sites that are new, gone, grown\n"
     "or shrunk. Sites are matched by the names of their functions and files, and their lines by\n"
     "order and by what they allocate: lines, addresses and folders may have moved.\n"
-    "Options that choose allocations are for both traces.\n";
+    "Options that choose allocations are for both traces.\n"
+    "\n"
+    "With several runs on each side, such as 5, a change is reported if it exceeds the noise\n"
+    "between runs: of each pool and function the median, the spread and an interval for the\n"
+    "change, corrected for the number of figures. A run is a trace or a file that\n"
+    "`tidemark baseline` wrote; a folder stands for those in it. Without a BASE there are medians\n"
+    "and spreads only.\n";
 
 static const char footer[] =
     "Exit status: 0 done; 1 --fail-if holds; 2 usage; 3 unreadable trace; 4 output exists or\n"
@@ -32,8 +41,11 @@ struct diff_command {
     struct diff_options diff;
     struct diff_report_options report;
     bool limit_given;
+    bool all_leaks;
     struct skiplist skip;
     struct budgets fail_if;
+    struct runs_question runs;
+    char separator[1]; /* stands for "--" among the arguments, which getopt would take away */
 };
 
 static bool take_by(void *ctx, const char *option, const char *value, struct err *e)
@@ -87,6 +99,9 @@ static const struct option_row rows[] = {
      "exit with 1 when this is true of the new trace's figures, such as 'leaked>0', or of their "
      "change, such as 'peak>+5%'; may be given several times",
      .take = take_fail_if},
+    {"--no-suppressions", NULL,
+     "count as leaked what the C library, the C++ library and the loader keep until the end",
+     FIELD(all_leaks)},
     {"--format", "F", "{}", "text", .words = "text, json, csv, markdown or junit",
      .take = take_format},
     {0},
@@ -95,6 +110,7 @@ static const struct option_row rows[] = {
 static const struct option_group groups[] = {
     {.rows = rows},
     {.rows = question_output_rows, .base = offsetof(struct diff_command, question)},
+    {.rows = runs_rows, .base = offsetof(struct diff_command, runs), .title = "Several runs"},
     QUESTION_SELECTION_GROUP(struct diff_command),
     {.rows = question_between_rows, .base = offsetof(struct diff_command, question)},
     {.rows = question_resolve_rows,
@@ -103,20 +119,79 @@ static const struct option_group groups[] = {
     QUESTION_FILE_GROUPS(struct diff_command),
     {0},
 };
-static const struct option_row positional[] = {
-    {"base trace", FIELD(base)}, {"new trace", FIELD(question.trace)}, {0}};
+
+/* Of the loaded runs; the trace is not used. */
+static int load_runs(void *ctx, struct trace *t, struct err *e)
+{
+    struct diff_command *c = ctx;
+    const struct run_input_options options = {
+        .only = &c->question.selection, .skip = &c->skip, .all_leaks = c->all_leaks};
+    (void)t;
+    return runs_question_load(&c->runs, &options, e);
+}
+
+static int answer_runs(void *ctx, struct trace *t, FILE *out, struct err *e)
+{
+    struct diff_command *c = ctx;
+    (void)t;
+    return runs_question_answer(&c->runs, c->diff.metric, &c->report, &c->fail_if, out, e);
+}
+
+/* The expression that asks for a change; NULL if there is none. */
+static const char *change_asked(const struct budgets *b)
+{
+    for (size_t i = 0; i < b->list.len; i++) {
+        if (b->list.at[i].needs_base)
+            return b->list.at[i].text;
+    }
+    return NULL;
+}
+
+static bool check_runs(struct diff_command *c, struct err *e)
+{
+    const char *change = c->runs.count[0] ? NULL : change_asked(&c->fail_if);
+    c->question.trace = c->runs.paths[1][0];
+    c->question.load = load_runs;
+    if (c->diff.by != DIFF_SITE)
+        err_set(e, ERR_USAGE,
+                "--by is for one trace on each side: several runs are compared by "
+                "function");
+    else if (c->report.stack_traces || c->question.resolve.wanted ||
+             c->question.selection.from_message)
+        err_set(e, ERR_USAGE,
+                "--stack-traces, --resolve and --between are for one trace on each "
+                "side");
+    else if (change)
+        err_set(e, ERR_USAGE, "--fail-if: '%.200s' asks for a change: which base runs?", change);
+    else
+        return true;
+    return false;
+}
+
+static bool check_traces(struct diff_command *c, int n, char **arguments, struct err *e)
+{
+    c->base = n > 0 ? arguments[0] : NULL;
+    c->question.trace = n > 1 ? arguments[1] : NULL;
+    if (n < 2)
+        err_set(e, ERR_USAGE, n ? "which new trace?" : "which base trace?");
+    else if (n > 2)
+        err_set(e, ERR_USAGE, "unexpected argument '%s': several runs are BASE... -- NEW...",
+                arguments[2]);
+    else if (strcmp(c->base, "-") == 0 && strcmp(c->question.trace, "-") == 0)
+        err_set(e, ERR_USAGE, "only one of the traces can be standard input");
+    else
+        return true;
+    return false;
+}
 
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct diff_command *c = ctx;
     if (!c->limit_given && (c->report.format == DIFF_TEXT || c->report.format == DIFF_MARKDOWN))
         c->report.limit = TEXT_LIMIT;
-    (void)n;
-    (void)arguments;
-    if (strcmp(c->base, "-") != 0 || strcmp(c->question.trace, "-") != 0)
-        return true;
-    err_set(e, ERR_USAGE, "only one of the traces can be standard input");
-    return false;
+    if (!runs_question_take(&c->runs, n, arguments, c->separator, e))
+        return false;
+    return c->runs.asked ? check_runs(c, e) : check_traces(c, n, arguments, e);
 }
 
 /* ---- expressions on the summaries of both */
@@ -157,8 +232,10 @@ static int compare(struct diff_command *c, struct trace *base, struct trace *now
 static int answer_with(struct diff_command *c, struct trace *base, struct trace *now, FILE *out,
                        struct err *e)
 {
-    const struct summary_options options = {
-        .by = GROUP_SITE, .only = &c->question.selection, .skip = &c->skip};
+    const struct summary_options options = {.by = GROUP_SITE,
+                                            .only = &c->question.selection,
+                                            .skip = &c->skip,
+                                            .all_leaks = c->all_leaks};
     struct err verdict = {0};
     struct budget_checks checks;
     if (c->fail_if.list.len == 0)
@@ -190,6 +267,10 @@ static int answer(void *ctx, struct trace *now, FILE *out, struct err *e)
     if (question_find_range(&c->base_selection, c->base, e) != 0 || trace_init(&base, NULL, e) != 0)
         return -1;
     int status = trace_load_with(&base, c->base, &more, NULL, NULL, e);
+    if (status == 0)
+        status = stored_resident_load(&base, c->base, e);
+    if (status == 0)
+        status = stored_resident_load(now, c->question.trace, e);
     if (status == 0) {
         print_behind(c->base, base.behind);
         status = answer_with(c, &base, now, out, e);
@@ -200,16 +281,20 @@ static int answer(void *ctx, struct trace *now, FILE *out, struct err *e)
 
 int cmd_diff(int argc, char **argv)
 {
-    const struct command_line line = {.options = groups,
-                                      .usage = usage,
-                                      .footer = footer,
-                                      .positional = positional,
-                                      .rest = take_rest};
+    const struct command_line line = {
+        .options = groups, .usage = usage, .footer = footer, .rest = take_rest};
     struct diff_command c = {0};
     c.diff.skip = &c.skip;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            argv[i] = c.separator;
+            break;
+        }
+    }
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0)
-        status = question_run(&c.question, answer, &c);
+        status = question_run(&c.question, c.runs.asked ? answer_runs : answer, &c);
+    runs_question_release(&c.runs);
     skiplist_release(&c.skip);
     budgets_release(&c.fail_if);
     return status;

@@ -44,6 +44,8 @@ struct report_command {
     struct sample_question samples;
     bool limit_given;
     bool html;
+    bool why_site;
+    size_t page_size;        /* 0: the default */
     enum review_form review; /* instead of the report's format */
     struct page_source page; /* html */
     struct summary_options summary;
@@ -77,6 +79,16 @@ static bool take_memory(void *ctx, const char *option, const char *value, struct
     ((struct report_command *)ctx)->question.memory = (size_t)bytes;
     return (bytes >= MEMORY_LEAST && bytes <= SIZE_MAX) ||
            refuse_value(e, option, "1M at least", value);
+}
+
+static bool take_page_size(void *ctx, const char *option, const char *value, struct err *e)
+{
+    uint64_t bytes;
+    if (format_parse_bytes(option, value, &bytes, e) != 0)
+        return false;
+    ((struct report_command *)ctx)->page_size = (size_t)bytes;
+    return (bytes >= PAGE_SIZE_MIN && bytes <= PAGE_SIZE_MAX) ||
+           refuse_value(e, option, "500000 bytes to 64000000", value);
 }
 
 static bool take_by(void *ctx, const char *option, const char *value, struct err *e)
@@ -136,6 +148,10 @@ static const struct option_row option_rows[] = {
     {"--stack-traces", NULL,
      "print the call stacks under each row (text; JSON has the largest one)",
      FIELD(report.stack_traces)},
+    {"--why-site", NULL,
+     "print under each of the first rows why its function is the site: what is passed over in its "
+     "call stack with most bytes (text, by site or function)",
+     FIELD(why_site)},
     {"--memory", "SIZE",
      "hold at most so much of events, frees to come, names and call stacks in memory, and what is "
      "beyond it in temporary files; 1M at least",
@@ -144,6 +160,10 @@ static const struct option_row option_rows[] = {
      "count the memory events, also where the figures of a capture's or run's own summary are "
      "stored with the trace",
      FIELD(recount)},
+    {"--page-size", "SIZE",
+     "with --format html: the page has at most so many bytes (1200000); a larger one distinguishes "
+     "more call stacks and shorter times",
+     .take = take_page_size},
     {"--format", "F",
      "{} (text); html is one page for a browser, which chooses and sorts rows itself; markdown is "
      "short, for a comment; junit has the outcome of each --fail-if",
@@ -167,7 +187,7 @@ static const struct option_group groups[] = {
 
 static const struct option_row positional[] = {{"trace", FIELD(question.trace)}, {0}};
 
-#define ANSWERS "--leaks --grown --histograms --patterns --faults"
+#define ANSWERS "--leaks --grown --histograms --patterns --faults --resident"
 #define ROWS "--sort --min-size --min-count"
 
 static const struct option_rule rules[] = {
@@ -177,18 +197,18 @@ static const struct option_rule rules[] = {
      "--skip and the options that say which allocations go with --format html"},
     {"--format=junit", OPTION_EXCLUDES, "--related " ANSWERS,
      "--format junit reports the outcome of each --fail-if, which checks the summary: it goes with "
-     "none of --leaks, --grown, --histograms, --patterns, --faults and --related"},
+     "none of --leaks, --grown, --histograms, --patterns, --faults, --resident and --related"},
     {"--format=junit", OPTION_NEEDS, "--fail-if",
      "--format junit reports the outcome of each --fail-if: give one"},
     {"--by!=sample " ROWS, OPTION_EXCLUDES, "--related " ANSWERS,
      "--by, --sort, --min-size and --min-count are about rows of the summary: they go with none of "
-     "--leaks, --grown, --histograms, --patterns, --faults and --related"},
+     "--leaks, --grown, --histograms, --patterns, --faults, --resident and --related"},
     {"--fail-if", OPTION_EXCLUDES, "--related " ANSWERS,
      "--fail-if is about the summary: it goes with none of --leaks, --grown, --histograms, "
-     "--patterns, --faults and --related"},
+     "--patterns, --faults, --resident and --related"},
     {"--related", OPTION_EXCLUDES, "--peak " ANSWERS,
      "--related is a separate question: it goes with none of --leaks, --grown, --peak, "
-     "--histograms, --patterns and --faults"},
+     "--histograms, --patterns, --faults and --resident"},
     {"--by=sample", OPTION_EXCLUDES,
      "--fail-if --format=markdown --format=junit --related --peak --stack-traces " ROWS " " ANSWERS,
      "--by sample goes with --limit, --format text, json and csv, and the options that choose "
@@ -196,9 +216,14 @@ static const struct option_rule rules[] = {
     {"--by=sample", OPTION_EXCLUDES, "--pool --at --size --frame --zone",
      "--by sample goes with --thread, --range and --match; --pool, --at, --size, --frame and "
      "--zone choose allocations"},
+    {"--why-site", OPTION_EXCLUDES, "--related --by=sample " ANSWERS,
+     "--why-site is about rows of the summary: it goes with none of --by sample, --leaks, --grown, "
+     "--histograms, --patterns, --faults, --resident and --related"},
     {"--window", OPTION_NEEDS, "--related", NULL},
-    {"--leaks --grown --peak --histograms --patterns --faults", OPTION_ONE_OF, NULL,
-     "--leaks, --grown, --peak, --histograms, --patterns and --faults are different questions"},
+    {"--page-size", OPTION_NEEDS, "--format=html", NULL},
+    {"--leaks --grown --peak --histograms --patterns --faults --resident", OPTION_ONE_OF, NULL,
+     "--leaks, --grown, --peak, --histograms, --patterns, --faults and --resident are different "
+     "questions"},
     {"--suppressions", OPTION_NEEDS, "--leaks", NULL},
     {0},
 };
@@ -208,6 +233,8 @@ static int load_page(void *ctx, struct trace *t, struct err *e)
 {
     struct report_command *c = ctx;
     page_source_init(&c->page, t);
+    if (c->page_size)
+        c->page.size = c->page_size;
     return page_source_load(&c->page, c->question.trace, &c->question.selection, e);
 }
 
@@ -290,7 +317,12 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     struct report_command *c = ctx;
     (void)n;
     (void)arguments;
-    (void)e;
+    if (c->why_site && (c->html || c->review || c->report.format != REPORT_TEXT ||
+                        c->summary.by > GROUP_FUNCTION)) {
+        err_set(e, ERR_USAGE,
+                "--why-site goes with --format text, and with rows by site or function");
+        return false;
+    }
     if (!c->limit_given && c->report.format == REPORT_TEXT)
         c->selection.limit = c->review ? REVIEW_LIMIT : TEXT_LIMIT;
     c->report.sort = c->selection.sort;
@@ -312,15 +344,16 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
         c->question.unload = unload_samples;
     }
     c->summary.only = &c->question.selection;
+    c->summary.all_leaks = c->leaks.all_leaks;
     c->question.zones = c->summary.by == GROUP_ZONE || c->summary.by == GROUP_FRAME;
     if (only_summary(c)) {
         c->question.load = load_stream;
         c->question.unload = unload_stream;
     }
-    c->leaks.report = (struct leak_report_options){.format = c->report.format,
-                                                   .limit = c->selection.limit,
-                                                   .stack_traces = c->report.stack_traces,
-                                                   .markdown = c->review == REVIEW_MARKDOWN};
+    c->leaks.report = (struct leak_report_options){
+        .format = c->review == REVIEW_MARKDOWN ? REPORT_MARKDOWN : c->report.format,
+        .limit = c->selection.limit,
+        .stack_traces = c->report.stack_traces};
     return true;
 }
 
@@ -330,12 +363,27 @@ static int write_to(struct report_command *c, const struct summary *s, struct tr
     const struct review review = {.form = c->review,
                                   .only = &c->question.selection,
                                   .skip = &c->skip,
+                                  .all_leaks = c->leaks.all_leaks,
                                   .sort = c->selection.sort,
                                   .limit = c->selection.limit};
     if (c->review)
         return review_write(&review, s, t, out, e);
     return c->html ? page_source_write(&c->page, s, &c->skip, out, e)
                    : report_write(s, &c->report, out, e);
+}
+
+static int write_summary(struct report_command *c, const struct summary *s, struct trace *t,
+                         FILE *out, struct err *e)
+{
+    struct program_frames program;
+    if (!c->why_site)
+        return write_to(c, s, t, out, e);
+    if (program_frames_init(&program, t, &c->skip, e) != 0)
+        return -1;
+    c->report.why_site = &program;
+    int status = write_to(c, s, t, out, e);
+    program_frames_release(&program);
+    return status;
 }
 
 static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
@@ -348,9 +396,13 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     if (c->related.asked)
         return related_question_answer(&c->related, &c->question.selection, &c->leaks.report, t,
                                        out, e);
+    if (c->leaks.resident && stored_pages_load(t, c->question.trace, e) != 0)
+        return -1;
     if (leak_question_is_own(&c->leaks))
         return leak_question_answer(&c->leaks, &c->question.selection, &c->skip, t, out, e);
     if (c->leaks.peak && leak_question_find_peak(&c->leaks, &c->question.selection, t, e) != 0)
+        return -1;
+    if (!c->summary.stored && stored_resident_load(t, c->question.trace, e) != 0)
         return -1;
     if (summary_build(&s, t, &c->summary, e) != 0)
         return -1;
@@ -365,7 +417,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
         summary_select(&s.sites, &c->selection);
         summary_select(&s.groups, &c->selection);
     }
-    int status = write_to(c, &s, t, out, e);
+    int status = write_summary(c, &s, t, out, e);
     summary_release(&s);
     if (status == 0 && verdict.code) {
         *e = verdict;

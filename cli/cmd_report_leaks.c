@@ -8,8 +8,8 @@
 #include "cli/options/options.h"
 #include "report/faults_report.h"
 #include "report/histograms_report.h"
-#include "report/markdown_questions.h"
 #include "report/patterns_report.h"
+#include "report/resident_report.h"
 
 #define SUPPRESSIONS_MAX (16u << 20)
 
@@ -26,6 +26,13 @@ static bool take_peak(void *ctx, const char *option, const char *value, struct e
     return !value || option_u64(value, option, 1, PEAKS_MAX, &q->which, e);
 }
 
+static bool take_resident(void *ctx, const char *option, const char *value, struct err *e)
+{
+    struct leak_question *q = ctx;
+    q->look = 0;
+    return !value || option_u64(value, option, 1, LOOKS_MOST, &q->look, e);
+}
+
 #define FIELD(NAME) OPTION_FIELD(struct leak_question, NAME)
 
 const struct option_row leak_rows[] = {
@@ -35,6 +42,9 @@ const struct option_row leak_rows[] = {
     {"--leaks", NULL, "what is never freed: growing, or allocated at the start", FIELD(leaks)},
     {"--suppressions", "FILE", "with --leaks: leave out what LeakSanitizer's file names",
      FIELD(suppressions)},
+    {"--no-suppressions", NULL,
+     "count as leaked what the C library, the C++ library and the loader keep until the end",
+     FIELD(all_leaks)},
     {"--grown", "A:B", "which sites hold more at B than at A, or less", .take = take_grown,
      .given = offsetof(struct leak_question, grown)},
     {"--histograms", NULL,
@@ -43,6 +53,10 @@ const struct option_row leak_rows[] = {
      FIELD(histograms)},
     {"--patterns", NULL, "sites that grow by copying, make temporary blocks, never grew",
      FIELD(patterns)},
+    {"--resident", "[=N]",
+     "which live blocks are in memory, and what keeps half-empty pages there: when most was "
+     "resident, or at the N-th look",
+     .take = take_resident, .given = offsetof(struct leak_question, resident)},
     {"--faults", NULL, "memory faults with both sides' call stacks", FIELD(faults)},
     {0},
 };
@@ -80,14 +94,13 @@ static int read_suppressions(struct suppressions *s, const char *path, struct er
 static int answer_leaks(const struct leak_question *q, struct selection *s,
                         const struct skiplist *skip, FILE *out, struct err *e)
 {
-    struct suppressions suppress = {0};
+    struct suppressions suppress = {.all_leaks = q->all_leaks};
     struct leaks l;
     int status = q->suppressions ? read_suppressions(&suppress, q->suppressions, e) : 0;
     if (status == 0)
         status = leaks_build(&l, s, skip, &suppress, e);
     if (status == 0) {
-        status = q->report.markdown ? markdown_leaks(&l, s, &suppress, &q->report, out, e)
-                                    : leaks_write(&l, s, &suppress, &q->report, out, e);
+        status = leaks_write(&l, s, &suppress, &q->report, out, e);
         leaks_release(&l);
     }
     suppressions_release(&suppress);
@@ -107,8 +120,7 @@ static int answer_growth(const struct leak_question *q, struct selection *s,
                        format_duration(end, to));
     if (growth_build(&g, s, skip, from, to, e) != 0)
         return -1;
-    int status = q->report.markdown ? markdown_growth(&g, s, &q->report, out, e)
-                                    : growth_write(&g, s, &q->report, out, e);
+    int status = growth_write(&g, s, &q->report, out, e);
     growth_release(&g);
     return status;
 }
@@ -119,8 +131,7 @@ static int answer_histograms(const struct leak_question *q, struct selection *s,
     struct histograms h;
     if (histograms_build(&h, s, e) != 0)
         return -1;
-    return q->report.markdown ? markdown_histograms(&h, s, out, e)
-                              : histograms_write(&h, s->trace, q->report.format, out, e);
+    return histograms_write(&h, s, q->report.format, out, e);
 }
 
 static int answer_patterns(const struct leak_question *q, struct selection *s,
@@ -129,8 +140,7 @@ static int answer_patterns(const struct leak_question *q, struct selection *s,
     struct patterns p;
     if (patterns_build(&p, s, skip, e) != 0)
         return -1;
-    int status = q->report.markdown ? markdown_patterns(&p, s, &q->report, out, e)
-                                    : patterns_write(&p, s, &q->report, out, e);
+    int status = patterns_write(&p, s, &q->report, out, e);
     patterns_release(&p);
     return status;
 }
@@ -146,6 +156,28 @@ static int answer_faults(const struct leak_question *q, struct selection *s,
     return status;
 }
 
+static int answer_resident(const struct leak_question *q, struct selection *s,
+                           const struct skiplist *skip, FILE *out, struct err *e)
+{
+    struct resident r;
+    const struct page_look *look = resident_highest(s->trace);
+    if (!look)
+        return err_set(e, ERR_INPUT,
+                       "the trace has no look at the pages of its process: `tidemark run` adds one "
+                       "when the program exits, to traces compressed with zstd of versions from "
+                       "0.11.0 on");
+    if (q->look > s->trace->looks.list.len)
+        return err_set(e, ERR_USAGE, "there is no look %llu: the trace has %zu",
+                       (unsigned long long)q->look, s->trace->looks.list.len);
+    if (q->look)
+        look = &s->trace->looks.list.at[q->look - 1];
+    if (resident_build(&r, s, skip, look, e) != 0)
+        return -1;
+    int status = resident_write(&r, s, &q->report, out, e);
+    resident_release(&r);
+    return status;
+}
+
 int leak_question_answer(const struct leak_question *q, const struct selection_options *only,
                          const struct skiplist *skip, struct trace *t, FILE *out, struct err *e)
 {
@@ -156,6 +188,7 @@ int leak_question_answer(const struct leak_question *q, const struct selection_o
                  : q->grown    ? answer_growth(q, &s, skip, out, e)
                  : q->patterns ? answer_patterns(q, &s, skip, out, e)
                  : q->faults   ? answer_faults(q, &s, skip, out, e)
+                 : q->resident ? answer_resident(q, &s, skip, out, e)
                                : answer_histograms(q, &s, out, e);
     selection_release(&s);
     return status;

@@ -1,8 +1,8 @@
 #ifndef TIDEMARK_CLI_CMD_REPORT_LEAKS_H
 #define TIDEMARK_CLI_CMD_REPORT_LEAKS_H
 
-/* `report --leaks`, `--grown`, `--peak`, `--histograms`, `--patterns` and `--faults`: the questions
- * of the report with separate answers. */
+/* `report --leaks`, `--grown`, `--peak`, `--histograms`, `--patterns`, `--resident` and `--faults`:
+ * the questions of the report with separate answers. */
 
 #include <stdio.h>
 
@@ -12,10 +12,12 @@
 #include "report/leaks_report.h"
 
 struct leak_question {
-    bool leaks, grown, peak, histograms, patterns, faults;
+    bool leaks, grown, peak, histograms, patterns, faults, resident;
     const char *suppressions; /* a file's name */
+    bool all_leaks;           /* also permanent blocks */
     int64_t from, to;         /* of --grown */
     uint64_t which;           /* of --peak: 1 is the highest */
+    uint64_t look;            /* of --resident: 1 is the first; 0: that with most resident bytes */
     struct leak_report_options report;
 };
 
@@ -24,7 +26,7 @@ extern const struct option_row leak_rows[]; /* of struct leak_question */
 /* Whether the answer is not the summary; then leak_question_answer writes it. */
 static inline bool leak_question_is_own(const struct leak_question *q)
 {
-    return q->leaks || q->grown || q->histograms || q->patterns || q->faults;
+    return q->leaks || q->grown || q->histograms || q->patterns || q->faults || q->resident;
 }
 
 int leak_question_answer(const struct leak_question *q, const struct selection_options *only,

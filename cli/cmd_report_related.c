@@ -1,7 +1,6 @@
 #include "cli/cmd_report_related.h"
 
 #include "cli/options/options.h"
-#include "report/markdown_questions.h"
 #include "report/related_report.h"
 #include "trace/load/load.h"
 
@@ -46,8 +45,7 @@ int related_question_answer(struct related_question *q, const struct selection_o
         return -1;
     int status = related_build(&r, &s, &q->input, &q->options, e);
     if (status == 0) {
-        status = report->markdown ? markdown_related(&r, &s, report->limit, out, e)
-                                  : related_write(&r, &s, report->format, report->limit, out, e);
+        status = related_write(&r, &s, report->format, report->limit, out, e);
         related_release(&r);
     }
     selection_release(&s);

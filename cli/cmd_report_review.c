@@ -19,16 +19,18 @@ static int write_markdown(const struct review *r, const struct summary *s, struc
     const struct markdown_options options = {.sort = r->sort, .limit = r->limit};
     struct selection only;
     struct leaks leaks;
+    struct suppressions suppress = {.all_leaks = r->all_leaks};
     /* Blocks that are live at a time may still be freed later, so they are not leaks. */
     if (r->only->has_at)
         return markdown_write(s, NULL, NULL, &options, out, e);
     if (selection_init(&only, t, r->only, e) != 0)
         return -1;
-    int status = leaks_build(&leaks, &only, r->skip, NULL, e);
+    int status = leaks_build(&leaks, &only, r->skip, &suppress, e);
     if (status == 0) {
         status = markdown_write(s, &leaks, &only, &options, out, e);
         leaks_release(&leaks);
     }
+    suppressions_release(&suppress);
     selection_release(&only);
     return status;
 }

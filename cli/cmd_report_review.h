@@ -26,6 +26,7 @@ struct review {
     const struct skiplist *skip;
     enum sort_key sort;
     uint64_t limit; /* rows; 0: all */
+    bool all_leaks; /* list permanent blocks, too */
 };
 
 int review_write(const struct review *r, const struct summary *s, struct trace *t, FILE *out,

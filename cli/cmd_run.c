@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/options/parse_run.h"
+#include "cli/run_repeat.h"
 #include "run/run_program.h"
 #include "run/run_recover.h"
 
@@ -10,7 +11,9 @@ int cmd_run(int argc, char **argv)
     struct run_options options = RUN_OPTIONS_EMPTY;
     int status = run_options_parse(&options, argc, argv);
     if (status < 0)
-        status = options.recover ? run_recover(&options) : run_program(&options);
+        status = options.recover  ? run_recover(&options)
+                 : options.repeat ? run_repeat(&options)
+                                  : run_program(&options);
     run_options_release(&options);
     return status;
 }

@@ -260,8 +260,7 @@ static void report_sources(const struct update *u, const struct source_cache_fou
 {
     char absent[FORMAT_SIZE], newer[FORMAT_SIZE];
     if (found->newer)
-        fprintf(stderr,
-                "tidemark: %s: %s left out: changed since the program was built or captured\n",
+        fprintf(stderr, "tidemark: %s: %s left out: not older than the program or its capture\n",
                 u->input, format_counted(newer, found->newer, "source file"));
     if (found->files == 0 && found->absent)
         fprintf(stderr, "tidemark: %s: no source file was added: %s not on this machine\n",

@@ -29,6 +29,7 @@ struct verify_command {
     enum verify_format format;
     struct verify_options verify;
     struct budgets expect;
+    bool all_leaks;
     struct question question; /* for its selection */
     struct err missing;       /* why there is no such pool, thread, frame or zone */
 };
@@ -57,6 +58,9 @@ static const struct option_row rows[] = {
      "this is true of the figures, such as 'peak<512M' or 'count(site=~\"parse\")>0'; may be given "
      "several times",
      .take = take_expect},
+    {"--no-suppressions", NULL,
+     "count as leaked what the C library, the C++ library and the loader keep until the end",
+     FIELD(all_leaks)},
     {"--format", "F", "{}", "text", .type = VALUE_WORD, .words = "text, json, junit or markdown",
      FIELD(format)},
     OPTION_HELP_ROW,
@@ -77,6 +81,8 @@ static int run(struct verify_command *c, struct trace *t, bool *holds, struct er
     c->verify.only = *only;
     if (trace_load_with(t, c->trace, &more, &counts, NULL, e) != 0)
         return -1;
+    if (stored_resident_load(t, c->trace, e) != 0)
+        return -1;
     bool is_stored = stored_summary_figures(&stored, t, c->trace);
     c->verify.stored = is_stored ? &stored : NULL;
     int status = verify_summarize(&s, t, &c->verify, &c->missing, e);
@@ -85,6 +91,7 @@ static int run(struct verify_command *c, struct trace *t, bool *holds, struct er
     c->verify.stored = NULL;
     if (status != 0)
         return -1;
+    s.all_leaks = c->all_leaks;
     c->verify.expect = c->expect.list.at;
     c->verify.expect_count = c->expect.list.len;
     status = verify_run(&r, &s, &counts, &c->verify, e);

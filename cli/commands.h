@@ -7,6 +7,7 @@
  * status: 0 done, 1 a check did not hold, 2 usage, 3 bad input, 4 output, 5 connection.
  */
 
+int cmd_baseline(int argc, char **argv);
 int cmd_capture(int argc, char **argv);
 int cmd_capture_drop_in(int argc, char **argv); /* called as tracy-capture and the like */
 /* The same for the daemon, which watches it over `channel`: the session's end

@@ -7,7 +7,7 @@
 
 void page_source_init(struct page_source *p, struct trace *t)
 {
-    *p = (struct page_source){.trace = t};
+    *p = (struct page_source){.trace = t, .size = PAGE_SIZE};
     page_texts_init(&p->texts, t);
 }
 
@@ -33,14 +33,19 @@ int page_source_write(struct page_source *p, const struct summary *s, const stru
                       FILE *out, struct err *e)
 {
     struct page_data d;
-    if (page_data_build(&d, p->trace, s, skip, e) != 0)
+    size_t written;
+    if (page_data_build(&d, p->trace, s, skip, p->size, e) != 0)
         return -1;
     struct disassembler disassembler = {0};
     bool has_code =
         p->trace->symbol_codes.list.len && trace_code_disassembler(&disassembler, p->trace);
     int status = page_texts_build(&p->texts, &d, skip, has_code ? &disassembler : NULL, e);
     if (status == 0)
-        status = html_write(&d, &p->texts, out, e);
+        status = html_write(&d, &p->texts, out, &written, e);
+    if (status == 0 && written > p->size)
+        fprintf(stderr,
+                "tidemark: the page has %zu bytes: its tables leave less than --page-size\n",
+                written);
     trace_code_release(&disassembler);
     page_data_release(&d);
     return status;

@@ -14,6 +14,7 @@
 
 struct page_source {
     struct trace *trace;
+    size_t size; /* bytes of the page, at most; PAGE_SIZE at first */
     struct page_texts texts;
 };
 
@@ -26,6 +27,7 @@ int page_source_load(struct page_source *p, const char *path, const struct selec
 
 /*
  * Writes the HTML report of its summary, which was made with `skip`, stacks and by = GROUP_THREAD.
+ * Warns if the page is larger than `size`.
  */
 int page_source_write(struct page_source *p, const struct summary *s, const struct skiplist *skip,
                       FILE *out, struct err *e);

@@ -4,8 +4,10 @@
  */
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/options/nearest.h"
@@ -36,7 +38,9 @@ static const struct command commands[] = {
      NULL},
     {"map", cmd_map, "draw addresses, ages and fragmentation of live blocks", NULL},
     {"timeline", cmd_timeline, "draw memory use over time", NULL},
-    {"diff", cmd_diff, "print what changed between two traces", NULL},
+    {"diff", cmd_diff, "print what changed between two traces, or between runs", NULL},
+    {"baseline", cmd_baseline, "keep the figures of runs of a branch, to compare later ones with",
+     NULL},
     {"info", cmd_info, "print what is in a trace", NULL},
     {"verify", cmd_verify, "check that memory data is really there; exit status 0 or 1", NULL},
     {"dump", cmd_dump, "print everything in a trace in a form that can be compared", NULL},
@@ -92,7 +96,8 @@ static const struct command *find_command(const struct command *table, size_t n,
 
 static void print_usage(FILE *to)
 {
-    fprintf(to, "usage: tidemark COMMAND [OPTIONS] …\n\n"
+    fprintf(to, "usage: tidemark COMMAND [OPTIONS] …\n"
+                "       tidemark TRACE [OPTIONS]      as tidemark report TRACE\n\n"
                 "Records programs, with or without a Tracy client, and reports where their memory "
                 "went.\n\n");
     for (size_t i = 0; i < LENGTH(commands); i++)
@@ -112,6 +117,12 @@ static int cmd_help(int argc, char **argv)
         print_usage(stdout);
     }
     return 0;
+}
+
+/* Whether `tidemark ARGUMENT` is about a file. Names of commands have no '.' and no '/'. */
+static bool names_file(const char *argument)
+{
+    return argument[0] != '-' && (strpbrk(argument, "./") || access(argument, F_OK) == 0);
 }
 
 static int unknown_command(const char *name)
@@ -181,6 +192,11 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
         return close_stdout(cmd_version(0, NULL));
     c = find_command(commands, LENGTH(commands), argv[1]);
+    if (!c && names_file(argv[1])) {
+        char report[] = "report";
+        argv[0] = report;
+        return close_stdout(cmd_report(argc, argv));
+    }
     if (!c)
         return unknown_command(argv[1]);
     return close_stdout(c->run(argc - 1, argv + 1));

@@ -94,11 +94,9 @@ static int put_location(struct chrome_import *c, const struct chrome_event *ev,
     return z->file ? 0 : -1;
 }
 
-/* Appends a line "name: value" per argument, and "cat: …" for the categories. */
-static void append_details(struct buf *to, const struct chrome_event *ev)
+/* Appends a line "name: value" per argument. */
+static void append_arguments(struct buf *to, const struct json_text *args)
 {
-    const struct json_text *args = &ev->args;
-    struct view category = chrome_field_text(ev, FIELD_CATEGORY);
     for (size_t i = 0; i < args->members.len; i++) {
         struct view key = json_text_key_of(args, &args->members.at[i]);
         struct view value = json_text_value_of(args, &args->members.at[i]);
@@ -107,6 +105,13 @@ static void append_details(struct buf *to, const struct chrome_event *ev)
         buf_put(to, value.p, value.len);
         buf_puts(to, "\n");
     }
+}
+
+/* Appends the arguments, and "cat: …" for the categories. */
+static void append_details(struct buf *to, const struct chrome_event *ev)
+{
+    struct view category = chrome_field_text(ev, FIELD_CATEGORY);
+    append_arguments(to, &ev->args);
     if (category.len) {
         buf_puts(to, "cat: ");
         buf_put(to, category.p, category.len);
@@ -114,12 +119,9 @@ static void append_details(struct buf *to, const struct chrome_event *ev)
     }
 }
 
-/* `text` stays 0 without arguments and categories. */
-static int put_text(struct chrome_import *c, const struct chrome_event *ev, uint32_t *text,
-                    struct err *e)
+/* Stores c->text, which has just been written. `text` stays 0 if it is empty. */
+static int put_text(struct chrome_import *c, uint32_t *text, struct err *e)
 {
-    buf_clear(&c->text);
-    append_details(&c->text, ev);
     if (c->text.failed)
         return err_no_memory(e, "a zone's text");
     if (c->text.len == 0)
@@ -148,17 +150,24 @@ static int add_zone_end(struct chrome_import *c, const struct chrome_event *ev, 
                         bool by_id, struct err *e)
 {
     struct zone_record z = {.time = time};
-    if (place_zone(c, ev, by_id, &z, e) != 0 || put_text(c, ev, &z.text, e) != 0)
+    if (place_zone(c, ev, by_id, &z, e) != 0)
         return -1;
-    return add_zone_record(c, &z, e);
+    buf_clear(&c->text);
+    if (z.async) /* the beginning has the same categories: they are part of the id's key */
+        append_arguments(&c->text, &ev->args);
+    else
+        append_details(&c->text, ev);
+    return put_text(c, &z.text, e) != 0 ? -1 : add_zone_record(c, &z, e);
 }
 
 static int add_zone(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
                     bool by_id, struct err *e)
 {
     struct zone_record z = {.time = time};
-    if (place_zone(c, ev, by_id, &z, e) != 0 || put_location(c, ev, &z, e) != 0 ||
-        put_text(c, ev, &z.text, e) != 0)
+    buf_clear(&c->text);
+    append_details(&c->text, ev);
+    if (put_text(c, &z.text, e) != 0 || place_zone(c, ev, by_id, &z, e) != 0 ||
+        put_location(c, ev, &z, e) != 0)
         return -1;
     z.name = strings_intern(&c->in->trace->strings, chrome_field_text(ev, FIELD_NAME), e);
     if (!z.name)

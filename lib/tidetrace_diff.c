@@ -10,7 +10,7 @@
 
 struct diff_result {
     struct tidetrace_result base;
-    struct selection before, after;
+    struct selection after; /* of the second trace */
     struct diff diff;
     struct expressions fail_if;
     struct budget_checks checks;
@@ -24,9 +24,7 @@ static int diff_json(struct tidetrace_result *r, uint64_t first, uint64_t count,
     const struct diff_report_options options = {
         .format = DIFF_JSON, .checks = d->checks.list.at, .check_count = d->checks.list.len};
     struct diff part = d->diff;
-    if (first)
-        part.rows.at += first;
-    part.rows.len = (size_t)count;
+    vec_part(&part.rows, first, count);
     memset(part.count, 0, sizeof part.count);
     for (size_t i = 0; i < part.rows.len; i++)
         part.count[part.rows.at[i].kind]++;
@@ -38,12 +36,9 @@ static void diff_free(struct tidetrace_result *r)
     struct diff_result *d = (struct diff_result *)r;
     diff_release(&d->diff);
     selection_release(&d->after);
-    selection_release(&d->before);
     vec_release(&d->checks.list);
     expressions_release(&d->fail_if);
 }
-
-static const struct result_type diff_type = {diff_json, diff_free};
 
 static const enum diff_metric metrics[] = {
     [TIDETRACE_DIFF_BYTES] = DIFF_BYTES,
@@ -73,17 +68,10 @@ static int build_selected(struct diff_result *r, const struct tidetrace_diff_opt
     struct trace *base = &r->base.traces[0]->trace;
     struct trace *now = &r->base.traces[1]->trace;
     const struct selection_options *only = &r->base.question.only;
-    if (selection_init(&r->before, base, only, e) != 0)
+    if (selection_init(&r->base.selection, base, only, e) != 0 ||
+        selection_init(&r->after, now, only, e) != 0)
         return -1;
-    int status = selection_init(&r->after, now, only, e);
-    if (status == 0) {
-        status = diff_build(&r->diff, &r->before, &r->after, &options, e);
-        if (status != 0)
-            selection_release(&r->after);
-    }
-    if (status != 0)
-        selection_release(&r->before);
-    return status;
+    return diff_build(&r->diff, &r->base.selection, &r->after, &options, e);
 }
 
 static int check(struct diff_result *r, const struct tidetrace_diff_options *o, struct err *e)
@@ -99,44 +87,24 @@ static int check(struct diff_result *r, const struct tidetrace_diff_options *o, 
                                   &options, options.only, list, e);
 }
 
-static int build(struct diff_result *r, struct tidetrace *now,
-                 const struct tidetrace_diff_options *theirs, struct err *e)
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
+    struct diff_result *r = (struct diff_result *)base;
     struct tidetrace_diff_options o;
-    r->base.traces[1] = now;
-    lib_keep(now);
-    const struct tidetrace *poorer = now->zones ? r->base.traces[0] : now;
+    const struct tidetrace *poorer = base->traces[base->traces[1]->zones ? 0 : 1];
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
         question_init(&r->base.question, poorer, o.selection, o.skip, o.skip_count, e) != 0)
         return -1;
     if (o.by > TIDETRACE_DIFF_BY_TYPE || o.metric > TIDETRACE_DIFF_PEAK)
         return err_set(e, ERR_USAGE, "unknown rows or metric for a comparison");
-    if (check(r, &o, e) != 0 || build_selected(r, &o, e) != 0) {
-        vec_release(&r->checks.list);
-        expressions_release(&r->fail_if);
+    if (check(r, &o, e) != 0 || build_selected(r, &o, e) != 0)
         return -1;
-    }
-    r->base.built = true;
     r->base.rows = r->diff.rows.len;
     return 0;
 }
 
-int tidetrace_diff(struct tidetrace *base, struct tidetrace *now,
-                   const struct tidetrace_diff_options *options, struct tidetrace_result **result,
-                   struct tidetrace_error *error)
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
 {
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct diff_result *r = result_new(&diff_type, sizeof *r, base, &c.err);
-    int status = r ? build(r, now, options, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->base : NULL, status, result));
-}
-
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_diff_row *to,
-                    struct err *e)
-{
-    if (result_row(r, &diff_type, row, e) != 0)
-        return -1;
     const struct diff_row *from = &((const struct diff_result *)r)->diff.rows.at[row];
     struct tidetrace_diff_row out = {.kind = kinds[from->kind],
                                      .line = from->frame.line,
@@ -157,11 +125,23 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_d
     return lib_give(to, &out, sizeof out, e);
 }
 
+static const struct result_type diff_type = {.size = sizeof(struct diff_result),
+                                             .build = build,
+                                             .write = diff_json,
+                                             .row = give_row,
+                                             .release = diff_free};
+
+int tidetrace_diff(struct tidetrace *base, struct tidetrace *now,
+                   const struct tidetrace_diff_options *options, struct tidetrace_result **result,
+                   struct tidetrace_error *error)
+{
+    return result_ask(&diff_type, base, now, options, result, error);
+}
+
 int tidetrace_diff_row(struct tidetrace_result *result, uint64_t row,
                        struct tidetrace_diff_row *out, struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return result_give(&diff_type, result, row, out, error);
 }
 
 static int give_check(struct tidetrace_result *r, uint64_t check, struct tidetrace_check *to,

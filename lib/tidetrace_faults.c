@@ -6,7 +6,7 @@
 #include "report/faults_report.h"
 
 struct faults_result {
-    struct selected_result of;
+    struct tidetrace_result base;
     struct faults faults;
 };
 
@@ -16,51 +16,31 @@ static int faults_json(struct tidetrace_result *r, uint64_t first, uint64_t coun
     static const struct leak_report_options options = {.format = REPORT_JSON};
     struct faults_result *f = (struct faults_result *)r;
     struct faults part = f->faults;
-    if (first)
-        part.rows.at += first;
-    part.rows.len = (size_t)count;
-    return faults_write(&part, &f->of.selection, &options, out, e);
+    vec_part(&part.rows, first, count);
+    return faults_write(&part, &f->base.selection, &options, out, e);
 }
 
 static void faults_free(struct tidetrace_result *r)
 {
     struct faults_result *f = (struct faults_result *)r;
     faults_release(&f->faults);
-    selection_release(&f->of.selection);
 }
 
-static const struct result_type faults_type = {faults_json, faults_free};
-
-static int build(struct faults_result *r, struct tidetrace *t,
-                 const struct tidetrace_site_options *theirs, struct err *e)
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
+    struct faults_result *r = (struct faults_result *)base;
     struct tidetrace_site_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
-        result_select(&r->of, t, o.selection, o.skip, o.skip_count, e) != 0)
+        result_select(&r->base, o.selection, o.skip, o.skip_count, e) != 0)
         return -1;
-    if (faults_build(&r->faults, &r->of.selection, &r->of.base.question.skip, e) != 0) {
-        selection_release(&r->of.selection);
+    if (faults_build(&r->faults, &r->base.selection, &r->base.question.skip, e) != 0)
         return -1;
-    }
-    result_built(&r->of.base, r->faults.rows.len);
+    r->base.rows = r->faults.rows.len;
     return 0;
 }
 
-int tidetrace_faults(struct tidetrace *trace, const struct tidetrace_site_options *options,
-                     struct tidetrace_result **result, struct tidetrace_error *error)
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
 {
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct faults_result *r = result_new(&faults_type, sizeof *r, trace, &c.err);
-    int status = r ? build(r, trace, options, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->of.base : NULL, status, result));
-}
-
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_fault_row *to,
-                    struct err *e)
-{
-    if (result_row(r, &faults_type, row, e) != 0)
-        return -1;
     const struct fault_row *from = &((const struct faults_result *)r)->faults.rows.at[row];
     const struct tidetrace_fault_row out = {.kind = from->kind == FAULT_ALLOC_TWICE
                                                         ? TIDETRACE_ALLOCATED_TWICE
@@ -78,11 +58,22 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_f
     return lib_give(to, &out, sizeof out, e);
 }
 
+static const struct result_type faults_type = {.size = sizeof(struct faults_result),
+                                               .build = build,
+                                               .write = faults_json,
+                                               .row = give_row,
+                                               .release = faults_free};
+
+int tidetrace_faults(struct tidetrace *trace, const struct tidetrace_site_options *options,
+                     struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    return result_ask(&faults_type, trace, NULL, options, result, error);
+}
+
 int tidetrace_fault_row(struct tidetrace_result *result, uint64_t row,
                         struct tidetrace_fault_row *out, struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return result_give(&faults_type, result, row, out, error);
 }
 
 static const uint32_t causes[FAULT_CAUSES] = {

@@ -6,7 +6,7 @@
 #include "report/leaks_report.h"
 
 struct growth_result {
-    struct selected_result of;
+    struct tidetrace_result base;
     struct growth growth;
 };
 
@@ -16,65 +16,45 @@ static int growth_json(struct tidetrace_result *r, uint64_t first, uint64_t coun
     static const struct leak_report_options options = {.format = REPORT_JSON};
     struct growth_result *g = (struct growth_result *)r;
     struct growth part = g->growth;
-    if (first)
-        part.rows.at += first;
-    part.rows.len = (size_t)count;
-    return growth_write(&part, &g->of.selection, &options, out, e);
+    vec_part(&part.rows, first, count);
+    return growth_write(&part, &g->base.selection, &options, out, e);
 }
 
 static void growth_free(struct tidetrace_result *r)
 {
     struct growth_result *g = (struct growth_result *)r;
     growth_release(&g->growth);
-    selection_release(&g->of.selection);
 }
 
-static const struct result_type growth_type = {growth_json, growth_free};
-
-static int build(struct growth_result *r, struct tidetrace *t,
-                 const struct tidetrace_growth_options *theirs, struct err *e)
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
+    struct growth_result *r = (struct growth_result *)base;
     struct tidetrace_growth_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
-        result_select(&r->of, t, o.selection, o.skip, o.skip_count, e) != 0)
+        result_select(&r->base, o.selection, o.skip, o.skip_count, e) != 0)
         return -1;
-    int64_t end = selection_end(&r->of.selection);
+    int64_t end = selection_end(&r->base.selection);
     int64_t to = o.to < end ? o.to : end;
     int64_t from = o.from < 0 ? -1 : o.from;
     int status =
         to > from
-            ? growth_build(&r->growth, &r->of.selection, &r->of.base.question.skip, from, to, e)
+            ? growth_build(&r->growth, &r->base.selection, &r->base.question.skip, from, to, e)
             : err_set(e, ERR_USAGE,
                       "growth is from one time to a later one, of which the last that is "
                       "seen is %lld ns",
                       (long long)end);
-    if (status != 0) {
-        selection_release(&r->of.selection);
+    if (status != 0)
         return -1;
-    }
-    result_built(&r->of.base, r->growth.rows.len);
+    r->base.rows = r->growth.rows.len;
     return 0;
 }
 
-int tidetrace_growth(struct tidetrace *trace, const struct tidetrace_growth_options *options,
-                     struct tidetrace_result **result, struct tidetrace_error *error)
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
 {
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct growth_result *r = result_new(&growth_type, sizeof *r, trace, &c.err);
-    int status = r ? build(r, trace, options, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->of.base : NULL, status, result));
-}
-
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_growth_row *to,
-                    struct err *e)
-{
-    if (result_row(r, &growth_type, row, e) != 0)
-        return -1;
     const struct growth_result *g = (const struct growth_result *)r;
     const struct growth_row *from = &g->growth.rows.at[row];
     const struct tidetrace_growth_row out = {
-        .pool = lib_text(g->of.selection.pools.at[from->pool].name),
+        .pool = lib_text(g->base.selection.pools.at[from->pool].name),
         .function = lib_text(from->frame.function),
         .file = lib_text(from->frame.file),
         .image = lib_text(from->frame.image),
@@ -89,9 +69,20 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_g
     return lib_give(to, &out, sizeof out, e);
 }
 
+static const struct result_type growth_type = {.size = sizeof(struct growth_result),
+                                               .build = build,
+                                               .write = growth_json,
+                                               .row = give_row,
+                                               .release = growth_free};
+
+int tidetrace_growth(struct tidetrace *trace, const struct tidetrace_growth_options *options,
+                     struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    return result_ask(&growth_type, trace, NULL, options, result, error);
+}
+
 int tidetrace_growth_row(struct tidetrace_result *result, uint64_t row,
                          struct tidetrace_growth_row *out, struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return result_give(&growth_type, result, row, out, error);
 }

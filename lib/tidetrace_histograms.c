@@ -6,7 +6,7 @@
 #include "report/histograms_report.h"
 
 struct histograms_result {
-    struct selected_result of;
+    struct tidetrace_result base;
     struct histograms histograms;
     VEC(struct tidetrace_class_row) rows;
 };
@@ -17,17 +17,14 @@ static int histograms_json(struct tidetrace_result *r, uint64_t first, uint64_t 
     const struct histograms_result *h = (const struct histograms_result *)r;
     (void)first;
     (void)count;
-    return histograms_write(&h->histograms, h->of.selection.trace, REPORT_JSON, out, e);
+    return histograms_write(&h->histograms, &h->base.selection, REPORT_JSON, out, e);
 }
 
 static void histograms_free(struct tidetrace_result *r)
 {
     struct histograms_result *h = (struct histograms_result *)r;
     vec_release(&h->rows);
-    selection_release(&h->of.selection);
 }
-
-static const struct result_type histograms_type = {histograms_json, histograms_free};
 
 static uint64_t life_end(unsigned class)
 {
@@ -67,41 +64,38 @@ static int list_rows(struct histograms_result *r, struct err *e)
     return ok ? 0 : err_no_memory(e, "a result");
 }
 
-static int build(struct histograms_result *r, struct tidetrace *t,
-                 const struct tidetrace_selection *selection, struct err *e)
+static int build(struct tidetrace_result *base, const void *selection, struct err *e)
 {
-    if (result_select(&r->of, t, selection, NULL, 0, e) != 0)
+    struct histograms_result *r = (struct histograms_result *)base;
+    if (result_select(&r->base, selection, NULL, 0, e) != 0)
         return -1;
-    if (histograms_build(&r->histograms, &r->of.selection, e) != 0 || list_rows(r, e) != 0) {
-        histograms_free(&r->of.base);
+    if (histograms_build(&r->histograms, &r->base.selection, e) != 0 || list_rows(r, e) != 0) {
         return -1;
     }
-    result_built(&r->of.base, r->rows.len);
+    r->base.rows = r->rows.len;
     return 0;
 }
+
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
+{
+    const struct tidetrace_class_row *out = &((const struct histograms_result *)r)->rows.at[row];
+    return lib_give(to, out, sizeof *out, e);
+}
+
+static const struct result_type histograms_type = {.size = sizeof(struct histograms_result),
+                                                   .build = build,
+                                                   .write = histograms_json,
+                                                   .row = give_row,
+                                                   .release = histograms_free};
 
 int tidetrace_histograms(struct tidetrace *trace, const struct tidetrace_selection *selection,
                          struct tidetrace_result **result, struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct histograms_result *r = result_new(&histograms_type, sizeof *r, trace, &c.err);
-    int status = r ? build(r, trace, selection, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->of.base : NULL, status, result));
-}
-
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_class_row *to,
-                    struct err *e)
-{
-    if (result_row(r, &histograms_type, row, e) != 0)
-        return -1;
-    const struct tidetrace_class_row *out = &((const struct histograms_result *)r)->rows.at[row];
-    return lib_give(to, out, sizeof *out, e);
+    return result_ask(&histograms_type, trace, NULL, selection, result, error);
 }
 
 int tidetrace_class_row(struct tidetrace_result *result, uint64_t row,
                         struct tidetrace_class_row *out, struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return result_give(&histograms_type, result, row, out, error);
 }

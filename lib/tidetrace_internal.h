@@ -105,35 +105,44 @@ int lib_give_check(struct tidetrace_check *theirs, const struct summary_check *c
 
 struct tidetrace_result;
 
-/* The functions of an analysis. `result` points to its own struct, which begins with the result. */
+/*
+ * An analysis. Each function gets its own struct, which begins with the result and was zeroed
+ * before `build`.
+ */
 struct result_type {
-    /* Writes the rows [first, first + count), which all exist. */
+    size_t size; /* of that struct */
+    /* Takes the caller's options (lib_take) and sets `rows`. */
+    int (*build)(struct tidetrace_result *r, const void *options, struct err *e);
+    /* Writes the rows [first, first + count), which all exist, as JSON. */
     int (*write)(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
                  struct err *e);
-    void (*release)(struct tidetrace_result *r); /* releases what the analysis built */
+    /* Fills the caller's struct with a row, which exists. NULL: there are no rows. */
+    int (*row)(struct tidetrace_result *r, uint64_t row, void *to, struct err *e);
+    /* Releases what `build` made, also after it failed; all but the members of the result. */
+    void (*release)(struct tidetrace_result *r);
 };
 
 struct tidetrace_result {
     const struct result_type *type;
     struct tidetrace *traces[2]; /* the second one only for a diff */
     struct question question;
+    struct selection selection; /* see result_select */
     uint64_t rows;
     struct tidetrace_text *names; /* of rows, made on demand */
-    bool built;
-    bool whole; /* the whole result is being written, not a page */
+    bool whole;                   /* the whole result is being written, not a page */
 };
 
 /*
- * Allocates a zeroed struct of `size` bytes that begins with a result. NULL with `e` set on
- * failure.
+ * What a public function returns that analyses `t`, and `other` if there are two traces: makes a
+ * result of this type.
  */
-void *result_new(const struct result_type *type, size_t size, struct tidetrace *t, struct err *e);
+int result_ask(const struct result_type *type, struct tidetrace *t, struct tidetrace *other,
+               const void *options, struct tidetrace_result **result,
+               struct tidetrace_error *error);
 
-/*
- * Passes the result to the caller if status is 0, else frees it. `r` may be NULL then. Returns
- * status.
- */
-int result_finish(struct tidetrace_result *r, int status, struct tidetrace_result **out);
+/* What a public function returns that fills the struct `to` with a row of this type. */
+int result_give(const struct result_type *type, struct tidetrace_result *r, uint64_t row, void *to,
+                struct tidetrace_error *error);
 
 /* ERR_USAGE unless the result is of this type and has such a row. */
 int result_row(const struct tidetrace_result *r, const struct result_type *type, uint64_t row,
@@ -144,26 +153,9 @@ int result_name(struct tidetrace_result *r, uint64_t row,
                 void (*put)(struct buf *out, const void *of), const void *of,
                 struct tidetrace_text *name, struct err *e);
 
-/* A result with a selection of the same lifetime. */
-struct selected_result {
-    struct tidetrace_result base;
-    struct selection selection;
-};
-
-/*
- * Copies the request and makes its selection. If the analysis fails, the caller must release the
- * selection, since only complete results are released as a whole.
- */
-int result_select(struct selected_result *r, struct tidetrace *t,
-                  const struct tidetrace_selection *selection, const char *const *skip, size_t n,
-                  struct err *e);
-
-/* Marks the result as complete, with this number of rows. */
-static inline void result_built(struct tidetrace_result *r, uint64_t rows)
-{
-    r->built = true;
-    r->rows = rows;
-}
+/* Copies the request and makes the selection of it. */
+int result_select(struct tidetrace_result *r, const struct tidetrace_selection *selection,
+                  const char *const *skip, size_t n, struct err *e);
 
 struct counter;
 struct tidetrace_figures lib_figures(const struct counter *c);

@@ -12,7 +12,7 @@
 #define SAMPLES_MAX 100000
 
 struct map_result {
-    struct selected_result of;
+    struct tidetrace_result base;
     struct memory_map map;
 };
 
@@ -23,17 +23,14 @@ static int map_json(struct tidetrace_result *r, uint64_t first, uint64_t count, 
     const struct map_result *m = (const struct map_result *)r;
     (void)first;
     (void)count;
-    return memory_map_write(&m->map, m->of.selection.trace, &options, out, e);
+    return memory_map_write(&m->map, m->base.selection.trace, &options, out, e);
 }
 
 static void map_free(struct tidetrace_result *r)
 {
     struct map_result *m = (struct map_result *)r;
     memory_map_release(&m->map);
-    selection_release(&m->of.selection);
 }
-
-static const struct result_type map_type = {map_json, map_free};
 
 static int take_options(struct map_options *to, const struct tidetrace_map_options *o,
                         struct err *e)
@@ -51,52 +48,37 @@ static int take_options(struct map_options *to, const struct tidetrace_map_optio
 }
 
 /* `at` is the time of the map; events before it are analysed, too. */
-static int select_until(struct map_result *r, struct tidetrace *t,
-                        const struct tidetrace_selection *selection, struct err *e)
+static int select_until(struct tidetrace_result *r, const struct tidetrace_selection *selection,
+                        struct err *e)
 {
-    struct question *q = &r->of.base.question;
-    if (question_init(q, t, selection, NULL, 0, e) != 0)
+    struct question *q = &r->question;
+    if (question_init(q, r->traces[0], selection, NULL, 0, e) != 0)
         return -1;
     selection_until(&q->only);
-    return selection_init(&r->of.selection, &t->trace, &q->only, e);
+    return selection_init(&r->selection, &r->traces[0]->trace, &q->only, e);
 }
 
-static int build(struct map_result *r, struct tidetrace *t,
-                 const struct tidetrace_map_options *theirs, struct err *e)
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
+    struct map_result *r = (struct map_result *)base;
     struct tidetrace_map_options o;
     struct map_options options;
     if (lib_take(&o, sizeof o, theirs, e) != 0 || take_options(&options, &o, e) != 0 ||
-        select_until(r, t, o.selection, e) != 0)
+        select_until(base, o.selection, e) != 0)
         return -1;
-    const struct selection_options *only = &r->of.base.question.only;
+    const struct selection_options *only = &r->base.question.only;
     options.begin = only->has_range && only->begin > 0 ? only->begin : 0;
-    if (memory_map_build(&r->map, &r->of.selection, &options, e) != 0) {
-        selection_release(&r->of.selection);
+    if (memory_map_build(&r->map, &r->base.selection, &options, e) != 0)
         return -1;
-    }
     uint64_t rows = 0;
     for (size_t i = 0; i < r->map.pools.len; i++)
         rows += r->map.pools.at[i].samples.len;
-    result_built(&r->of.base, rows);
+    r->base.rows = rows;
     return 0;
 }
 
-int tidetrace_map(struct tidetrace *trace, const struct tidetrace_map_options *options,
-                  struct tidetrace_result **result, struct tidetrace_error *error)
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
 {
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct map_result *r = result_new(&map_type, sizeof *r, trace, &c.err);
-    int status = r ? build(r, trace, options, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->of.base : NULL, status, result));
-}
-
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_map_row *to,
-                    struct err *e)
-{
-    if (result_row(r, &map_type, row, e) != 0)
-        return -1;
     const struct map_pool *p = ((const struct map_result *)r)->map.pools.at;
     for (; row >= p->samples.len; p++)
         row -= p->samples.len;
@@ -115,9 +97,20 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_m
     return lib_give(to, &out, sizeof out, e);
 }
 
+static const struct result_type map_type = {.size = sizeof(struct map_result),
+                                            .build = build,
+                                            .write = map_json,
+                                            .row = give_row,
+                                            .release = map_free};
+
+int tidetrace_map(struct tidetrace *trace, const struct tidetrace_map_options *options,
+                  struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    return result_ask(&map_type, trace, NULL, options, result, error);
+}
+
 int tidetrace_map_row(struct tidetrace_result *result, uint64_t row, struct tidetrace_map_row *out,
                       struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return result_give(&map_type, result, row, out, error);
 }

@@ -6,7 +6,7 @@
 #include "report/patterns_report.h"
 
 struct patterns_result {
-    struct selected_result of;
+    struct tidetrace_result base;
     struct patterns patterns;
 };
 
@@ -16,57 +16,37 @@ static int patterns_json(struct tidetrace_result *r, uint64_t first, uint64_t co
     static const struct leak_report_options options = {.format = REPORT_JSON};
     struct patterns_result *p = (struct patterns_result *)r;
     struct patterns part = p->patterns;
-    if (first)
-        part.rows.at += first;
-    part.rows.len = (size_t)count;
-    return patterns_write(&part, &p->of.selection, &options, out, e);
+    vec_part(&part.rows, first, count);
+    return patterns_write(&part, &p->base.selection, &options, out, e);
 }
 
 static void patterns_free(struct tidetrace_result *r)
 {
     struct patterns_result *p = (struct patterns_result *)r;
     patterns_release(&p->patterns);
-    selection_release(&p->of.selection);
 }
 
-static const struct result_type patterns_type = {patterns_json, patterns_free};
-
-static int build(struct patterns_result *r, struct tidetrace *t,
-                 const struct tidetrace_site_options *theirs, struct err *e)
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
+    struct patterns_result *r = (struct patterns_result *)base;
     struct tidetrace_site_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
-        result_select(&r->of, t, o.selection, o.skip, o.skip_count, e) != 0)
+        result_select(&r->base, o.selection, o.skip, o.skip_count, e) != 0)
         return -1;
-    if (patterns_build(&r->patterns, &r->of.selection, &r->of.base.question.skip, e) != 0) {
-        selection_release(&r->of.selection);
+    if (patterns_build(&r->patterns, &r->base.selection, &r->base.question.skip, e) != 0)
         return -1;
-    }
     /* The order of the JSON form. */
     patterns_sort(&r->patterns, PATTERN_BY_BYTES);
-    result_built(&r->of.base, r->patterns.rows.len);
+    r->base.rows = r->patterns.rows.len;
     return 0;
 }
 
-int tidetrace_patterns(struct tidetrace *trace, const struct tidetrace_site_options *options,
-                       struct tidetrace_result **result, struct tidetrace_error *error)
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
 {
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct patterns_result *r = result_new(&patterns_type, sizeof *r, trace, &c.err);
-    int status = r ? build(r, trace, options, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->of.base : NULL, status, result));
-}
-
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_pattern_row *to,
-                    struct err *e)
-{
-    if (result_row(r, &patterns_type, row, e) != 0)
-        return -1;
     const struct patterns_result *p = (const struct patterns_result *)r;
     const struct pattern_row *from = &p->patterns.rows.at[row];
     const struct tidetrace_pattern_row out = {
-        .pool = lib_text(p->of.selection.pools.at[from->pool].name),
+        .pool = lib_text(p->base.selection.pools.at[from->pool].name),
         .function = lib_text(from->frame.function),
         .file = lib_text(from->frame.file),
         .image = lib_text(from->frame.image),
@@ -94,9 +74,20 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_p
     return lib_give(to, &out, sizeof out, e);
 }
 
+static const struct result_type patterns_type = {.size = sizeof(struct patterns_result),
+                                                 .build = build,
+                                                 .write = patterns_json,
+                                                 .row = give_row,
+                                                 .release = patterns_free};
+
+int tidetrace_patterns(struct tidetrace *trace, const struct tidetrace_site_options *options,
+                       struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    return result_ask(&patterns_type, trace, NULL, options, result, error);
+}
+
 int tidetrace_pattern_row(struct tidetrace_result *result, uint64_t row,
                           struct tidetrace_pattern_row *out, struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return result_give(&patterns_type, result, row, out, error);
 }

@@ -6,7 +6,7 @@
 #include "report/related_report.h"
 
 struct related_result {
-    struct selected_result of;
+    struct tidetrace_result base;
     struct related related;
 };
 
@@ -26,21 +26,19 @@ static int related_json(struct tidetrace_result *r, uint64_t first, uint64_t cou
     if (first > plots)
         part.messages.at += first - plots;
     part.messages.len = (size_t)(count - (to - from));
-    return related_write(&part, &m->of.selection, REPORT_JSON, 0, out, e);
+    return related_write(&part, &m->base.selection, REPORT_JSON, 0, out, e);
 }
 
 static void related_free(struct tidetrace_result *r)
 {
     struct related_result *m = (struct related_result *)r;
     related_release(&m->related);
-    selection_release(&m->of.selection);
 }
 
-static const struct result_type related_type = {related_json, related_free};
-
-static int build(struct related_result *r, struct tidetrace *t,
-                 const struct tidetrace_related_options *theirs, struct err *e)
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
+    struct related_result *r = (struct related_result *)base;
+    struct tidetrace *t = base->traces[0];
     struct tidetrace_related_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0)
         return -1;
@@ -48,48 +46,13 @@ static int build(struct related_result *r, struct tidetrace *t,
         return err_set(e, ERR_USAGE, "the window after a message is a time of 0 or more");
     if (!t->plots)
         return err_set(e, ERR_USAGE, "plots and messages were not loaded (TIDETRACE_OPEN_PLOTS)");
-    if (result_select(&r->of, t, o.selection, NULL, 0, e) != 0)
+    if (result_select(&r->base, o.selection, NULL, 0, e) != 0)
         return -1;
     const struct related_options options = {.window = o.window};
-    if (related_build(&r->related, &r->of.selection, &t->beside, &options, e) != 0) {
-        selection_release(&r->of.selection);
+    if (related_build(&r->related, &r->base.selection, &t->beside, &options, e) != 0)
         return -1;
-    }
-    result_built(&r->of.base, (uint64_t)r->related.plots.len + r->related.messages.len);
+    r->base.rows = (uint64_t)r->related.plots.len + r->related.messages.len;
     return 0;
-}
-
-int tidetrace_related(struct tidetrace *trace, const struct tidetrace_related_options *options,
-                      struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct related_result *r = result_new(&related_type, sizeof *r, trace, &c.err);
-    int status = r ? build(r, trace, options, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->of.base : NULL, status, result));
-}
-
-static int give_head(struct tidetrace_result *r, struct tidetrace_related_head *to, struct err *e)
-{
-    if (r->type != &related_type)
-        return err_set(e, ERR_USAGE, "this result is not about plots and messages");
-    const struct related *m = &((const struct related_result *)r)->related;
-    const struct tidetrace_related_head out = {.begin = m->begin,
-                                               .end = m->end,
-                                               .window = m->window,
-                                               .plots = m->plots.len,
-                                               .messages = m->messages.len,
-                                               .steps = m->steps,
-                                               .cells = m->cells,
-                                               .threshold = RELATED_BELOW};
-    return lib_give(to, &out, sizeof out, e);
-}
-
-int tidetrace_related_head(struct tidetrace_result *result, struct tidetrace_related_head *out,
-                           struct tidetrace_error *error)
-{
-    struct call c = call_begin(error);
-    return call_end(&c, give_head(result, out, &c.err));
 }
 
 static struct tidetrace_related_row plot_row(const struct related_plot *p)
@@ -121,11 +84,8 @@ static struct tidetrace_related_row message_row(const struct related_message *m)
                                           .usual_rise = m->usual};
 }
 
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_related_row *to,
-                    struct err *e)
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
 {
-    if (result_row(r, &related_type, row, e) != 0)
-        return -1;
     const struct related_result *m = (const struct related_result *)r;
     const struct related *all = &m->related;
     bool is_plot = row < all->plots.len;
@@ -133,13 +93,47 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_r
     const struct related_message *message =
         is_plot ? NULL : &all->messages.at[row - all->plots.len];
     struct tidetrace_related_row out = is_plot ? plot_row(plot) : message_row(message);
-    out.pool = lib_text(m->of.selection.pools.at[is_plot ? plot->pool : message->pool].name);
+    out.pool = lib_text(m->base.selection.pools.at[is_plot ? plot->pool : message->pool].name);
     return lib_give(to, &out, sizeof out, e);
+}
+
+static const struct result_type related_type = {.size = sizeof(struct related_result),
+                                                .build = build,
+                                                .write = related_json,
+                                                .row = give_row,
+                                                .release = related_free};
+
+int tidetrace_related(struct tidetrace *trace, const struct tidetrace_related_options *options,
+                      struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    return result_ask(&related_type, trace, NULL, options, result, error);
 }
 
 int tidetrace_related_row(struct tidetrace_result *result, uint64_t row,
                           struct tidetrace_related_row *out, struct tidetrace_error *error)
 {
+    return result_give(&related_type, result, row, out, error);
+}
+
+static int give_head(struct tidetrace_result *r, struct tidetrace_related_head *to, struct err *e)
+{
+    if (r->type != &related_type)
+        return err_set(e, ERR_USAGE, "this result is not about plots and messages");
+    const struct related *m = &((const struct related_result *)r)->related;
+    const struct tidetrace_related_head out = {.begin = m->begin,
+                                               .end = m->end,
+                                               .window = m->window,
+                                               .plots = m->plots.len,
+                                               .messages = m->messages.len,
+                                               .steps = m->steps,
+                                               .cells = m->cells,
+                                               .threshold = RELATED_BELOW};
+    return lib_give(to, &out, sizeof out, e);
+}
+
+int tidetrace_related_head(struct tidetrace_result *result, struct tidetrace_related_head *out,
+                           struct tidetrace_error *error)
+{
     struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return call_end(&c, give_head(result, out, &c.err));
 }

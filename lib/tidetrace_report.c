@@ -57,15 +57,14 @@ static void report_release(struct tidetrace_result *r)
     summary_release(&((struct report_result *)r)->summary);
 }
 
-static const struct result_type report_type = {report_json, report_release};
-
 _Static_assert((int)TIDETRACE_BY_CALLSTACK == GROUP_CALLSTACK &&
                    (int)TIDETRACE_BY_FRAME == GROUP_FRAME && (int)TIDETRACE_BY_TYPE == GROUP_TYPE,
                "groupings keep their numbers");
 
-static int build_report(struct report_result *r, struct tidetrace *t,
-                        const struct tidetrace_report_options *theirs, struct err *e)
+static int build_report(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
+    struct report_result *r = (struct report_result *)base;
+    struct tidetrace *t = base->traces[0];
     struct tidetrace_report_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
         question_init(&r->base.question, t, o.selection, o.skip, o.skip_count, e) != 0)
@@ -80,7 +79,6 @@ static int build_report(struct report_result *r, struct tidetrace *t,
         .sort = sorts[o.sort], .min_size = o.min_bytes, .min_count = o.min_count};
     if (summary_build(&r->summary, &t->trace, &options, e) != 0)
         return -1;
-    r->base.built = true;
     summary_select(&r->summary.sites, &rows);
     summary_select(&r->summary.groups, &rows);
     r->sort = rows.sort;
@@ -88,26 +86,13 @@ static int build_report(struct report_result *r, struct tidetrace *t,
     return 0;
 }
 
-int tidetrace_report(struct tidetrace *trace, const struct tidetrace_report_options *options,
-                     struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct report_result *r = result_new(&report_type, sizeof *r, trace, &c.err);
-    int status = r ? build_report(r, trace, options, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->base : NULL, status, result));
-}
-
 static void put_name(struct buf *out, const void *of)
 {
     summary_row_name(out, of);
 }
 
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_report_row *to,
-                    struct err *e)
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
 {
-    if (result_row(r, &report_type, row, e) != 0)
-        return -1;
     struct summary *s = &((struct report_result *)r)->summary;
     const struct summary_row *from = &rows_of(s)->at[row];
     struct tidetrace_report_row out = {.pool = lib_text(s->pools.at[from->pool].name),
@@ -123,11 +108,22 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_r
                : lib_give(to, &out, sizeof out, e);
 }
 
+static const struct result_type report_type = {.size = sizeof(struct report_result),
+                                               .build = build_report,
+                                               .write = report_json,
+                                               .row = give_row,
+                                               .release = report_release};
+
+int tidetrace_report(struct tidetrace *trace, const struct tidetrace_report_options *options,
+                     struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    return result_ask(&report_type, trace, NULL, options, result, error);
+}
+
 int tidetrace_report_row(struct tidetrace_result *result, uint64_t row,
                          struct tidetrace_report_row *out, struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return result_give(&report_type, result, row, out, error);
 }
 
 static int give_totals(struct tidetrace_result *r, struct tidetrace_totals *to, struct err *e)
@@ -219,27 +215,24 @@ static void overview_free(struct tidetrace_result *r)
     summary_release(&((struct overview_result *)r)->summary);
 }
 
-static const struct result_type overview_type = {overview_json, overview_free};
-
-static int build_overview(struct overview_result *r, struct tidetrace *t, struct err *e)
+static int build_overview(struct tidetrace_result *base, const void *options, struct err *e)
 {
+    struct overview_result *r = (struct overview_result *)base;
+    struct tidetrace *t = base->traces[0];
+    (void)options;
     static const struct summary_options everything = {.by = GROUP_SITE};
     if (summary_build(&r->summary, &t->trace, &everything, e) != 0)
         return -1;
-    if (overview_build(&r->overview, &t->trace, &t->counts, &t->info, &r->summary, e) != 0) {
-        summary_release(&r->summary);
-        return -1;
-    }
-    r->base.built = true;
-    return 0;
+    return overview_build(&r->overview, &t->trace, &t->counts, &t->info, &r->summary, e);
 }
+
+static const struct result_type overview_type = {.size = sizeof(struct overview_result),
+                                                 .build = build_overview,
+                                                 .write = overview_json,
+                                                 .release = overview_free};
 
 int tidetrace_overview(struct tidetrace *trace, struct tidetrace_result **result,
                        struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct overview_result *r = result_new(&overview_type, sizeof *r, trace, &c.err);
-    int status = r ? build_overview(r, trace, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->base : NULL, status, result));
+    return result_ask(&overview_type, trace, NULL, NULL, result, error);
 }

@@ -6,16 +6,21 @@
 #include "base/buf.h"
 #include "lib/tidetrace_internal.h"
 
-void *result_new(const struct result_type *type, size_t size, struct tidetrace *t, struct err *e)
+static struct tidetrace_result *result_new(const struct result_type *type, struct tidetrace *t,
+                                           struct tidetrace *other, struct err *e)
 {
-    struct tidetrace_result *r = calloc(1, size);
+    struct tidetrace_result *r = calloc(1, type->size);
     if (!r) {
         err_no_memory(e, "a result");
         return NULL;
     }
     r->type = type;
     r->traces[0] = t;
-    lib_keep(t);
+    r->traces[1] = other;
+    for (size_t i = 0; i < 2; i++) {
+        if (r->traces[i])
+            lib_keep(r->traces[i]);
+    }
     return r;
 }
 
@@ -23,11 +28,11 @@ void tidetrace_result_free(struct tidetrace_result *result)
 {
     if (!result)
         return;
-    if (result->built)
-        result->type->release(result);
+    result->type->release(result);
     for (uint64_t i = 0; result->names && i < result->rows; i++)
         free((char *)result->names[i].data);
     free(result->names);
+    selection_release(&result->selection);
     question_release(&result->question);
     for (size_t i = 0; i < 2; i++) {
         if (result->traces[i])
@@ -36,13 +41,18 @@ void tidetrace_result_free(struct tidetrace_result *result)
     free(result);
 }
 
-int result_finish(struct tidetrace_result *r, int status, struct tidetrace_result **out)
+int result_ask(const struct result_type *type, struct tidetrace *t, struct tidetrace *other,
+               const void *options, struct tidetrace_result **result, struct tidetrace_error *error)
 {
-    if (r && status == 0)
-        *out = r;
+    struct call c = call_begin(error);
+    *result = NULL;
+    struct tidetrace_result *r = result_new(type, t, other, &c.err);
+    int status = r ? type->build(r, options, &c.err) : -1;
+    if (status == 0)
+        *result = r;
     else
         tidetrace_result_free(r);
-    return r ? status : -1;
+    return call_end(&c, status);
 }
 
 uint64_t tidetrace_result_rows(const struct tidetrace_result *result)
@@ -59,6 +69,14 @@ int result_row(const struct tidetrace_result *r, const struct result_type *type,
         return err_set(e, ERR_USAGE, "there is no row %llu: the result has %llu",
                        (unsigned long long)row, (unsigned long long)r->rows);
     return 0;
+}
+
+int result_give(const struct result_type *type, struct tidetrace_result *r, uint64_t row, void *to,
+                struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    int status = result_row(r, type, row, &c.err);
+    return call_end(&c, status == 0 ? type->row(r, row, to, &c.err) : status);
 }
 
 int result_name(struct tidetrace_result *r, uint64_t row,
@@ -87,14 +105,13 @@ int result_name(struct tidetrace_result *r, uint64_t row,
     return 0;
 }
 
-int result_select(struct selected_result *r, struct tidetrace *t,
-                  const struct tidetrace_selection *selection, const char *const *skip, size_t n,
-                  struct err *e)
+int result_select(struct tidetrace_result *r, const struct tidetrace_selection *selection,
+                  const char *const *skip, size_t n, struct err *e)
 {
-    struct question *q = &r->base.question;
-    return question_init(q, t, selection, skip, n, e) != 0
+    struct question *q = &r->question;
+    return question_init(q, r->traces[0], selection, skip, n, e) != 0
                ? -1
-               : selection_init(&r->selection, &t->trace, &q->only, e);
+               : selection_init(&r->selection, &r->traces[0]->trace, &q->only, e);
 }
 
 /* ---- JSON */

@@ -9,7 +9,7 @@
 #define BUCKETS_MAX 1000000
 
 struct timeline_result {
-    struct selected_result of;
+    struct tidetrace_result base;
     struct timeline line;
 };
 
@@ -20,17 +20,14 @@ static int timeline_json(struct tidetrace_result *r, uint64_t first, uint64_t co
     const struct timeline_result *t = (const struct timeline_result *)r;
     (void)first;
     (void)count;
-    return timeline_write(&t->line, t->of.selection.trace, &options, out, e);
+    return timeline_write(&t->line, t->base.selection.trace, &options, out, e);
 }
 
 static void timeline_free(struct tidetrace_result *r)
 {
     struct timeline_result *t = (struct timeline_result *)r;
     timeline_release(&t->line);
-    selection_release(&t->of.selection);
 }
-
-static const struct result_type timeline_type = {timeline_json, timeline_free};
 
 static int check_options(const struct tidetrace_timeline_options *o, struct err *e)
 {
@@ -47,47 +44,32 @@ static int build_selected(struct timeline_result *r, const struct tidetrace_time
                           struct err *e)
 {
     bool window = o->flags & TIDETRACE_TIMELINE_WINDOW;
-    int64_t last = selection_end(&r->of.selection);
+    int64_t last = selection_end(&r->base.selection);
     struct timeline_options options = {.begin = window && o->begin > 0 ? o->begin : 0,
                                        .end = window ? o->end : INT64_MAX,
                                        .buckets = o->buckets ? o->buckets : BUCKETS,
                                        .together = o->flags & TIDETRACE_TIMELINE_TOGETHER};
-    if (r->of.base.question.only.has_range)
+    if (r->base.question.only.has_range)
         return err_set(e, ERR_USAGE, "a timeline has a window instead of a selected range");
     options.end = options.end <= last ? options.end : last + 1;
-    return timeline_build(&r->line, &r->of.selection, &options, e);
+    return timeline_build(&r->line, &r->base.selection, &options, e);
 }
 
-static int build(struct timeline_result *r, struct tidetrace *t,
-                 const struct tidetrace_timeline_options *theirs, struct err *e)
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
+    struct timeline_result *r = (struct timeline_result *)base;
     struct tidetrace_timeline_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 || check_options(&o, e) != 0 ||
-        result_select(&r->of, t, o.selection, NULL, 0, e) != 0)
+        result_select(&r->base, o.selection, NULL, 0, e) != 0)
         return -1;
-    if (build_selected(r, &o, e) != 0) {
-        selection_release(&r->of.selection);
+    if (build_selected(r, &o, e) != 0)
         return -1;
-    }
-    result_built(&r->of.base, (uint64_t)r->line.series.len * r->line.count);
+    r->base.rows = (uint64_t)r->line.series.len * r->line.count;
     return 0;
 }
 
-int tidetrace_timeline(struct tidetrace *trace, const struct tidetrace_timeline_options *options,
-                       struct tidetrace_result **result, struct tidetrace_error *error)
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
 {
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct timeline_result *r = result_new(&timeline_type, sizeof *r, trace, &c.err);
-    int status = r ? build(r, trace, options, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->of.base : NULL, status, result));
-}
-
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_bucket_row *to,
-                    struct err *e)
-{
-    if (result_row(r, &timeline_type, row, e) != 0)
-        return -1;
     const struct timeline *line = &((const struct timeline_result *)r)->line;
     const struct timeline_series *s = &line->series.at[row / line->count];
     size_t number = (size_t)(row % line->count);
@@ -108,9 +90,20 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_b
     return lib_give(to, &out, sizeof out, e);
 }
 
+static const struct result_type timeline_type = {.size = sizeof(struct timeline_result),
+                                                 .build = build,
+                                                 .write = timeline_json,
+                                                 .row = give_row,
+                                                 .release = timeline_free};
+
+int tidetrace_timeline(struct tidetrace *trace, const struct tidetrace_timeline_options *options,
+                       struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    return result_ask(&timeline_type, trace, NULL, options, result, error);
+}
+
 int tidetrace_bucket_row(struct tidetrace_result *result, uint64_t row,
                          struct tidetrace_bucket_row *out, struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return result_give(&timeline_type, result, row, out, error);
 }

@@ -8,7 +8,6 @@
 
 struct tree_result {
     struct tidetrace_result base;
-    struct selection selection;
     struct tree tree;
     struct tree_nodes nodes; /* in row order */
 };
@@ -29,10 +28,7 @@ static void tree_free(struct tidetrace_result *r)
     struct tree_result *t = (struct tree_result *)r;
     vec_release(&t->nodes.list);
     tree_release(&t->tree);
-    selection_release(&t->selection);
 }
-
-static const struct result_type tree_type = {tree_json, tree_free};
 
 static const enum tree_by groupings[] = {
     [TIDETRACE_TREE_FUNCTION] = TREE_FUNCTION, [TIDETRACE_TREE_LINE] = TREE_LINE,
@@ -72,7 +68,7 @@ static int build_selected(struct tree_result *r, const struct tidetrace_tree_opt
                                          .skip = &r->base.question.skip};
     const struct tree_report_options shown = {
         .format = REPORT_JSON, .depth = o->depth, .min_share = o->min_share};
-    if (tree_build(&r->tree, &r->selection, &options, e) != 0)
+    if (tree_build(&r->tree, &r->base.selection, &options, e) != 0)
         return -1;
     int status = tree_shown(&r->nodes, &r->tree, &shown, e);
     if (status != 0)
@@ -80,32 +76,17 @@ static int build_selected(struct tree_result *r, const struct tidetrace_tree_opt
     return status;
 }
 
-static int build(struct tree_result *r, struct tidetrace *t,
-                 const struct tidetrace_tree_options *theirs, struct err *e)
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
+    struct tree_result *r = (struct tree_result *)base;
     struct tidetrace_tree_options o;
-    struct question *q = &r->base.question;
     if (lib_take(&o, sizeof o, theirs, e) != 0 || check_options(&o, e) != 0 ||
-        question_init(q, t, o.selection, o.skip, o.skip_count, e) != 0 ||
-        selection_init(&r->selection, &t->trace, &q->only, e) != 0)
+        result_select(base, o.selection, o.skip, o.skip_count, e) != 0)
         return -1;
-    if (build_selected(r, &o, e) != 0) {
-        selection_release(&r->selection);
+    if (build_selected(r, &o, e) != 0)
         return -1;
-    }
-    r->base.built = true;
     r->base.rows = r->nodes.list.len;
     return 0;
-}
-
-int tidetrace_tree(struct tidetrace *trace, const struct tidetrace_tree_options *options,
-                   struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct tree_result *r = result_new(&tree_type, sizeof *r, trace, &c.err);
-    int status = r ? build(r, trace, options, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->base : NULL, status, result));
 }
 
 struct named_label {
@@ -119,11 +100,8 @@ static void put_name(struct buf *out, const void *of)
     tree_label_name(out, n->tree, n->label);
 }
 
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_tree_row *to,
-                    struct err *e)
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
 {
-    if (result_row(r, &tree_type, row, e) != 0)
-        return -1;
     const struct tree_result *t = (const struct tree_result *)r;
     uint32_t id = t->nodes.list.at[row];
     const struct tree_node *n = &t->tree.nodes.at[id];
@@ -145,9 +123,20 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_t
                : lib_give(to, &out, sizeof out, e);
 }
 
+static const struct result_type tree_type = {.size = sizeof(struct tree_result),
+                                             .build = build,
+                                             .write = tree_json,
+                                             .row = give_row,
+                                             .release = tree_free};
+
+int tidetrace_tree(struct tidetrace *trace, const struct tidetrace_tree_options *options,
+                   struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    return result_ask(&tree_type, trace, NULL, options, result, error);
+}
+
 int tidetrace_tree_row(struct tidetrace_result *result, uint64_t row,
                        struct tidetrace_tree_row *out, struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return result_give(&tree_type, result, row, out, error);
 }

@@ -24,8 +24,6 @@ static void verify_free(struct tidetrace_result *r)
     verify_release(&((struct verify_own *)r)->result);
 }
 
-static const struct result_type verify_type = {verify_json, verify_free};
-
 /* ---- options */
 
 static int take_options(struct verify_options *v, const struct tidetrace_verify_options *o,
@@ -64,20 +62,19 @@ static int run(struct verify_own *r, struct tidetrace *t, struct verify_options 
     summary_release(&s);
     if (status != 0)
         return -1;
-    r->base.built = true;
     r->base.rows = r->result.checks.len;
     return 0;
 }
 
-static int build(struct verify_own *r, struct tidetrace *t,
-                 const struct tidetrace_verify_options *theirs, struct err *e)
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
+    struct verify_own *r = (struct verify_own *)base;
     struct tidetrace_verify_options o;
     struct verify_options v;
     struct expressions x = {0};
     struct question *q = &r->base.question;
     if (lib_take(&o, sizeof o, theirs, e) != 0 || take_options(&v, &o, e) != 0 ||
-        question_init(q, t, o.selection, NULL, 0, e) != 0)
+        question_init(q, base->traces[0], o.selection, NULL, 0, e) != 0)
         return -1;
     v.only = q->only;
     if (o.pool)
@@ -86,32 +83,30 @@ static int build(struct verify_own *r, struct tidetrace *t,
     v.expect = x.list.at;
     v.expect_count = x.list.len;
     if (status == 0)
-        status = run(r, t, &v, e);
+        status = run(r, base->traces[0], &v, e);
     expressions_release(&x);
     return status;
 }
 
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
+{
+    return lib_give_check(to, &((const struct verify_own *)r)->result.checks.at[row], e);
+}
+
+static const struct result_type verify_type = {.size = sizeof(struct verify_own),
+                                               .build = build,
+                                               .write = verify_json,
+                                               .row = give_row,
+                                               .release = verify_free};
+
 int tidetrace_verify(struct tidetrace *trace, const struct tidetrace_verify_options *options,
                      struct tidetrace_result **result, struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    *result = NULL;
-    struct verify_own *r = result_new(&verify_type, sizeof *r, trace, &c.err);
-    int status = r ? build(r, trace, options, &c.err) : -1;
-    return call_end(&c, result_finish(r ? &r->base : NULL, status, result));
-}
-
-static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_check *to,
-                    struct err *e)
-{
-    if (result_row(r, &verify_type, row, e) != 0)
-        return -1;
-    return lib_give_check(to, &((const struct verify_own *)r)->result.checks.at[row], e);
+    return result_ask(&verify_type, trace, NULL, options, result, error);
 }
 
 int tidetrace_check_row(struct tidetrace_result *result, uint64_t row, struct tidetrace_check *out,
                         struct tidetrace_error *error)
 {
-    struct call c = call_begin(error);
-    return call_end(&c, give_row(result, row, out, &c.err));
+    return result_give(&verify_type, result, row, out, error);
 }

@@ -111,7 +111,7 @@ static struct collected *make_collected(struct collector *c, const struct rec_he
     return NULL;
 }
 
-static bool answer(int socket, const struct collector *c, int fd, bool is_root)
+static bool answer(int socket, const struct collector *c, int fd)
 {
     struct rec_welcome w = {
         .version = REC_VERSION, .accepted = fd >= 0, .options = c->options.record};
@@ -126,8 +126,6 @@ static bool answer(int socket, const struct collector *c, int fd, bool is_root)
     if (c->options.threads)
         snprintf(w.threads, sizeof w.threads, "%s", c->options.threads);
     w.options.flags |= c->paused ? (uint32_t)REC_OPTION_PAUSED : 0;
-    if (!is_root) /* a child's client is not captured */
-        w.options.flags &= ~(uint32_t)REC_OPTION_CLIENT;
     if (fd >= 0) {
         m.msg_control = control.room;
         m.msg_controllen = sizeof control.room;
@@ -146,6 +144,16 @@ static bool watch(const struct collector *c, int fd, struct watch *w)
     return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev) == 0;
 }
 
+/*
+ * Closes what is watched. epoll forgets a descriptor by itself only when its last copy is closed: a
+ * process that was just forked may have one, and a peer would be reported that is gone.
+ */
+static void unwatch(const struct collector *c, int fd)
+{
+    (void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, fd, NULL);
+    close(fd);
+}
+
 static void drop(struct collector *c, struct peer *p)
 {
     for (size_t i = 0; i < c->peers.len; i++) {
@@ -155,9 +163,9 @@ static void drop(struct collector *c, struct peer *p)
         }
     }
     if (p->socket >= 0)
-        close(p->socket);
+        unwatch(c, p->socket);
     if (p->process >= 0)
-        close(p->process);
+        unwatch(c, p->process);
     free(p);
 }
 
@@ -260,7 +268,7 @@ static bool go_on(struct collector *c, struct peer *p, struct peer *before)
     p->process = before->process;
     before->process = -1;
     drop(c, before);
-    return answer(p->socket, c, p->collected->fd, p->collected->is_root);
+    return answer(p->socket, c, p->collected->fd);
 }
 
 static void greet(struct collector *c, struct peer *p, const struct rec_hello *hello, ssize_t size)
@@ -288,7 +296,7 @@ static void greet(struct collector *c, struct peer *p, const struct rec_hello *h
         new = NULL;
     }
     if (!new) {
-        (void)answer(p->socket, c, -1, false);
+        (void)answer(p->socket, c, -1);
         drop(c, p);
         return;
     }
@@ -300,7 +308,7 @@ static void greet(struct collector *c, struct peer *p, const struct rec_hello *h
         close(p->process);
         p->process = -1;
     }
-    (void)answer(p->socket, c, new->fd, new->is_root);
+    (void)answer(p->socket, c, new->fd);
     tell(c);
 }
 
@@ -325,18 +333,23 @@ static void socket_ended(struct collector *c, struct peer *p)
         goes(c, p);
         return;
     }
-    close(p->socket);
+    unwatch(c, p->socket);
     p->socket = -1;
 }
 
-/* The first message is the hello; after it only end of file is expected. */
+/* The first message is the hello; after it REC_ASK_LOOK and end of file are expected. */
 static void socket_ready(struct collector *c, struct peer *p)
 {
+    const uint32_t ask = REC_ASK_LOOK;
     struct rec_hello hello;
     ssize_t n = recv(p->socket, &hello, sizeof hello, 0);
-    if (n > 0 && !p->collected)
+    if (n > 0 && !p->collected) {
         greet(c, p, &hello, n);
-    else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+    } else if (n == sizeof ask && memcmp(&hello, &ask, sizeof ask) == 0) {
+        p->collected->asks = true;
+        tell(c);
+    }
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         socket_ended(c, p);
 }
 

@@ -33,6 +33,7 @@ struct collected {
     uint64_t began;       /* CLOCK_MONOTONIC, ns */
     _Atomic bool ended;   /* the process has ended or executed another program */
     _Atomic uint64_t end; /* time of that */
+    _Atomic bool asks;    /* it exits and waits for a look at its pages (REC_ASK_LOOK) */
 };
 
 struct collector;

@@ -1,47 +1,55 @@
 #include "run/run_client.h"
 
-#include <inttypes.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/monotonic.h"
-#include "base/print_error.h"
-#include "server/capture/recovery.h"
+#include "client/recording_format.h"
+#include "server/capture/journal_read.h"
 #include "server/capture/session.h"
-#include "trace/file/file_version.h"
-
-/* Keys of pools of the recording: outside the range of a program's pointers. */
-#define POOL_TAG (UINT64_C(1) << 62)
 
 /* Timeout of the handshake with a busy client, in seconds. */
 #define CONNECT_SECONDS 10
 
-/* After the program's end: the time for the client's last bytes, and for the journal to appear. */
-#define WAIT_NS UINT64_C(10000000000)
+/*
+ * After the program's end: how long the journal may take to appear; how long it may stay as it is,
+ * which children that inherited the client's socket would prolong; and the time for the server to
+ * stop.
+ */
 #define BEGIN_NS UINT64_C(200000000)
+#define QUIET_NS UINT64_C(2000000000)
+#define STOP_NS UINT64_C(10000000000)
 #define PAUSE_NS 5000000
 
 /* ---- the server, in a child process */
 
-static int serve(const struct run_client *c, struct err *e)
+static int serve(const struct run_client *c, const char *folder, struct err *e)
 {
     const struct connect_options to = {
         .address = "127.0.0.1", .port = c->port, .timeout = CONNECT_SECONDS, .quiet = true};
     const struct session_limits limits = {.seconds = -1, .drain_seconds = 2, .quiet_seconds = 3};
     const struct journal_options journaling = {0};
-    const struct trace_options options = {.resident_budget = TRACE_BUDGET};
+    const struct trace_options options = {.resident_budget = TRACE_BUDGET, .spool_dir = folder};
     struct session_options session = {0};
     struct connection connection;
-    struct stop stop = {.fd = -1};
+    struct stop stop;
     struct trace t;
-    if (connect_client(&to, &stop, &connection, e) != CONNECT_OK)
+    if (stop_init(&stop, e) != 0)
+        return -1;
+    enum connect_failure why = connect_client(&to, &stop, &connection, e);
+    if (why == CONNECT_STOPPED) /* the caller knows why */
+        *e = (struct err){0};
+    if (why != CONNECT_OK)
         return -1;
     session.journal = journal_create(c->journal, &journaling, e);
     if (!session.journal || trace_init(&t, &options, e) != 0)
@@ -57,14 +65,19 @@ static int serve(const struct run_client *c, struct err *e)
     return end == SESSION_NO_ROOM || lacks ? -1 : 0;
 }
 
-/* Closes the collector's descriptors: the program must not depend on copies of them. */
-static _Noreturn void become_server(const struct run_client *c)
+/*
+ * Closes the collector's descriptors: the program must not depend on copies of them. Ctrl-C is for
+ * the program, which may take time to end.
+ */
+static _Noreturn void become_server(const struct run_client *c, const char *folder, int errors)
 {
+    const int kept = STDERR_FILENO + 1;
     struct err e = {0};
-    (void)close_range(3, ~0u, 0);
-    int status = serve(c, &e);
-    if (e.code)
-        print_error(&e);
+    (void)setpgid(0, 0);
+    if (dup2(errors, kept) < 0 || close_range((unsigned)kept + 1, ~0u, 0) != 0)
+        _exit(1);
+    int status = serve(c, folder, &e);
+    (void)!write(kept, &e, sizeof e);
     _exit(status != 0);
 }
 
@@ -74,9 +87,10 @@ static bool has_begun(const struct run_client *c)
     return access(c->journal, F_OK) == 0;
 }
 
-static void start_server(struct run_client *c, int fd, const char *folder)
+static void start_server(struct run_client *c, int fd, const char *folder, size_t number)
 {
     uint32_t port = 0;
+    int errors[2];
     struct buf path = {0};
     if (pread(fd, &port, sizeof port, offsetof(struct rec_header, client_port)) !=
         (ssize_t)sizeof port)
@@ -84,14 +98,16 @@ static void start_server(struct run_client *c, int fd, const char *folder)
     if (port == 0 || port > UINT16_MAX)
         return;
     c->port = (uint16_t)port;
-    buf_printf(&path, "%s/client.journal", folder);
+    buf_printf(&path, "%s/client.%zu.journal", folder, number);
     c->journal = path.failed ? NULL : strdup(buf_str(&path));
     buf_release(&path);
-    if (!c->journal)
+    if (!c->journal || pipe2(errors, O_CLOEXEC | O_NONBLOCK) != 0)
         return;
+    c->errors = errors[0];
     c->pid = fork();
     if (c->pid == 0)
-        become_server(c);
+        become_server(c, folder, errors[1]);
+    close(errors[1]);
     if (c->pid < 0)
         c->pid = 0;
 }
@@ -104,204 +120,99 @@ static bool has_ended(const struct run_client *c)
            info.si_pid != 0;
 }
 
-void run_client_look(struct run_client *c, int fd, const char *folder)
+void run_client_look(struct run_client *c, int fd, const char *folder, size_t number)
 {
     const uint32_t yes = 1;
     if (!c->port)
-        start_server(c, fd, folder);
+        start_server(c, fd, folder, number);
     if (c->served || !c->journal || !(has_begun(c) || has_ended(c)))
         return;
     c->served = true;
     (void)!pwrite(fd, &yes, sizeof yes, offsetof(struct rec_header, client_served));
 }
 
-void run_client_wait(struct run_client *c)
+/* ---- the end */
+
+static uint64_t journal_size(const struct run_client *c)
+{
+    uint64_t sum = 0;
+    struct stat st;
+    const struct dirent *entry;
+    DIR *folder = opendir(c->journal);
+    while (folder && (entry = readdir(folder))) {
+        if (fstatat(dirfd(folder), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode))
+            sum += (uint64_t)st.st_size;
+    }
+    if (folder)
+        closedir(folder);
+    return sum;
+}
+
+/* Whether no more of the client's bytes will come, though its socket is open. */
+static bool is_quiet(struct run_client *c, uint64_t now)
+{
+    uint64_t size = journal_size(c);
+    if (!c->quiet || size != c->size)
+        c->quiet = now;
+    c->size = size;
+    return now - c->quiet >= (has_begun(c) ? QUIET_NS : BEGIN_NS);
+}
+
+static void stop_server(struct run_client *c, uint64_t now)
+{
+    (void)kill(c->pid, SIGTERM);
+    c->stopping = now;
+}
+
+bool run_client_is_over(struct run_client *c)
 {
     int status = 0;
-    uint64_t began = monotonic_ns(), now = began;
-    pid_t got = 0;
-    while (c->pid > 0 && (got = waitpid(c->pid, &status, WNOHANG)) == 0 &&
-           now - began < (has_begun(c) ? WAIT_NS : BEGIN_NS)) {
-        (void)nanosleep(&(const struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-        now = monotonic_ns();
-    }
-    if (c->pid > 0 && got == 0) {
+    uint64_t now = monotonic_ns();
+    if (c->pid <= 0)
+        return true;
+    pid_t got = waitpid(c->pid, &status, WNOHANG);
+    if (got == 0 && !c->stopping && is_quiet(c, now))
+        stop_server(c, now);
+    if (got == 0 && (!c->stopping || now - c->stopping < STOP_NS))
+        return false;
+    if (got == 0) {
         (void)kill(c->pid, SIGKILL);
         (void)waitpid(c->pid, &status, 0);
     }
-    c->connected = c->pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    c->connected = got > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     c->pid = 0;
+    if (read(c->errors, &c->failure, sizeof c->failure) != (ssize_t)sizeof c->failure)
+        c->failure = (struct err){0};
+    return true;
 }
 
-/* ---- joining the traces */
-
-struct joining {
-    struct run_record *record;
-    int fd;
-    struct ingest *in;
-};
-
-static uint64_t pool_of(uint64_t key)
+void run_client_wait(struct run_client *c, bool stop)
 {
-    return key | POOL_TAG;
+    if (stop && c->pid > 0)
+        stop_server(c, monotonic_ns());
+    while (!run_client_is_over(c))
+        (void)nanosleep(&(const struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 }
 
-static bool has_thread_name(const struct trace *t, uint64_t id)
+bool run_client_has_journal(const struct run_client *c)
 {
-    const uint64_t *number = map_find(&t->threads.numbers, id);
-    return number && t->threads.list.at[*number].name;
+    return c->journal && has_begun(c);
 }
 
-/*
- * The program's zones and messages also went to its client, which has the better names of threads.
- */
-static int take_event(void *ctx, const struct event *ev, struct err *e)
-{
-    const struct joining *j = ctx;
-    struct event own = *ev;
-    switch (ev->kind) {
-    case EVENT_STRING: /* name of a pool */
-        own.name.key = pool_of(ev->name.key);
-        break;
-    case EVENT_MEM_DISCARD:
-        own.mem.pool = pool_of(ev->mem.pool);
-        break;
-    case EVENT_THREAD_NAME:
-        if (has_thread_name(j->in->trace, ev->name.key))
-            return 0;
-        break;
-    default:
-        return 0;
-    }
-    return j->in->sink.event(j->in->sink.ctx, &own, e);
-}
-
-static int take_memory(void *ctx, const struct memory_event *events, size_t n, struct err *e)
-{
-    const struct joining *j = ctx;
-    for (size_t i = 0; i < n; i++) {
-        struct memory_event own = events[i];
-        own.pool = pool_of(own.pool);
-        if (j->in->sink.memory(j->in->sink.ctx, &own, 1, e) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int take_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
-                          struct err *e)
-{
-    const struct joining *j = ctx;
-    return j->in->sink.callstack(j->in->sink.ctx, frames, n, id, fresh, e);
-}
-
-static int take_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
-                             uint64_t *frame, struct err *e)
-{
-    const struct joining *j = ctx;
-    return j->in->sink.custom_frame(j->in->sink.ctx, function, file, line, frame, e);
-}
-
-static int add_recording(void *ctx, struct ingest *in, const struct intake_start *start,
-                         struct err *e)
-{
-    struct joining *j = ctx;
-    struct rec_header h;
-    struct ingest ours = {.trace = in->trace,
-                          .sink = {.ctx = j,
-                                   .event = take_event,
-                                   .memory = take_memory,
-                                   .callstack = take_callstack,
-                                   .custom_frame = take_custom_frame}};
-    struct recording_target target;
-    struct recording *r = NULL;
-    const struct event name = {.kind = EVENT_STRING,
-                               .name = {.key = POOL_TAG, .text = view_of("malloc")}};
-    j->in = in;
-    recording_target_init(&target, &ours);
-    target.last = INT64_MIN;
-    target.tick_ns = start->welcome.timer_mul;
-    target.zero_stamp = (uint64_t)start->welcome.init_begin;
-    int status = recording_open(&r, j->fd, &target, e);
-    if (status == 0)
-        status = recording_header(r, &h, e);
-    if (status == 0) {
-        in->unknown_frees_expected = run_record_expects_strangers(&h, false);
-        status = in->sink.event(in->sink.ctx, &name, e);
-    }
-    if (status == 0)
-        status = run_record_end(j->record, r, false, e);
-    if (status == 0)
-        status = trace_add_fact(in->trace, e, "joined", "0x%" PRIx64, POOL_TAG);
-    recording_free(r);
-    recording_target_release(&target);
-    return status;
-}
-
-/* Reads how the connection began; returns a reader at the journal's beginning, NULL with `e`. */
-static struct journal_reader *open_journal(const struct run_client *c, struct recovery *found,
-                                           struct err *e)
-{
-    struct journal_reader *reader = journal_reader_open(c->journal, e);
-    int status = reader ? recovery_look(reader, found, e) : -1;
-    if (status > 0)
-        return reader;
-    if (status == 0)
-        err_set(e, ERR_INPUT, "the Tracy client at port %u sent nothing", c->port);
-    journal_reader_close(reader);
-    return NULL;
-}
-
-/*
- * Bounds: a day before the recording, and years after its beginning. Different clocks never agree
- * that closely.
- */
-#define BEFORE_NS 1e14
-#define BEHIND_NS 3e17
-
-int run_client_fits(const struct run_client *c, int fd, struct err *e)
-{
-    struct rec_header h;
-    struct recovery found;
-    struct journal_reader *reader = open_journal(c, &found, e);
-    if (!reader)
-        return -1;
-    journal_reader_close(reader);
-    if (recording_read_header(fd, &h, e) != 0)
-        return -1;
-    const struct welcome *w = &found.welcome;
-    double ahead = (double)(int64_t)((uint64_t)w->init_begin - h.first.stamp) * w->timer_mul;
-    /* Clients without such a counter send nanoseconds. */
-    return h.clock == REC_CLOCK_TSC && w->timer_mul != 1.0 && ahead > -BEFORE_NS &&
-           ahead < BEHIND_NS;
-}
-
-struct run_record *run_client_read(const struct run_client *c, int fd, const char *spool,
-                                   uint32_t *version, struct err *e)
-{
-    struct joining j = {.fd = fd, .record = run_record_new_empty(spool, e)};
-    const struct recovery_options options = {.more = fd < 0 ? NULL : add_recording, .more_ctx = &j};
-    struct recovery found;
-    struct journal_reader *reader = j.record ? open_journal(c, &found, e) : NULL;
-    int status = reader ? recovery_run(reader, &j.record->trace, &options, &found, e) : -1;
-    journal_reader_close(reader);
-    if (status == 0) {
-        const uint8_t *v = found.version->facts.file_version;
-        *version = FILE_VERSION(v[0], v[1], v[2]);
-        return j.record;
-    }
-    run_record_free(j.record);
-    return NULL;
-}
-
-void run_client_release(struct run_client *c, bool keep)
+void run_client_release(struct run_client *c)
 {
     struct err e = {0};
-    struct journal_reader *reader = c->journal && !keep && access(c->journal, F_OK) == 0
-                                        ? journal_reader_open(c->journal, &e)
-                                        : NULL;
+    if (c->pid > 0) {
+        (void)kill(c->pid, SIGKILL);
+        (void)waitpid(c->pid, NULL, 0);
+    }
+    struct journal_reader *reader =
+        run_client_has_journal(c) && !c->keep ? journal_reader_open(c->journal, &e) : NULL;
     if (reader)
         (void)journal_reader_remove(reader, &e);
+    if (c->errors > 0)
+        close(c->errors);
     free(c->journal);
-    c->journal = NULL;
+    *c = (struct run_client){0};
 }

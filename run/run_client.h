@@ -3,50 +3,49 @@
 
 /*
  * The Tracy client of a program that `tidemark run` records. A child process is its server and
- * keeps the client's bytes in a journal (server/capture/journal.h). After the program's end the
- * journal is played into a trace, and the program's recording is added to it. Both use the time
- * stamp counter, so their clocks need no calibration.
+ * keeps the client's bytes in a journal (server/capture/journal.h). run_join.h makes a trace of it.
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "run/run_record.h"
 
 struct run_client {
-    pid_t pid;     /* of the server; 0: not started, or ended */
-    uint16_t port; /* of the client; 0: none seen */
-    char *journal; /* NULL: none */
-    bool served;   /* the program knows that the client has a server, or gets none */
-    bool connected;
+    pid_t pid;          /* of the server; 0: not started, or ended */
+    uint16_t port;      /* of the client; 0: none seen */
+    char *journal;      /* NULL: none */
+    bool served;        /* the program knows that the client has a server, or gets none */
+    bool connected;     /* the server has ended, and the journal has what the client sent */
+    struct err failure; /* of the server, after its end; code 0: none */
+    int errors;         /* a pipe from which that is read; 0: none */
+    bool keep;          /* do not remove the journal */
+    uint64_t size, quiet, stopping; /* of the journal; since when it has that, and when the server
+                                       was asked to stop, in ns of CLOCK_MONOTONIC */
 };
 
 /*
  * When the recording at `fd` reports that the program has a client: connects to it and notifies
- * the program, whose exit waits for that. Does not block.
+ * the program, whose exit waits for that. Does not block. `number` differs from those of other
+ * programs with this `folder`.
  */
-void run_client_look(struct run_client *c, int fd, const char *folder);
-
-/* After the program's end: waits for the client's last bytes. */
-void run_client_wait(struct run_client *c);
+void run_client_look(struct run_client *c, int fd, const char *folder, size_t number);
 
 /*
- * Whether the client's clock is that of the recording at `fd`. 1 or 0; -1 with `e` when none of the
- * client's data can be read.
+ * After the program's end: whether the server has the client's last bytes, or there is none. Call
+ * it again until it does. Does not block.
  */
-int run_client_fits(const struct run_client *c, int fd, struct err *e);
+bool run_client_is_over(struct run_client *c);
 
-/*
- * Makes a record of the client's trace and, unless `fd` is -1, of the whole recording there, whose
- * blocks get separate pools: "malloc" and those that the recording names. `spool`: as of
- * run_record_new. *version: the file version of the client's release. NULL with `e`.
- */
-struct run_record *run_client_read(const struct run_client *c, int fd, const char *spool,
-                                   uint32_t *version, struct err *e);
+/* The same, but waits. `stop`: the program goes on; the server leaves it. */
+void run_client_wait(struct run_client *c, bool stop);
 
-/* `keep`: do not remove the journal. */
-void run_client_release(struct run_client *c, bool keep);
+/* Whether the client has sent anything. */
+bool run_client_has_journal(const struct run_client *c);
+
+/* Kills the server, if there is one, and removes the journal unless it is to be kept. */
+void run_client_release(struct run_client *c);
 
 #endif

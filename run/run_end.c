@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "base/print_error.h"
+#include "run/run_join.h"
 #include "run/run_state.h"
 #include "run/run_why.h"
 
@@ -63,7 +64,7 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
     } else if (run_why_memory(&h, &why)) {
         buf_printf(out, "the program %s", buf_str(&why));
     } else {
-        buf_puts(out, "the program called none of the functions that are watched: it has an "
+        buf_puts(out, "the program called none of the functions that are watched: it has "
                       "its own allocator, or needed no memory");
         if (h.children)
             buf_printf(out, "; its %s were not recorded%s",
@@ -106,10 +107,29 @@ static bool say_what_followed(const struct run *r, const struct run_process *roo
     return lost;
 }
 
+/* Call stacks without Python functions, where the interpreter's structures are known. */
+static void say_python_stacks(const struct rec_header *h, uint64_t events)
+{
+    char n[FORMAT_SIZE];
+    if (h->python_unread)
+        fprintf(stderr, "tidemark: %s without Python functions, which could not be read\n",
+                format_counted(n, h->python_unread, "call stack"));
+    if (h->python_unheld >= events / 100 + 1)
+        fprintf(stderr,
+                "tidemark: %s without Python functions, of threads that had released the GIL\n",
+                format_counted(n, h->python_unheld, "call stack"));
+    if (h->python_subinterpreters)
+        fprintf(stderr,
+                "tidemark: %s without Python functions: those of subinterpreters are not read%s\n",
+                format_counted(n, h->python_subinterpreters, "call stack"),
+                h->python < 0x030c
+                    ? ", and beside subinterpreters none of threads that released the GIL"
+                    : "");
+}
+
 /* What is not seen of Python, and what shows it. */
 static void say_python(const struct rec_header *h)
 {
-    char n[FORMAT_SIZE];
     unsigned major = h->python >> 8 & 255, minor = h->python & 255;
     if (h->options.flags & REC_OPTION_NO_PYTHON)
         return;
@@ -119,7 +139,8 @@ static void say_python(const struct rec_header *h)
     else if (h->python && h->python_state == REC_PYTHON_UNKNOWN)
         fprintf(stderr,
                 "tidemark: call stacks have no Python functions of CPython %u.%u: they are read "
-                "from " PYTHON_VERSIONS ", where the program has the interpreter at its start or "
+                "from CPython " PYTHON_VERSIONS
+                ", where the program has the interpreter at its start or "
                 "loads it by dlopen\n",
                 major, minor);
     if (h->python_state == REC_PYTHON_PYMALLOC)
@@ -127,9 +148,6 @@ static void say_python(const struct rec_header *h)
                 "tidemark: CPython %u.%u takes objects of up to 512 bytes from its own arenas, "
                 "which are not recorded; --python-allocators records each object\n",
                 major, minor);
-    if (h->python_unread)
-        fprintf(stderr, "tidemark: %s without Python functions, which could not be read\n",
-                format_counted(n, h->python_unread, "call stack"));
 }
 
 /* What the trace lacks, where it has the rest. */
@@ -152,6 +170,7 @@ static void say_unseen(const struct run_process *p)
                 "loaded\n",
                 format_counted(n, h.deep_unseen, "call"));
     say_python(&h);
+    say_python_stacks(&h, p->record ? p->record->events : 0);
     buf_release(&names);
 }
 
@@ -164,18 +183,6 @@ static void say_idle(struct run *r)
         fprintf(stderr, "tidemark: %s recorded nothing and %s no trace: %s%s\n",
                 format_counted(n, idle->count, "child process"), idle->count == 1 ? "has" : "have",
                 buf_str(&idle->why), idle->count == 1 ? "" : ", to name one");
-}
-
-static void say_clients(struct run *r)
-{
-    char n[FORMAT_SIZE];
-    if (!r->tree.clients || r->options->no_client)
-        return;
-    fprintf(stderr,
-            "tidemark: not recorded: %s of child processes; their traces have malloc alone\n",
-            format_counted(n, r->tree.clients, "Tracy client"));
-    if (!r->options->this_process && !r->tree.failure.code)
-        err_set(&r->tree.failure, ERR_CONNECT, "Tracy clients of child processes were missed");
 }
 
 /* They cannot be counted: a child that was missed at its fork reports again when it executes. */
@@ -199,91 +206,12 @@ static void say_unrecorded(struct run *r)
         unseen + (r->tree.idle.told || r->tree.folded_idle.told) + collector_missed(r->collector);
 }
 
-/* Two traces: the recording cannot be read anew, or a clock not be compared with another. */
-static int save_client(struct run *r, struct err *e)
-{
-    uint32_t own = r->options->version, version;
-    struct run_record *client = run_client_read(&r->client, -1, r->spool, &version, e);
-    char *name = client ? run_tree_name(r->output, "client") : NULL;
-    if (client && !name)
-        err_no_memory(e, "the output's name");
-    if (!r->options->version_given && client)
-        r->options->version = version;
-    int status = name ? run_trace_save(&r->traces, &client->trace, name, e) : -1;
-    r->options->version = own;
-    if (status == 0)
-        fprintf(stderr, "tidemark: the program's Tracy client has a separate trace, %s: %s\n", name,
-                r->options->buffer
-                    ? "with --buffer what was read of the recording is given back"
-                    : "its clock is not the processor's time stamp counter, by which "
-                      "malloc is recorded");
-    free(name);
-    run_record_free(client);
-    return status;
-}
-
-static int join_client(struct run *r, const struct run_process *p, struct err *e)
-{
-    uint32_t version;
-    int fits = r->options->buffer ? 0 : run_client_fits(&r->client, p->collected->fd, e);
-    if (fits <= 0)
-        return fits < 0 ? -1 : save_client(r, e);
-    r->joined = run_client_read(&r->client, p->collected->fd, r->spool, &version, e);
-    if (r->joined && !r->options->version_given)
-        r->options->version = version;
-    return r->joined ? 0 : -1;
-}
-
-/* What the program reports through tidemark.h: zones and more are the client's in the trace. */
-static void say_left_out(const struct run *r, const struct run_process *p)
-{
-    char n[FORMAT_SIZE];
-    if (r->joined && p->record->notes)
-        fprintf(stderr,
-                "tidemark: not in the trace beside the Tracy client's: %s of tidemark.h; "
-                "--no-client records them with malloc alone\n",
-                format_counted(n, p->record->notes, "report"));
-}
-
-/* The program has a client of Tracy: what that sent and the recording become one trace. */
-static void take_client(struct run *r, const struct run_process *p)
-{
-    struct rec_header h;
-    struct err e = {0};
-    if (recording_read_header(p->collected->fd, &h, &e) != 0 || h.client_port == 0 ||
-        !run_wants_client(r))
-        return;
-    if (r->client.connected && h.client_port == r->client.port && join_client(r, p, &e) == 0) {
-        say_left_out(r, p);
-        return;
-    }
-    fprintf(stderr,
-            "tidemark: the trace has malloc alone, and nothing of the program's Tracy client at "
-            "port %u%s\n",
-            h.client_port,
-            !r->client.journal || access(r->client.journal, F_OK) != 0
-                ? ": the program ended before a server was connected; with TRACY_NO_EXIT=1 the "
-                  "client waits for it, and --no-client leaves it alone"
-                : "");
-    if (e.code)
-        print_error(&e);
-    else
-        err_set(&e, ERR_CONNECT, "the program's Tracy client was not recorded");
-    r->tree.failure = r->tree.failure.code ? r->tree.failure : e;
-    if (r->client.journal && access(r->client.journal, F_OK) == 0) {
-        fprintf(stderr,
-                "tidemark: what that client sent is kept in %s; `tidemark recover` makes a trace "
-                "of it\n",
-                r->client.journal);
-        r->keeps_client = true;
-    }
-}
-
 static int save_root(struct run *r, struct run_process *p, struct err *e)
 {
     struct buf end = {0};
-    take_client(r, p);
-    struct trace *t = r->joined ? &r->joined->trace : &p->record->trace;
+    run_join(&r->tree, p, r->output);
+    struct run_record *record = p->joined ? p->joined : p->record;
+    struct trace *t = &record->trace;
     say_end(r, &end);
     int status =
         end.failed ? err_no_memory(e, "a fact") : trace_add_fact(t, e, "end", "%s", buf_str(&end));
@@ -295,7 +223,9 @@ static int save_root(struct run *r, struct run_process *p, struct err *e)
         buf_release(&why);
     }
     buf_release(&end);
-    return status == 0 ? run_trace_finish(&r->traces, t, r->output, r->options->replace, e) : -1;
+    return status == 0
+               ? run_trace_finish(&r->traces, t, record->version, r->output, r->options->replace, e)
+               : -1;
 }
 
 int run_finish(struct run *r)
@@ -305,7 +235,6 @@ int run_finish(struct run *r)
     run_tree_save_alive(&r->tree);
     run_tree_save_folded(&r->tree);
     say_idle(r);
-    say_clients(r);
     struct run_process *root = run_tree_root(&r->tree);
     say_unrecorded(r);
     if (root && root->record && !root->silent) {

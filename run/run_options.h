@@ -15,7 +15,7 @@
 
 enum run_full { RUN_FULL_WAIT, RUN_FULL_DROP, RUN_FULL_STOP };
 
-enum run_report { RUN_TEXT, RUN_JSON, RUN_CSV, RUN_HTML, RUN_NONE };
+enum run_report { RUN_TEXT, RUN_JSON, RUN_CSV, RUN_HTML, RUN_MARKDOWN, RUN_JUNIT, RUN_NONE };
 
 struct run_options {
     /* what to run */
@@ -29,6 +29,10 @@ struct run_options {
     bool mmap_pool;
     bool no_python;          /* do not read the frames of Python functions */
     bool python_allocators;  /* Python takes each object from malloc */
+    uint64_t memory_hz;      /* readings per second of the process's memory; 0: none */
+    bool no_resident;        /* do not look at the pages of processes */
+    VEC(double) resident_at; /* look at these times, too: seconds, ascending */
+    bool resident_at_given;
     bool gpu;                /* also load the library for device memory */
     uint64_t buffer;         /* limit of the recording in bytes; 0: none */
     enum run_full when_full; /* what happens at that limit */
@@ -64,9 +68,15 @@ struct run_options {
     enum run_report report;
     const char *report_file; /* NULL: standard error, or output */
     struct budgets fail_if;
+    bool all_leaks;    /* budgets also count permanent blocks (permanent.h) */
     bool this_process; /* budgets apply to the program's own process only */
+    uint64_t repeat;   /* runs, whose budgets and report are about all of them; 0: one run */
+    const char *base;  /* what they are compared with; NULL: nothing */
     bool open;
 };
+
+/* Times in resident_at; page_looks_decode takes LOOKS_MOST looks in all. */
+#define RUN_LOOKS_MOST 32u
 
 /* Frames of a call stack: REC_DEPTH and REC_DEPTH_MAX of client/recording_format.h. */
 #define RUN_DEPTH 64u
@@ -74,6 +84,7 @@ struct run_options {
 
 #define RUN_OPTIONS_EMPTY                                                                          \
     ((struct run_options){.depth = RUN_DEPTH,                                                      \
+                          .memory_hz = 10,                                                         \
                           .when_full = RUN_FULL_WAIT,                                              \
                           .min_lifetime = 1,                                                       \
                           .seconds = -1,                                                           \

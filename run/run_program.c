@@ -26,7 +26,6 @@
 #define PAUSE_LEAST 5
 #define PAUSE_MOST 100
 #define PAUSE_SOON 10
-#define SOON_NS UINT64_C(3000000000)
 
 /* So many events at a look, and the next one is taken at once. */
 #define EVENTS_TO_GO_ON ((uint64_t)1 << 17)
@@ -108,6 +107,7 @@ static struct rec_options recording_options(const struct run_options *o)
         .flags = (o->pid ? REC_OPTION_ATTACHED : REC_OPTION_FOLLOW_EXEC) |
                  (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0) | (o->gpu ? REC_OPTION_GPU : 0) |
                  (o->no_python ? REC_OPTION_NO_PYTHON : 0) |
+                 (o->no_resident ? 0 : REC_OPTION_LOOK) |
                  (o->pid || o->adopt || o->no_client ? 0 : REC_OPTION_CLIENT),
         .depth = (uint32_t)o->depth,
         .pools = REC_POOLS_HEAP | (o->mmap_pool ? REC_POOLS_MMAP : 0),
@@ -192,18 +192,18 @@ static bool is_over(struct run *r, bool *told)
     if (!r->tree.root_ended)
         return false;
     size_t alive = run_tree_alive(&r->tree);
-    /* One that was forked last may not have come yet, or may never come. */
-    bool expected = r->tree.forks > r->tree.came + collector_missed(r->collector) &&
-                    monotonic_ns() - r->ended < PATIENCE_NS;
+    /* One that was forked last may not have come yet, or may never come; one that ended before the
+       program may still count as alive. */
+    bool recent = monotonic_ns() - r->ended < PATIENCE_NS;
+    bool expected = r->tree.forks > r->tree.came + collector_missed(r->collector) && recent;
     if ((r->launch.asked && !r->attach.pid) || (alive == 0 && !expected))
         return true;
-    if (alive == 0)
+    if (alive == 0 || *told || recent)
         return false;
-    if (!*told)
-        fprintf(stderr,
-                "tidemark: the program ended; %s of its children %s on (Ctrl-C saves "
-                "what there is)\n",
-                format_count(n, alive), alive == 1 ? "goes" : "go");
+    fprintf(stderr,
+            "tidemark: the program ended; %s of its children %s on (Ctrl-C saves "
+            "what there is)\n",
+            format_count(n, alive), alive == 1 ? "goes" : "go");
     return !(*told = true);
 }
 
@@ -219,6 +219,8 @@ static void take_toggles(struct run *r)
 static void look_after_attached(struct run *r, bool enough)
 {
     bool let_go = (enough || r->launch.asked) && !r->attach.left;
+    if (let_go)
+        run_tree_look(&r->tree, LOOK_AT_END);
     if (let_go && !run_attach_end(&r->attach)) {
         r->tree.stop = true;
         (void)run_tree_step(&r->tree, true);
@@ -266,19 +268,32 @@ static void settle(struct run *r)
     put_up_address(r);
 }
 
-static void look_for_client(struct run *r)
-{
-    const struct run_process *last = run_tree_last(&r->tree);
-    if (last && run_wants_client(r))
-        run_client_look(&r->client, last->collected->fd, collector_folder(r->collector));
-}
-
 /* Programs that end soon are asked often, as a client of Tracy does not wait for its server. */
 static int longest_pause(const struct run *r)
 {
-    return run_wants_client(r) && !r->client.served && monotonic_ns() - r->began < SOON_NS
-               ? PAUSE_SOON
-               : PAUSE_MOST;
+    return run_tree_awaits_client(&r->tree) ? PAUSE_SOON : PAUSE_MOST;
+}
+
+/* Looks at the pages if a chosen time has come. Returns the time to the next, at most `timeout`. */
+static int look_when_due(struct run *r, int timeout)
+{
+    const struct run_options *o = r->options;
+    double now = (double)(monotonic_ns() - r->began) / 1e9;
+    bool due = false;
+    for (; r->looked < o->resident_at.len && o->resident_at.at[r->looked] <= now; r->looked++)
+        due = true;
+    if (due)
+        run_tree_look(&r->tree, LOOK_AT_TIME);
+    if (r->looked == o->resident_at.len || o->resident_at.at[r->looked] - now > timeout / 1e3)
+        return timeout;
+    return (int)((o->resident_at.at[r->looked] - now) * 1e3) + 1;
+}
+
+static void note_times_to_come(const struct run *r)
+{
+    for (size_t i = r->looked; i < r->options->resident_at.len; i++)
+        fprintf(stderr, "tidemark: the program ended before --resident-at %g\n",
+                r->options->resident_at.at[i]);
 }
 
 static void attend(struct run *r)
@@ -304,16 +319,18 @@ static void attend(struct run *r)
         bool wanted = r->options->buffer || r->options->listen;
         int most = longest_pause(r);
         uint64_t taken = run_tree_step(&r->tree, wanted || has_spare(r));
+        run_tree_read_memory(&r->tree);
         run_offers_step(&r->offers);
-        look_for_client(r);
         if (r->offers.root.moved)
             put_up_address(r);
         timeout = taken >= EVENTS_TO_GO_ON ? 0
                   : taken || timeout == 0  ? PAUSE_LEAST
                   : timeout * 2 < most     ? timeout * 2
                                            : most;
+        timeout = look_when_due(r, run_memory_pause(&r->tree.memory, timeout));
     }
     (void)run_tree_step(&r->tree, true);
+    note_times_to_come(r);
 }
 
 /* Answers the queries of a connected server until it is done or a request to end arrives. */
@@ -447,7 +464,6 @@ static int record(struct run *r)
         run_adopt_brief(r->pid, r->program.path, r->options->adopt_after);
         return 0;
     }
-    run_client_wait(&r->client);
     settle(r);
     attend_server(r);
     int ours = run_finish(r), its = launch_exit_status(&r->launch);
@@ -461,6 +477,8 @@ static int run(struct run *r)
     r->attach.pid = (pid_t)r->options->pid;
     const char *output = r->options->output ? r->options->output : "";
     r->spool = r->options->spool ? strdup(r->options->spool) : outfile_folder(output);
+    r->tree.spool = r->spool;
+    r->tree.joins = !r->options->adopt && !r->attach.pid && !r->options->no_client;
     if (!r->spool)
         err_no_memory(&e, "options");
     else if ((status = find_target(r, &e)) < 0 && (status = begin(r, &e)) < 0)
@@ -475,8 +493,6 @@ static int run(struct run *r)
 static void release(struct run *r)
 {
     run_tree_release(&r->tree);
-    run_record_free(r->joined);
-    run_client_release(&r->client, r->keeps_client);
     run_offers_release(&r->offers);
     if (r->collector)
         run_signpost_remove(collector_folder(r->collector));
@@ -495,6 +511,8 @@ int run_program(struct run_options *options)
     struct run r = {
         .options = options, .launch = LAUNCH_NONE, .traces = {.resolver = RESOLVER_NONE}};
     r.tree.options = options;
+    r.tree.memory = run_memory_rounds(options->memory_hz);
+    options->no_resident |= options->sample != 0; /* sizes of samples are estimates */
     r.tree.traces = &r.traces;
     r.tree.offers = &r.offers;
     int status = run(&r);

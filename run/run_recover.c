@@ -41,7 +41,7 @@ static int recover_into(struct run_traces *traces, const struct run_options *o, 
     if (trace_add_fact(&record->trace, e, "recovered", "%s", from) != 0 ||
         run_record_close(record, e) != 0)
         return -1;
-    return run_trace_finish(traces, &record->trace, path, o->replace, e);
+    return run_trace_finish(traces, &record->trace, 0, path, o->replace, e);
 }
 
 /* -1 with `e`; else whether a budget was exceeded. */

@@ -11,7 +11,6 @@
 #include "run/launch.h"
 #include "run/program.h"
 #include "run/run_attach.h"
-#include "run/run_client.h"
 #include "run/run_environment.h"
 #include "run/run_offers.h"
 #include "run/run_options.h"
@@ -29,10 +28,6 @@ struct run {
     struct run_offers offers;
     struct run_environment environment;
     struct run_attach attach;
-    struct run_client client;
-    bool keeps_client; /* its journal */
-    struct run_record
-        *joined;   /* the program's trace with that of its client; NULL: there is none */
     char *library; /* for it */
     char *output;  /* the trace */
     char *spool;
@@ -45,13 +40,8 @@ struct run {
     int processors;
     uint64_t measured, used; /* when, and its processor time until then, in ns */
     bool busy;
+    size_t looked; /* times of options.resident_at that have passed */
 };
-
-/* Whether the program's own Tracy client, if there is one, is recorded, too. */
-static inline bool run_wants_client(const struct run *r)
-{
-    return !r->options->adopt && !r->attach.pid && !r->options->no_client;
-}
 
 /*
  * Saves the traces when the program has ended, prints the report and reports what is missing and

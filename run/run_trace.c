@@ -11,17 +11,22 @@
 #include <unistd.h>
 
 #include "analysis/figures/summary.h"
+#include "analysis/questions/resident.h"
 #include "base/format.h"
 #include "base/outfile.h"
 #include "base/print_error.h"
 #include "naming/resolve_trace.h"
 #include "server/capture/stored_summary.h"
+#include "report/junit.h"
+#include "report/markdown.h"
 #include "report/processes.h"
 #include "report/report.h"
+#include "report/write/document.h"
 #include "trace/save/save_file.h"
 
 /* As after a capture; `tidemark report` shows all. */
 #define SITES_SHOWN 20
+#define REVIEW_SITES 10
 
 extern char **environ;
 
@@ -70,36 +75,58 @@ static void find_names(struct run_traces *r, struct trace *t)
 
 /* ---- on disk */
 
+char *run_trace_name(const char *output, const char *what)
+{
+    const char *slash = strrchr(output, '/');
+    const char *dot = strrchr(slash ? slash : output, '.');
+    size_t stem = dot && dot != output ? (size_t)(dot - output) : strlen(output);
+    size_t room = strlen(output) + strlen(what) + 2;
+    char *name = malloc(room);
+    if (name)
+        snprintf(name, room, "%.*s.%s%s", (int)stem, output, what, output + stem);
+    return name;
+}
+
+/* Whether the report is for the review of a change. */
+static bool is_review(const struct run_options *o)
+{
+    return o->report == RUN_MARKDOWN || o->report == RUN_JUNIT;
+}
+
 /*
  * Whether a program reads the report from standard output. A collector that the library started
  * uses standard output for other data.
  */
 static bool is_for_programs(const struct run_options *o)
 {
-    return (o->report == RUN_JSON || o->report == RUN_CSV) && !o->report_file && !o->adopt;
+    return (o->report == RUN_JSON || o->report == RUN_CSV || is_review(o)) && !o->report_file &&
+           !o->adopt;
 }
 
 /* Saves the trace; also makes the summary if `made` is given. */
-static int save(struct run_traces *r, struct trace *t, const char *path, bool replace,
-                struct saved_summary *made, struct err *e)
+static int save(struct run_traces *r, struct trace *t, uint32_t version, const char *path,
+                bool replace, struct saved_summary *made, struct err *e)
 {
     const struct run_options *o = r->options;
+    bool own = version == 0 || o->version_given;
     struct trace_write_stats stats;
     struct buf losses = {0}, name = {0};
     char bytes[FORMAT_SIZE], events[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
-    struct save_options options = {.layout = file_layout_find(o->version),
+    struct save_options options = {.layout = file_layout_find(own ? o->version : version),
                                    .container = o->container,
                                    .replace = replace,
                                    .threaded = true};
     uint64_t count = 0;
     find_names(r, t);
-    if (summary_write_facts(t, e) != 0)
+    if (summary_write_facts(t, e) != 0 || resident_note(t, e) != 0)
         return -1;
     for (size_t i = 0; i < t->memory.pools.len; i++)
         count += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
-    if (made) {
+    struct saved_summary pages = {.trace = t, .options = &options};
+    options.append = saved_pages_append;
+    options.append_ctx = &pages;
+    if (made)
         saved_summary_attach(made, t, &options);
-    }
     int status = trace_save_file(t, path, &options, &stats, &losses, e);
     if (status == 0 && !is_for_programs(o)) {
         format_terminal(&name, view_of(path));
@@ -109,15 +136,16 @@ static int save(struct run_traces *r, struct trace *t, const char *path, bool re
     }
     if (status == 0 && losses.len)
         fprintf(stderr, "tidemark: version %s cannot hold: %s\n",
-                file_version_text(o->version, text), buf_str(&losses));
+                file_version_text(options.layout->version, text), buf_str(&losses));
     buf_release(&losses);
     buf_release(&name);
     return status;
 }
 
-int run_trace_save(struct run_traces *r, struct trace *t, const char *path, struct err *e)
+int run_trace_save(struct run_traces *r, struct trace *t, uint32_t version, const char *path,
+                   struct err *e)
 {
-    return save(r, t, path, r->options->replace, NULL, e);
+    return save(r, t, version, path, r->options->replace, NULL, e);
 }
 
 /*
@@ -159,23 +187,38 @@ static int make_summary(struct saved_summary *made, struct trace *t, struct err 
 
 /* ---- the report */
 
-static int write_into(const struct summary *s, const struct report_options *report, FILE *out,
-                      const char *path, struct err *e)
+static int write_form(const struct run_options *o, const struct summary *s,
+                      const struct report_options *report, FILE *out, struct err *e)
 {
-    int status = report_write(s, report, out, e);
+    const struct markdown_options markdown = {.sort = report->sort};
+    if (o->report == RUN_MARKDOWN)
+        return markdown_write(s, NULL, NULL, &markdown, out, e);
+    if (o->report != RUN_JUNIT)
+        return report_write(s, report, out, e);
+    struct document doc = document_begin(out);
+    junit_write(&doc.buf, "tidemark run", s->checks.at, s->checks.len, true);
+    return document_end(&doc, e);
+}
+
+static int write_into(const struct run_options *o, const struct summary *s,
+                      const struct report_options *report, FILE *out, const char *path,
+                      struct err *e)
+{
+    int status = write_form(o, s, report, out, e);
     if (fclose(out) != 0 && status == 0)
         status = err_errno(e, ERR_OUTPUT, "cannot write %s", path);
     return status;
 }
 
-static int write_file(const struct summary *s, const struct report_options *report,
-                      const char *path, bool replace, struct err *e)
+static int write_file(const struct run_options *options, const struct summary *s,
+                      const struct report_options *report, struct err *e)
 {
+    const char *path = options->report_file;
     struct outfile o;
-    if (outfile_open(&o, path, replace, e) != 0)
+    if (outfile_open(&o, path, options->replace, e) != 0)
         return -1;
     FILE *out = outfile_stream(&o, e);
-    int status = out ? write_into(s, report, out, path, e) : -1;
+    int status = out ? write_into(options, s, report, out, path, e) : -1;
     if (status == 0)
         status = outfile_commit(&o, e);
     outfile_abort(&o);
@@ -184,7 +227,7 @@ static int write_file(const struct summary *s, const struct report_options *repo
 
 static int write_report(struct run_traces *r, struct summary *s, struct err *e)
 {
-    static const enum report_format formats[] = {
+    static const enum report_format formats[RUN_NONE + 1] = {
         [RUN_TEXT] = REPORT_TEXT, [RUN_JSON] = REPORT_JSON, [RUN_CSV] = REPORT_CSV};
     const struct run_options *o = r->options;
     if (o->report == RUN_NONE || o->report == RUN_HTML)
@@ -194,17 +237,19 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
                                           .processes = r->processes.at,
                                           .process_count = r->processes.len};
     const struct summary_selection selection = {.sort = SORT_SIZE,
-                                                .limit = o->report == RUN_TEXT ? SITES_SHOWN : 0};
+                                                .limit = o->report == RUN_TEXT       ? SITES_SHOWN
+                                                         : o->report == RUN_MARKDOWN ? REVIEW_SITES
+                                                                                     : 0};
     summary_select(&s->sites, &selection);
     if (o->report_file)
-        return write_file(s, &report, o->report_file, o->replace, e);
+        return write_file(o, s, &report, e);
     if (is_for_programs(o))
-        return report_write(s, &report, stdout, e);
+        return write_form(o, s, &report, stdout, e);
     if (o->report == RUN_TEXT)
         fprintf(stderr, "\n");
     struct err unread = {0};
     /* The caller may have closed standard error: the trace exists all the same. */
-    if (report_write(s, &report, stderr, &unread) != 0 && unread.code != ERR_OUTPUT) {
+    if (write_form(o, s, &report, stderr, &unread) != 0 && unread.code != ERR_OUTPUT) {
         *e = unread;
         return -1;
     }
@@ -280,6 +325,9 @@ static int make_page(const struct run_options *o, const char *trace, struct err 
 static int check(struct run_traces *r, struct summary *s, struct err *e)
 {
     struct err verdict = {0};
+    if (r->options->repeat)
+        return 0;
+    s->all_leaks = r->options->all_leaks;
     if (budgets_check(&r->options->fail_if, s, "fail-if", false, &verdict) == 0)
         return 0;
     if (verdict.code != ERR_CHECK) {
@@ -291,11 +339,11 @@ static int check(struct run_traces *r, struct summary *s, struct err *e)
     return 0;
 }
 
-int run_trace_save_children(struct run_traces *r, struct trace *t, uint64_t count, const char *path,
-                            struct err *e)
+int run_trace_save_children(struct run_traces *r, struct trace *t, uint32_t version, uint64_t count,
+                            const char *path, struct err *e)
 {
     struct saved_summary made = {0};
-    int status = save(r, t, path, r->options->replace, &made, e);
+    int status = save(r, t, version, path, r->options->replace, &made, e);
     if (status == 0)
         status = make_summary(&made, t, e);
     if (status == 0)
@@ -308,7 +356,7 @@ int run_trace_save_children(struct run_traces *r, struct trace *t, uint64_t coun
 
 void run_trace_check_cover(struct run_traces *r, struct summary *s)
 {
-    struct summary_check c = {.name = "covers-process-tree"};
+    struct summary_check c = {.name = "covers-process-tree", .expression = "covers-process-tree"};
     char n[FORMAT_SIZE];
     uint64_t uncovered = r->options->this_process ? 0 : r->uncovered;
     if ((!uncovered && !r->replaced) || r->options->fail_if.list.len == 0)
@@ -373,6 +421,8 @@ static int report_nothing(struct run_traces *r, const char *why, struct err *e)
     int status = trace_add_fact(&t, e, "nothing_recorded", "%s", why);
     if (status == 0)
         status = make_summary(&made, &t, e);
+    if (status == 0 && is_review(r->options))
+        status = check(r, &made.summary, e);
     if (status == 0) {
         run_trace_check_cover(r, &made.summary);
         status = write_report(r, &made.summary, e);
@@ -387,7 +437,7 @@ int run_trace_finish_nothing(struct run_traces *r, const char *why, struct err *
     const struct run_options *o = r->options;
     int status = 0;
     fprintf(stderr, "tidemark: nothing was recorded: %s\n", why);
-    if (o->report == RUN_JSON || o->report == RUN_CSV)
+    if (o->report == RUN_JSON || o->report == RUN_CSV || is_review(o))
         status = report_nothing(r, why, e);
     else
         run_trace_check_cover(r, NULL);
@@ -396,13 +446,13 @@ int run_trace_finish_nothing(struct run_traces *r, const char *why, struct err *
     return status;
 }
 
-int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bool replace,
-                     struct err *e)
+int run_trace_finish(struct run_traces *r, struct trace *t, uint32_t version, const char *path,
+                     bool replace, struct err *e)
 {
     const struct run_options *o = r->options;
     struct saved_summary made = {0};
     bool summed = needs_summary(r);
-    int status = save(r, t, path, replace, summed ? &made : NULL, e);
+    int status = save(r, t, version, path, replace, summed ? &made : NULL, e);
     if (status == 0 && summed)
         status = report(r, t, &made, path, e);
     saved_summary_release(&made);

@@ -28,16 +28,20 @@ struct run_traces {
 void run_traces_init(struct run_traces *r, const struct run_options *o);
 void run_traces_release(struct run_traces *r);
 
-/* Resolves names and saves the trace, without budgets and report. */
-int run_trace_save(struct run_traces *r, struct trace *t, const char *path, struct err *e);
+/*
+ * Resolves names and saves the trace, without budgets and report. `version`, here and below: of the
+ * file unless an option names one; 0: the newest.
+ */
+int run_trace_save(struct run_traces *r, struct trace *t, uint32_t version, const char *path,
+                   struct err *e);
 
 /*
  * Resolves names, saves the trace of `count` children and checks the budgets, unless they apply to
  * the root process only. A trace without memory events is not checked. Failures to resolve names
  * are printed and are no errors.
  */
-int run_trace_save_children(struct run_traces *r, struct trace *t, uint64_t count, const char *path,
-                            struct err *e);
+int run_trace_save_children(struct run_traces *r, struct trace *t, uint32_t version, uint64_t count,
+                            const char *path, struct err *e);
 
 /* If budgets do not cover all processes, and that was not requested: prints it, and they fail. */
 void run_trace_check_cover(struct run_traces *r, struct summary *s);
@@ -46,13 +50,16 @@ void run_trace_check_cover(struct run_traces *r, struct summary *s);
 void run_trace_list_processes(const struct run_traces *r);
 
 /* Saves the trace that the report is about, checks the budgets, writes the report. */
-int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bool replace,
-                     struct err *e);
+int run_trace_finish(struct run_traces *r, struct trace *t, uint32_t version, const char *path,
+                     bool replace, struct err *e);
 
 /*
  * There is no trace for the report: prints why, checks what budgets cover, and writes a JSON or CSV
  * report without sites, for programs that read it.
  */
 int run_trace_finish_nothing(struct run_traces *r, const char *why, struct err *e);
+
+/* "x.tracy" → "x.WHAT.tracy"; the caller frees it. */
+char *run_trace_name(const char *output, const char *what);
 
 #endif

@@ -10,22 +10,14 @@
 #include "base/file_io.h"
 #include "base/monotonic.h"
 #include "base/print_error.h"
+#include "run/run_join.h"
 #include "run/run_why.h"
 
 /* Events read before other work is done: some tens of milliseconds. */
 #define PIECE ((uint64_t)1 << 19)
 
-char *run_tree_name(const char *output, const char *what)
-{
-    const char *slash = strrchr(output, '/');
-    const char *dot = strrchr(slash ? slash : output, '.');
-    size_t stem = dot && dot != output ? (size_t)(dot - output) : strlen(output);
-    size_t room = strlen(output) + strlen(what) + 2;
-    char *name = malloc(room);
-    if (name)
-        snprintf(name, room, "%.*s.%s%s", (int)stem, output, what, output + stem);
-    return name;
-}
+/* A process that is younger may start a Tracy client soon. */
+#define YOUNG_NS UINT64_C(3000000000)
 
 /* Prints a process's error; the others go on. */
 static void complain(struct run_tree *t, const struct err *e)
@@ -105,7 +97,6 @@ static void note_end(struct run_tree *t, const struct run_process *p)
     if (recording_read_header(p->collected->fd, &h, &e) != 0)
         return;
     run_unseen_ended(&t->unseen, p->number, &h);
-    t->clients += !p->collected->is_root && h.client_port;
 }
 
 static void finish(struct run_tree *t, struct run_process *p)
@@ -125,6 +116,10 @@ static void finish(struct run_tree *t, struct run_process *p)
     t->forks += p->record->forks;
     recording_free(p->recording);
     p->recording = NULL;
+    if (p->memory && run_memory_finish(p->memory, p->record, &e) != 0)
+        complain(t, &e);
+    run_memory_free(p->memory);
+    p->memory = NULL;
 }
 
 /* ---- children that ended */
@@ -133,6 +128,9 @@ static void forget(struct run_tree *t, struct run_process *p)
 {
     bool keep = t->keep || t->options->keep;
     recording_free(p->recording);
+    run_memory_free(p->memory);
+    run_record_free(p->joined);
+    run_client_release(&p->client);
     if (p->listen) {
         run_offers_leave(t->offers, p->listen, p->record, p->collected, keep);
     } else {
@@ -203,29 +201,42 @@ static void save_child(struct run_tree *t, struct run_process *p)
     unsigned before = count_saved(t, p->collected->pid);
     if (before)
         snprintf(pid, sizeof pid, "%d.%u", (int)p->collected->pid, before + 1);
-    char *name = run_tree_name(t->output, pid);
+    char *name = run_trace_name(t->output, pid);
     for (unsigned i = before + 2; name && !t->options->replace && file_is_there(name); i++) {
         free(name);
         snprintf(pid, sizeof pid, "%d.%u", (int)p->collected->pid, i);
-        name = run_tree_name(t->output, pid);
+        name = run_trace_name(t->output, pid);
     }
     if (!name || !vec_push(&t->saved, p->collected->pid))
         err_no_memory(&e, "the output's name");
-    if (e.code || run_trace_save_children(t->traces, &p->record->trace, 1, name, &e) != 0)
+    else
+        run_join(t, p, name);
+    struct run_record *record = p->joined ? p->joined : p->record;
+    if (e.code ||
+        run_trace_save_children(t->traces, &record->trace, record->version, 1, name, &e) != 0)
         complain(t, &e);
     t->children++;
     free(name);
 }
 
+/* Whether its trace is to have what its Tracy client sent, or a line that this is missing. */
+static bool has_client(const struct run_tree *t, const struct run_process *p)
+{
+    struct rec_header h;
+    struct err e;
+    return t->joins && recording_read_header(p->collected->fd, &h, &e) == 0 && h.client_port;
+}
+
 static void child_ended(struct run_tree *t, struct run_process *p)
 {
     double lived = (double)(p->collected->end - p->collected->began) / 1e9;
+    bool client = has_client(t, p);
     note_end(t, p);
-    if (!p->record && lived < t->options->min_lifetime) {
+    if (!p->record && !client && lived < t->options->min_lifetime) {
         fold(t, p);
     } else {
         finish(t, p);
-        if (p->record && !p->silent && held(p->record) == 0)
+        if (p->record && !p->silent && !client && held(p->record) == 0)
             note_idle(&t->idle, p);
         else if (p->record && !p->silent)
             save_child(t, p);
@@ -291,17 +302,48 @@ void run_tree_pause(struct run_tree *t, bool paused)
     collector_set_paused(t->collector, paused);
 }
 
+/* A process whose pages may not be read has no look, and its trace no line of what is resident. */
+static void look(struct run_tree *t, struct run_process *p, enum look_reason reason)
+{
+    struct err e = {0};
+    if (t->options->no_resident || p->finished || p->stopped || p->collected->ended ||
+        !is_worth_reading(t, p) || !start_reading(t, p))
+        return;
+    if (run_memory_look(&p->memory, reason, p->collected->pid, &e) != 0 && e.code != ERR_INPUT)
+        complain(t, &e);
+}
+
 /* Ends the recording: later events of the process are not wanted, and the process is notified. */
 static void stop_recording(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
     if (p->stopped || !start_reading(t, p))
         return;
+    look(t, p, LOOK_AT_END);
     p->stopped = true;
     tell(p, REC_CONTROL_PAUSE);
     if (recording_stop(p->recording, &e) != 0 ||
         trace_add_fact(&p->record->trace, &e, "stopped_after", "%g s", t->options->seconds) != 0)
         complain(t, &e);
+}
+
+static void look_for_client(const struct run_tree *t, struct run_process *p)
+{
+    if (t->joins && !p->client.served && !p->collected->ended)
+        run_client_look(&p->client, p->collected->fd, collector_folder(t->collector), p->number);
+}
+
+/* A client starts to listen when its program is young. */
+bool run_tree_awaits_client(const struct run_tree *t)
+{
+    uint64_t now = monotonic_ns();
+    for (size_t i = 0; i < t->list.len && t->joins; i++) {
+        const struct run_process *p = &t->list.at[i];
+        if (!p->finished && !p->collected->ended && !p->client.served &&
+            (p->client.port || now - p->collected->began < YOUNG_NS))
+            return true;
+    }
+    return false;
 }
 
 static void drop_forgotten(struct run_tree *t)
@@ -314,10 +356,31 @@ static void drop_forgotten(struct run_tree *t)
     t->list.len = kept;
 }
 
+/* Exiting processes wait for that. */
+static void look_for_exiting(struct run_tree *t)
+{
+    const uint32_t yes = 1;
+    for (size_t i = 0; i < t->list.len; i++) {
+        struct run_process *p = &t->list.at[i];
+        if (!p->collected->asks)
+            continue;
+        p->collected->asks = false;
+        look(t, p, LOOK_AT_EXIT);
+        (void)!pwrite(p->collected->fd, &yes, sizeof yes, offsetof(struct rec_header, looked));
+    }
+}
+
+void run_tree_look(struct run_tree *t, enum look_reason reason)
+{
+    for (size_t i = 0; i < t->list.len; i++)
+        look(t, &t->list.at[i], reason);
+}
+
 uint64_t run_tree_step(struct run_tree *t, bool spare)
 {
     uint64_t taken = 0;
     take_new(t);
+    look_for_exiting(t);
     for (size_t i = 0; i < t->list.len; i++) {
         struct run_process *p = &t->list.at[i];
         if (p->finished)
@@ -326,6 +389,9 @@ uint64_t run_tree_step(struct run_tree *t, bool spare)
             stop_recording(t, p);
         else if (p->told != t->changes && !p->collected->ended)
             pause_recording(t, p);
+        look_for_client(t, p);
+        if (p->collected->ended && !p->collected->is_root && !run_client_is_over(&p->client))
+            continue;
         if (p->collected->ended && !p->collected->is_root)
             child_ended(t, p);
         else if (p->collected->ended || (p->collected->is_root && t->root_ended))
@@ -336,6 +402,29 @@ uint64_t run_tree_step(struct run_tree *t, bool spare)
     drop_forgotten(t);
     run_unseen_look(&t->unseen);
     return taken;
+}
+
+void run_tree_read_memory(struct run_tree *t)
+{
+    bool empty = true;
+    if (!run_memory_begin(&t->memory))
+        return;
+    for (size_t i = 0; i < t->list.len; i++) {
+        struct run_process *p = &t->list.at[i];
+        struct err e = {0};
+        if (p->finished || p->stopped || p->collected->ended || !is_worth_reading(t, p) ||
+            !start_reading(t, p))
+            continue;
+        empty = false;
+        if (run_memory_read(&p->memory, &t->memory, p->collected->pid, p->record, &e) != 0)
+            complain(t, &e);
+    }
+    run_memory_end(&t->memory, empty);
+    for (size_t i = 0; i < t->list.len; i++) {
+        struct run_process *p = &t->list.at[i];
+        if (p->memory && run_memory_has_grown(p->memory))
+            look(t, p, LOOK_AT_PEAK);
+    }
 }
 
 void run_tree_save_alive(struct run_tree *t)
@@ -410,11 +499,12 @@ void run_tree_save_folded(struct run_tree *t)
         return;
     }
     t->children += t->folded->processes;
-    char *name = run_tree_name(t->output, "children");
+    char *name = run_trace_name(t->output, "children");
     if (!name)
         err_no_memory(&e, "the output's name");
     if (!name || run_record_close(t->folded, &e) != 0 ||
-        run_trace_save_children(t->traces, &t->folded->trace, t->folded->processes, name, &e) != 0)
+        run_trace_save_children(t->traces, &t->folded->trace, 0, t->folded->processes, name, &e) !=
+            0)
         complain(t, &e);
     free(name);
 }

@@ -15,6 +15,8 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "run/collector.h"
+#include "run/run_client.h"
+#include "run/run_memory.h"
 #include "run/run_offers.h"
 #include "run/run_options.h"
 #include "run/run_record.h"
@@ -26,6 +28,9 @@ struct run_process {
     struct collected *collected;
     struct run_record *record; /* NULL: reading has not begun */
     struct recording *recording;
+    struct run_memory *memory; /* read while it lives; NULL: nothing was read yet */
+    struct run_client client;
+    struct run_record *joined; /* with the client's data; NULL: `record` is the trace */
     struct run_listen *listen; /* of a child that is offered to servers; else NULL */
     size_t number;             /* in run_tree.unseen */
     bool finished;             /* `record` has all of it */
@@ -51,29 +56,42 @@ struct run_tree {
     VEC(struct run_process) list;
     VEC(pid_t) saved; /* children with separate traces */
     struct run_record *folded;
+    struct run_memory_rounds memory;
     struct run_unseen unseen;          /* programs that ran and were not recorded */
     struct run_idle idle, folded_idle; /* folded_idle: their siblings are in `folded` */
     bool stop;                         /* --seconds have passed */
     bool paused;                       /* allocations are not recorded at present */
     unsigned changes;                  /* number of changes of `paused` */
+    bool joins;                        /* the programs' Tracy clients are recorded, too */
     bool root_ended;
     uint64_t forks;     /* of ended processes: children that are to connect */
     uint64_t came;      /* children that have connected */
     bool keep;          /* a trace could not be saved: keep the recordings */
     bool ends;          /* this program is about to exit */
     uint64_t children;  /* that are in a trace */
-    uint64_t clients;   /* Tracy clients of children: not in any trace */
     struct err failure; /* the first error of a trace */
 };
 
 /* Accepts new processes and reads on. `spare`: without a limit. Returns the number of events. */
 uint64_t run_tree_step(struct run_tree *t, bool spare);
 
+/* Reads the memory of recorded processes, if that is due, for the plots of their traces. */
+void run_tree_read_memory(struct run_tree *t);
+
+/* Looks at the pages of all processes that are recorded now. */
+void run_tree_look(struct run_tree *t, enum look_reason reason);
+
 /* Pauses or resumes the recording of allocations in all processes, new ones included. */
 void run_tree_pause(struct run_tree *t, bool paused);
 
 /* Whether the root's recording has ended. */
 bool run_tree_root_is_gone(const struct run_tree *t);
+
+/*
+ * Whether there may be a Tracy client to which no server is connected yet, and whose program may
+ * end soon.
+ */
+bool run_tree_awaits_client(const struct run_tree *t);
 
 /* The number of processes that have not ended, without the root. */
 size_t run_tree_alive(const struct run_tree *t);
@@ -89,9 +107,6 @@ const struct run_process *run_tree_last(const struct run_tree *t);
 
 /* Saves the shared trace of short-lived children, if it has events. */
 void run_tree_save_folded(struct run_tree *t);
-
-/* "x.tracy" → "x.WHAT.tracy"; the caller frees it. */
-char *run_tree_name(const char *output, const char *what);
 
 void run_tree_release(struct run_tree *t);
 

@@ -92,16 +92,23 @@ const char *run_unseen_program(const struct run_unseen *u, pid_t pid)
     return NULL;
 }
 
-void run_unseen_reason(const char *path, struct buf *out)
+/* Whether a program with this path cannot be recorded: then appends the reason, as a phrase. */
+static bool is_barred(const char *path, struct buf *reason)
 {
     struct program program = {0};
     struct err e;
-    if (*path && program_find(&program, path, &e) == 0 && program.obstacle != PROGRAM_FINE &&
-        program.obstacle != PROGRAM_UNKNOWN)
-        program_explain(&program, out);
-    else
-        buf_puts(out, "never loaded libtidemark.so");
+    bool barred = *path && program_find(&program, path, &e) == 0 &&
+                  program.obstacle != PROGRAM_FINE && program.obstacle != PROGRAM_UNKNOWN;
+    if (barred)
+        program_explain(&program, reason);
     program_release(&program);
+    return barred;
+}
+
+void run_unseen_reason(const char *path, struct buf *out)
+{
+    if (!is_barred(path, out))
+        buf_puts(out, "never loaded libtidemark.so");
 }
 
 /* ---- messages */
@@ -144,6 +151,28 @@ static void put_name(struct buf *out, const char *path, uint64_t count)
         buf_printf(out, " (%s processes)", format_count(n, count));
 }
 
+/* Appends a line for each program that no option records, and takes it out of the names. Returns
+   the number of their processes. */
+static uint64_t tell_barred(struct names *names, struct buf *out)
+{
+    uint64_t count = 0;
+    size_t left = 0;
+    for (size_t i = 0; i < names->len; i++) {
+        struct buf reason = {0};
+        if (is_barred(names->at[i].path, &reason)) {
+            buf_puts(out, "tidemark: not recorded: ");
+            put_name(out, names->at[i].path, names->at[i].count);
+            buf_printf(out, ", which %s\n", buf_str(&reason));
+            count += names->at[i].count;
+        } else {
+            names->at[left++] = names->at[i];
+        }
+        buf_release(&reason);
+    }
+    names->len = left;
+    return count;
+}
+
 static uint64_t tell_children(const struct run_unseen *u, const char *advice, struct buf *out)
 {
     struct names names = {.len = 0};
@@ -153,9 +182,11 @@ static uint64_t tell_children(const struct run_unseen *u, const char *advice, st
         if (s->kind != REC_EXEC && !s->followed)
             add_name(&names, s->path);
     }
-    if (u->children == 0)
-        return 0;
-    buf_printf(out, "tidemark: not recorded: %s", format_counted(n, u->children, "child process"));
+    uint64_t barred = tell_barred(&names, out);
+    if (u->children <= barred)
+        return u->children;
+    buf_printf(out, "tidemark: not recorded: %s",
+               format_counted(n, u->children - barred, "child process"));
     for (size_t i = 0; i < names.len; i++) {
         buf_puts(out, i ? ", " : names.nameless || names.more ? ", among them " : ": ");
         put_name(out, names.at[i].path, names.at[i].count);

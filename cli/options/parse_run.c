@@ -22,7 +22,7 @@ static const char usage[] =
     "Runs a program that was not built for it, records what it allocates and frees with call\n"
     "stacks, writes a trace and prints where the memory went. The program's input, output and\n"
     "exit status are its own; what is printed here goes to standard error, after its end, and a\n"
-    "report in JSON or CSV to standard output.\n";
+    "report in JSON, CSV, Markdown or JUnit XML to standard output.\n";
 
 static const char footer[] =
     "Exit status: the program's when it is not 0 (128 + N when signal N ended it); else 1 when\n"
@@ -31,7 +31,7 @@ static const char footer[] =
 
 static bool take_fail_if(void *ctx, const char *option, const char *value, struct err *e)
 {
-    return budgets_add(&((struct run_options *)ctx)->fail_if, option, value, true, e);
+    return budgets_add(&((struct run_options *)ctx)->fail_if, option, value, false, e);
 }
 
 static bool take_environment(void *ctx, const char *option, const char *value, struct err *e)
@@ -48,6 +48,37 @@ static bool take_python_allocators(void *ctx, const char *option, const char *va
     (void)value;
     ((struct run_options *)ctx)->python_allocators = true;
     return take_environment(ctx, option, "PYTHONMALLOC=malloc", e);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static bool take_resident_at(void *ctx, const char *option, const char *value, struct err *e)
+{
+    struct run_options *o = ctx;
+    char one[64];
+    for (const char *p = value;; p++) {
+        size_t n = strcspn(p, ",");
+        double seconds;
+        if (n >= sizeof one)
+            return refuse_value(e, option, "seconds, separated by commas", value);
+        memcpy(one, p, n);
+        one[n] = 0;
+        if (!option_seconds(one, option, &seconds, e))
+            return false;
+        if (o->resident_at.len == RUN_LOOKS_MOST)
+            return err_set(e, ERR_USAGE, "%s: more than %u times", option, RUN_LOOKS_MOST), false;
+        if (!vec_push(&o->resident_at, seconds))
+            return err_no_memory(e, "options"), false;
+        p += n;
+        if (!*p)
+            break;
+    }
+    qsort(o->resident_at.at, o->resident_at.len, sizeof *o->resident_at.at, compare_times);
+    return true;
 }
 
 static bool take_pools(void *ctx, const char *option, const char *value, struct err *e)
@@ -128,19 +159,30 @@ static const struct option_row rows[] = {
     {"--output", "FILE", "the trace (default: PROGRAM.PID.tracy)", .letter = 'o', FIELD(output)},
     {"--force", NULL, "replace FILE when it exists", .letter = 'f', FIELD(replace)},
     {"--report", "FORMAT", "{}", "text", .type = VALUE_WORD,
-     .words = "text, json, csv, html or none", FIELD(report)}, /* enum run_report */
+     .words = "text, json, csv, html, markdown, junit or none",
+     FIELD(report)}, /* enum run_report */
     {"--report-file", "FILE",
-     "where the report goes (text: standard error; json, csv: standard output; html: beside the "
+     "where the report goes (text: standard error; json, csv, markdown, junit: standard output; "
+     "html: beside the "
      "trace)",
      FIELD(report_file)},
     {"--fail-if", "EXPR",
      "exit with 1 when this is true of the figures, such as 'peak>512M'; may be given several "
      "times",
      .take = take_fail_if},
+    {"--no-suppressions", NULL,
+     "count as leaked what the C library, the C++ library and the loader keep until the end",
+     FIELD(all_leaks)},
     {"--this-process", NULL,
      "--fail-if is for the program's own process alone, whatever its children take; without this "
      "it fails when some were not recorded",
      FIELD(this_process)},
+    {"--repeat", "N",
+     "run the program N times, record each run to its own trace (FILE with .1, .2 before the "
+     "ending), and report all together, as `tidemark diff` does",
+     .type = VALUE_NUMBER, .least = 1, .most = 100, FIELD(repeat)},
+    {"--base", "RUNS", "compare these runs with that trace, file of figures, or folder of either",
+     FIELD(base)},
     {"--open", NULL, "show the page in a browser afterwards", FIELD(open)},
     {"--follow-fork", NULL, "record the program's children, too, each to a separate trace",
      FIELD(follow_fork)},
@@ -159,6 +201,14 @@ static const struct option_row rows[] = {
     {"--threads", "LIST",
      "of whose allocations: main, thread ids, names with * and ?; !NAME for all but that (all)",
      .take = take_threads},
+    {"--memory-plots", "HZ",
+     "readings per second of what the kernel counts, as plots of the trace: resident pages, swap, "
+     "faults, the cgroup (10; 0: none)",
+     .type = VALUE_NUMBER, .most = 100, FIELD(memory_hz)},
+    {"--no-resident", NULL, "do not look at which pages of the program are in memory",
+     FIELD(no_resident)},
+    {"--resident-at", "LIST", "look at them also so many seconds after the start, such as 1,5.5",
+     .take = take_resident_at, .given = offsetof(struct run_options, resident_at_given)},
     {"--gpu", NULL, "record device memory of CUDA programs, a pool for each device", FIELD(gpu)},
     {"--python-allocators", NULL, "record each Python object: sets PYTHONMALLOC=malloc",
      .take = take_python_allocators},
@@ -229,10 +279,36 @@ static const struct option_rule rules[] = {
     {"--pid", OPTION_EXCLUDES, "--follow-fork --gpu --env",
      "--follow-fork, --gpu and --env are for programs that are started here"},
     {"--adopt", OPTION_EXCLUDES, "--recover --pid", "--adopt runs nothing"},
+    {"--resident-at", OPTION_EXCLUDES, "--no-resident --recover", NULL},
+    {"--resident-at", OPTION_EXCLUDES, "--sample",
+     "--sample estimates sizes, which cannot be joined with pages: it does not go with "
+     "--resident-at"},
+    {"--report=junit", OPTION_NEEDS, "--fail-if",
+     "--report junit has the outcome of each --fail-if: give one"},
+    {"--repeat", OPTION_NEEDS, "--output", NULL},
+    {"--base", OPTION_NEEDS, "--repeat", NULL},
+    {"--repeat", OPTION_EXCLUDES, "--pid --recover --adopt --listen --open --report=html", NULL},
+    {"--repeat", OPTION_EXCLUDES, "--follow-fork",
+     "several runs are compared by the trace of the program's own process: --repeat does not go "
+     "with --follow-fork"},
     {"--recover", OPTION_EXCLUDES, "--listen --port --protocol --no-exit",
      "--recover runs nothing that a server could watch"},
     {0},
 };
+
+/* Without a base there is no change. */
+static bool check_fail_if(const struct run_options *o, struct err *e)
+{
+    for (size_t i = 0; i < o->fail_if.list.len && !o->base; i++) {
+        if (o->fail_if.list.at[i].needs_base)
+            return err_set(e, ERR_USAGE,
+                           "--fail-if: '%.200s' asks for a change: --repeat N --base RUNS compares "
+                           "runs",
+                           o->fail_if.list.at[i].text),
+                   false;
+    }
+    return true;
+}
 
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
@@ -252,7 +328,7 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
         err_set(e, ERR_USAGE,
                 "this program was built without the page that --open and --report html need; "
                 "`make web` builds it when node and npm are there");
-    else {
+    else if (check_fail_if(o, e)) {
         o->program = arguments;
         return true;
     }
@@ -298,6 +374,7 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
 void run_options_release(struct run_options *o)
 {
     vec_release(&o->environment);
+    vec_release(&o->resident_at);
     budgets_release(&o->fail_if);
     resolve_options_release(&o->resolving);
 }

@@ -22,8 +22,9 @@ static const char usage[] =
     "`verify` with these counts: a line each, \"ok\" or \"DIFFERS\". Then it tries what this\n"
     "machine and this build allow: the sandbox of the process that reads images, debug\n"
     "information, debuginfod, the disassembler, the preload library, ptrace, the report page,\n"
-    "and whether port 8086 is free: a line each, \"here\" or \"MISSING\". It takes about a second\n"
-    "and leaves no file behind.\n";
+    "and whether port 8086 is free: a line each, \"here\", \"MISSING\" or, if the time was up "
+    "first,\n"
+    "\"UNKNOWN\". It takes about a second and leaves no file behind.\n";
 
 static const char footer[] =
     "Exit status: 0 all counts are right, whatever is missing; 1 one differs, or a step failed;\n"
@@ -42,6 +43,8 @@ struct selftest {
 static const struct option_row rows[] = {
     {"--protocol", "N", "the protocol number that the client speaks (82)", .type = VALUE_NUMBER,
      .least = PROTOCOL_MIN, .most = PROTOCOL_MAX, OPTION_FIELD(struct selftest, protocol)},
+    {"--timeout", "SECONDS", "for all steps together; then the running one is killed (5)",
+     .type = VALUE_NUMBER, .least = 1, .most = 3600, OPTION_FIELD(struct selftest, run.seconds)},
     OPTION_HELP_ROW,
     {0},
 };
@@ -302,7 +305,7 @@ static int finish(struct selftest *s, long long began, struct err *e)
 
 int cmd_selftest(int argc, char **argv)
 {
-    struct selftest s = {.protocol = PROTOCOL_MAX};
+    struct selftest s = {.protocol = PROTOCOL_MAX, .run.seconds = SELFTEST_SECONDS};
     const struct command_line line = {
         .options = groups, .usage = usage, .footer = footer, .positional = positional};
     long long began = monotonic_ns();

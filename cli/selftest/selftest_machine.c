@@ -15,19 +15,31 @@
 #include "base/format.h"
 #include "naming/resolver.h"
 #include "protocol/handshake.h"
+#include "report/html/html.h"
 #include "run/offer.h"
 #include "symbols/index/index.h"
 #include "symbols/instructions.h"
 
 #define ASK_SECONDS 1 /* timeout of a debuginfod server */
 
-static void say(bool here, const char *what, const char *detail)
+static void say_verdict(const char *verdict, const char *what, const char *detail)
 {
     struct buf text = {0};
     format_terminal(&text, view_of(detail));
-    printf("%-8s %-18s %s\n", here ? "here" : "MISSING", what, buf_str(&text));
+    printf("%-8s %-18s %s\n", verdict, what, buf_str(&text));
     buf_release(&text);
     fflush(stdout);
+}
+
+static void say(bool here, const char *what, const char *detail)
+{
+    say_verdict(here ? "here" : "MISSING", what, detail);
+}
+
+/* The check was not completed: what it looks for may or may not be here. */
+static void say_unknown(const char *what, const struct err *why)
+{
+    say_verdict("UNKNOWN", what, why->text);
 }
 
 /* ---- the symbol helper */
@@ -106,7 +118,7 @@ static void try_symbols(const struct selftest_run *r)
         uint8_t reader;
     } readers[] = {{"libdwarf", INDEX_LIBDWARF}, {"libdw", INDEX_LIBDW}};
     struct resolve_options o = {
-        .no_debuginfod = true, .no_cache = true, .seconds = SELFTEST_SECONDS};
+        .no_debuginfod = true, .no_cache = true, .seconds = (double)r->seconds};
     struct resolver resolver = RESOLVER_NONE;
     struct err e = {0};
     if (resolver_init(&resolver, &o, &e) != 0) {
@@ -195,11 +207,11 @@ static void try_recording(struct selftest_run *r)
         snprintf(text, sizeof text, "tidemark run recorded %s of `tidemark version`",
                  format_counted(number, (uint64_t)n, "allocation"));
         say(true, "preload library", text);
+    } else if (e.code) {
+        say_unknown("preload library", &e);
     } else {
         say(false, "preload library",
-            e.code   ? e.text
-            : status ? why.text
-                     : "the program ran, and nothing was recorded");
+            status ? why.text : "the program ran, and nothing was recorded");
     }
     json_decref(document);
     buf_release(&out);
@@ -288,13 +300,21 @@ static void try_page(struct selftest_run *r, const char *trace)
     struct buf out = {0};
     struct err why = {0}, e = {0};
     struct stat st = {0};
+    if (!html_available()) {
+        say(false, "report page",
+            "this program was built without the page; `make web` builds it when node and npm are "
+            "there");
+        return;
+    }
     int status = selftest_run(r, words, &out, &why, NULL, NULL, &e);
     if (status == 0 && stat(page, &st) == 0 && st.st_size > 0) {
         snprintf(text, sizeof text, "report --format html wrote %s",
                  format_bytes(size, (uint64_t)st.st_size));
         say(true, "report page", text);
+    } else if (e.code) {
+        say_unknown("report page", &e);
     } else {
-        say(false, "report page", e.code ? e.text : why.text);
+        say(false, "report page", status ? why.text : "report wrote no file");
     }
     buf_release(&out);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@
 
 int selftest_run_open(struct selftest_run *r, struct err *e)
 {
-    *r = (struct selftest_run){.deadline = monotonic_ns() + SELFTEST_SECONDS * 1000000000LL};
+    r->deadline = monotonic_ns() + (long long)r->seconds * 1000000000LL;
     char cache[SELFTEST_PATH];
     const char *in = tempfile_dir(NULL);
     int n = snprintf(r->folder, sizeof r->folder - 64, "%s/tidemark-selftest-XXXXXX", in);
@@ -102,8 +103,10 @@ static int await(const struct selftest_run *r, pid_t pid, selftest_meanwhile *me
         if (interrupt_came(&r->interrupt))
             return err_set(e, ERR_OUTPUT, "interrupted");
         if (monotonic_ns() > r->deadline)
-            return err_set(e, ERR_CHECK, "not done %d s after the selftest began",
-                           SELFTEST_SECONDS);
+            return err_set(e, ERR_CHECK,
+                           "not done %" PRIu64
+                           " s after the selftest began; --timeout sets another time",
+                           r->seconds);
         if (meanwhile && meanwhile(ctx, e) != 0)
             return -1;
         if (!meanwhile)

@@ -13,19 +13,20 @@
 
 #define SELFTEST_PATH 512u
 #define SELFTEST_WORDS 16u
-#define SELFTEST_SECONDS 5 /* for all commands together; then the running one is killed */
+#define SELFTEST_SECONDS 5 /* the default of `seconds` */
 
 struct selftest_run {
     char folder[SELFTEST_PATH]; /* private; "": none */
     char program[SELFTEST_PATH * 8];
     struct interrupt interrupt;
+    uint64_t seconds;   /* for all commands together; then the running one is killed */
     long long deadline; /* monotonic ns */
 };
 
 /*
- * Makes the folder in $TMPDIR. From then on signals that would end the process are held back, so
- * that the folder can be removed; caches are in the folder, and commands query no debuginfod
- * server. ERR_OUTPUT when it cannot be made.
+ * Makes the folder in $TMPDIR and begins the `seconds`, which the caller has set. From then on
+ * signals that would end the process are held back, so that the folder can be removed; caches are
+ * in the folder, and commands query no debuginfod server. ERR_OUTPUT when it cannot be made.
  */
 int selftest_run_open(struct selftest_run *r, struct err *e);
 

@@ -218,7 +218,7 @@ static void put_label(struct top *t, struct buf *b, const struct tree_node *n)
     }
     tree_label_name(&name, &t->tree, l);
     if (t->options.by == TREE_LINE)
-        put_source(&name, &l->frame);
+        frame_source(&name, &l->frame);
     format_terminal(b, bytes_of(&name));
     buf_release(&name);
 }
@@ -297,11 +297,11 @@ static void put_place(struct buf *b, const struct frame_view *f, unsigned room)
 {
     bool failed = false;
     bool whole_path = text_width(f->file, &failed) + 8 <= room;
-    format_terminal(b, whole_path ? f->file : base_name(f->file));
+    format_terminal(b, whole_path ? f->file : view_base_name(f->file));
     if (f->file.len && f->line)
         buf_printf(b, ":%u", f->line);
     if (f->file.len == 0 && f->function.len)
-        format_terminal(b, base_name(f->image));
+        format_terminal(b, view_base_name(f->image));
 }
 
 /* A frame of a call stack: its location has to be visible, however long its name is. */

@@ -105,9 +105,13 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
         {"children", h->children},
         {"put_back", r->counts.put_back},
         {"failed_allocations", h->failed_allocations},
+        {"trims", h->trims},
+        {"trims_empty", h->trims_empty},
         {"missed_frees", t->memory.missed_frees},
         {"crowded_images", r->target->places.crowded},
         {"python_unread", h->python_unread},
+        {"python_unheld", h->python_unheld},
+        {"python_subinterpreters", h->python_subinterpreters},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         if (facts[i].n && trace_add_fact(t, e, facts[i].key, "%" PRIu64, facts[i].n) != 0)

@@ -1,0 +1,93 @@
+#include "cli/cmd_diff_runs.h"
+
+#include <string.h>
+
+#include "cli/options/options.h"
+#include "report/runs_report.h"
+
+#define FIELD(NAME) OPTION_FIELD(struct runs_question, NAME)
+
+const struct option_row runs_rows[] = {
+    {"--confidence", "PCT", "of all intervals together, and of there being no false alarm", "99",
+     .type = VALUE_REAL, .least = 50, .most = 99, FIELD(confidence)},
+    {"--unstable", "PCT", "mark what differs by more than this between runs of one side", "10",
+     .type = VALUE_REAL, .most = 1000, FIELD(unstable)},
+    {"--mute-unstable", NULL, "do not test what is marked so", FIELD(mute_unstable)},
+    {"--mute", "REGEX", "do not test functions and files that match (as in Perl)", FIELD(mute)},
+    {0},
+};
+
+bool runs_question_take(struct runs_question *q, int n, char **arguments, const char *separator,
+                        struct err *e)
+{
+    int at = 0;
+    while (at < n && arguments[at] != separator)
+        at++;
+    q->asked = at < n;
+    if (!q->asked)
+        return true;
+    q->paths[0] = arguments;
+    q->count[0] = (size_t)at;
+    q->paths[1] = arguments + at + 1;
+    q->count[1] = (size_t)(n - at - 1);
+    if (q->count[1] == 0)
+        err_set(e, ERR_USAGE, "which new runs?");
+    return q->count[1] != 0;
+}
+
+int runs_question_load(struct runs_question *q, const struct run_input_options *options,
+                       struct err *e)
+{
+    for (int side = 0; side < 2; side++) {
+        size_t before = q->runs.list.len;
+        for (size_t i = 0; i < q->count[side]; i++) {
+            if (run_inputs_add(&q->runs, q->paths[side][i], options, e) != 0)
+                return -1;
+        }
+        q->loaded[side] = q->runs.list.len - before;
+    }
+    return 0;
+}
+
+void runs_question_release(struct runs_question *q)
+{
+    run_inputs_release(&q->runs);
+}
+
+/* Reports the first expression that is true or unknown. */
+static int judge(const struct runs_diff *d, struct err *e)
+{
+    for (size_t i = 0; i < d->checks.list.len; i++) {
+        const struct summary_check *one = &d->checks.list.at[i];
+        if (!one->holds)
+            return err_set(e, ERR_CHECK, "fail-if %.100s: %s", one->name, one->detail);
+    }
+    return 0;
+}
+
+int runs_question_answer(struct runs_question *q, enum diff_metric metric,
+                         const struct diff_report_options *report, const struct budgets *fail_if,
+                         FILE *out, struct err *e)
+{
+    struct runs_diff_options options = {
+        .metric = metric,
+        .noise = {.level = (100 - q->confidence) / 100,
+                  .unstable = q->unstable / 100,
+                  .mute_unstable = q->mute_unstable},
+        .budgets = {fail_if->list.at, fail_if->list.len},
+    };
+    struct runs_diff d;
+    struct pattern *mute = NULL;
+    if (q->mute && !(mute = pattern_new(q->mute, strlen(q->mute), e)))
+        return -1;
+    options.mute = mute;
+    int status = runs_diff_build(&d, q->runs.list.at, q->loaded, &options, e);
+    if (status == 0) {
+        status = runs_diff_write(&d, report, out, e);
+        if (status == 0)
+            status = judge(&d, e);
+        runs_diff_release(&d);
+    }
+    pattern_free(mute);
+    return status;
+}

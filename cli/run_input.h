@@ -1,0 +1,34 @@
+#ifndef TIDEMARK_CLI_RUN_INPUT_H
+#define TIDEMARK_CLI_RUN_INPUT_H
+
+/* The figures of runs, from traces, from files of figures, and from folders of either. */
+
+#include <stddef.h>
+
+#include "analysis/names/skiplist.h"
+#include "analysis/runs/run_figures.h"
+#include "base/err.h"
+#include "base/vec.h"
+
+struct run_inputs {
+    VEC(struct run_figures) list;
+};
+
+struct run_input_options {
+    const struct selection_options *only; /* NULL: all. Figures without a trace cannot be chosen */
+    const struct skiplist *skip;
+    bool all_leaks;
+};
+
+/* The largest file of figures that is read, in bytes. */
+#define RUN_FIGURES_MAX ((size_t)32 << 20)
+
+/*
+ * Adds the run at `path`, or if that is a folder, all *.json and *.tracy in it in order of their
+ * names. ERR_INPUT for an empty folder.
+ */
+int run_inputs_add(struct run_inputs *r, const char *path, const struct run_input_options *options,
+                   struct err *e);
+void run_inputs_release(struct run_inputs *r);
+
+#endif

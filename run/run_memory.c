@@ -1,0 +1,199 @@
+#include "run/run_memory.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/monotonic.h"
+#include "proc/memory_plots.h"
+#include "proc/page_reader.h"
+
+#define SECOND INT64_C(1000000000)
+
+/* Pauses are so many times the processor time of the round before: 0.4 % and 0.1 %. */
+#define PAUSE 250
+#define PSS_PAUSE 1000
+#define LOOK_PAUSE 50 /* 2 %: see run_memory_has_grown */
+#define PSS_PERIOD SECOND
+
+/* See run_memory_has_grown. */
+#define GROWN 1.2
+#define GROWN_LITTLE 1.01
+#define GROWN_LEAST (32.0 * 1048576)
+
+/* After a round without a process that could be read. */
+#define PAUSE_EMPTY (5 * SECOND / 1000)
+
+static int64_t processor_time(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * SECOND + t.tv_nsec;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct run_memory_rounds run_memory_rounds(uint64_t hz)
+{
+    return (struct run_memory_rounds){.period = hz ? SECOND / (int64_t)hz : 0};
+}
+
+/* A round is of the PSS or of all else. */
+bool run_memory_begin(struct run_memory_rounds *r)
+{
+    int64_t now = monotonic_ns();
+    r->pss = r->next > now;
+    if (!r->period || (r->pss && r->next_pss > now))
+        return false;
+    r->began = now;
+    r->used = processor_time();
+    return true;
+}
+
+void run_memory_end(struct run_memory_rounds *r, bool empty)
+{
+    int64_t took = processor_time() - r->used, now = monotonic_ns();
+    int64_t period = empty ? PAUSE_EMPTY : r->pss ? later(r->period, PSS_PERIOD) : r->period;
+    *(r->pss ? &r->next_pss : &r->next) =
+        later(r->began + period, now + (r->pss ? PSS_PAUSE : PAUSE) * took);
+}
+
+int run_memory_pause(const struct run_memory_rounds *r, int most)
+{
+    int64_t next = r->next < r->next_pss ? r->next : r->next_pss;
+    int64_t left = (next - monotonic_ns() + 999999) / 1000000;
+    if (!r->period || left >= most)
+        return most;
+    return left < 0 ? 0 : (int)left;
+}
+
+static struct run_memory *open_process(pid_t pid)
+{
+    struct run_memory *m = calloc(1, sizeof *m);
+    if (m)
+        (void)process_memory_open(&m->process, pid);
+    return m;
+}
+
+int run_memory_read(struct run_memory **memory, const struct run_memory_rounds *r, pid_t pid,
+                    struct run_record *to, struct err *e)
+{
+    struct memory_reading reading;
+    if (!*memory && !(*memory = open_process(pid)))
+        return err_no_memory(e, "plots of memory");
+    if (r->pss)
+        process_memory_pss(&(*memory)->process, &reading);
+    else
+        process_memory_read(&(*memory)->process, &reading);
+    (*memory)->before = (*memory)->rss;
+    if (reading.known & UINT32_C(1) << MEMORY_RSS_ANON)
+        (*memory)->rss = reading.value[MEMORY_RSS_ANON] + reading.value[MEMORY_RSS_FILE] +
+                         reading.value[MEMORY_RSS_SHMEM];
+    int64_t begin = (int64_t)to->target.begin;
+    if (begin < 0 || reading.time < begin)
+        return 0;
+    return memory_plots_add(&reading, reading.time - begin, &(*memory)->named, &to->ingest.sink, e);
+}
+
+void run_memory_free(struct run_memory *m)
+{
+    if (m) {
+        process_memory_close(&m->process);
+        page_looks_release(&m->looks);
+    }
+    free(m);
+}
+
+bool run_memory_has_grown(const struct run_memory *m)
+{
+    bool stopped = m->rss <= m->before && monotonic_ns() >= m->next;
+    return m->rss >= GROWN_LEAST && m->rss >= m->looked * (stopped ? GROWN_LITTLE : GROWN);
+}
+
+int run_memory_look(struct run_memory **memory, enum look_reason reason, pid_t pid, struct err *e)
+{
+    struct page_look look;
+    if (!*memory && !(*memory = open_process(pid)))
+        return err_no_memory(e, "a look at the pages");
+    int64_t used = processor_time();
+    if (reason == LOOK_AT_PEAK)
+        (*memory)->looked = (*memory)->rss;
+    if (page_look_read(&look, (*memory)->process.folder, e) != 0)
+        return -1;
+    (*memory)->next = monotonic_ns() + LOOK_PAUSE * (processor_time() - used);
+    look.reason = reason;
+    struct page_looks *looks = &(*memory)->looks;
+    for (size_t i = 0; i < looks->list.len && reason != LOOK_AT_TIME; i++) {
+        if (looks->list.at[i].reason == reason) {
+            page_look_release(&looks->list.at[i]);
+            looks->list.at[i] = look;
+            return 0;
+        }
+    }
+    if (vec_push(&looks->list, look))
+        return 0;
+    page_look_release(&look);
+    return err_no_memory(e, "a look at the pages");
+}
+
+int run_memory_finish(struct run_memory *m, struct run_record *to, struct err *e)
+{
+    int64_t begin = (int64_t)to->target.begin;
+    for (size_t i = 0; i < m->looks.list.len; i++) {
+        struct page_look *l = &m->looks.list.at[i];
+        if (begin < 0 || l->begin < begin)
+            continue;
+        struct page_look moved = *l;
+        moved.begin -= begin;
+        moved.end -= begin;
+        if (!vec_push(&to->trace.looks.list, moved))
+            return err_no_memory(e, "looks at the pages");
+        *l = (struct page_look){0};
+    }
+    page_looks_sort(&to->trace.looks);
+    return 0;
+}
+
+static void move_looks(struct trace *from, int64_t (*time)(const void *, int64_t), const void *ctx,
+                       struct trace *to)
+{
+    for (size_t i = 0; i < from->looks.list.len; i++) {
+        struct page_look *l = &from->looks.list.at[i];
+        l->begin = time(ctx, l->begin);
+        l->end = time(ctx, l->end);
+        l->end = l->end < l->begin ? l->begin : l->end;
+    }
+    page_looks_release(&to->looks);
+    to->looks = from->looks;
+    from->looks = (struct page_looks){0};
+}
+
+int run_memory_copy(struct trace *from, int64_t (*time)(const void *, int64_t), const void *ctx,
+                    struct ingest *in, struct err *e)
+{
+    const struct event_sink *sink = &in->sink;
+    struct plots *p = &from->plots;
+    struct column_reader reader;
+    uint32_t named = 0;
+    size_t n = 0;
+    int status = 0;
+    column_reader_init(&reader, &p->points);
+    for (uint64_t done = 0; done < p->points.len && status == 0; done += n) {
+        const struct plot_point *points = column_reader_next(&reader, &n, e);
+        if (!points)
+            status = -1;
+        for (size_t i = 0; i < n && status == 0; i++) {
+            uint64_t key = p->list.at[points[i].plot].name - MEMORY_PLOT_KEY(0);
+            struct memory_reading one = {.known = UINT32_C(1) << (key / 16 % MEMORY_VALUES)};
+            if (key >= MEMORY_PLOT_KEY(MEMORY_VALUES) - MEMORY_PLOT_KEY(0))
+                continue;
+            one.value[key / 16] = points[i].value;
+            status = memory_plots_add(&one, time(ctx, points[i].time), &named, sink, e);
+        }
+    }
+    column_reader_release(&reader);
+    move_looks(from, time, ctx, in->trace);
+    return status;
+}

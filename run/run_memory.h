@@ -1,0 +1,70 @@
+#ifndef TIDEMARK_RUN_RUN_MEMORY_H
+#define TIDEMARK_RUN_RUN_MEMORY_H
+
+/*
+ * Readings of the memory of recorded processes (proc/process_memory.h), as plots of their traces.
+ * Reading takes at most 0.5 % of a processor, however many processes there are: a round that took T
+ * of processor time is followed by a pause of 250 T, and one of the PSS by 1,000 T.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proc/process_memory.h"
+#include "run/run_record.h"
+
+struct run_memory_rounds {
+    int64_t period; /* ns; 0: nothing is read */
+    /* CLOCK_MONOTONIC, ns */
+    int64_t next, next_pss;
+    /* the current round */
+    bool pss;
+    int64_t began, used; /* when, and the thread's processor time then */
+};
+
+/* What is read of one process. */
+struct run_memory {
+    struct process_memory process;
+    uint32_t named;          /* memory_plots_add */
+    struct page_looks looks; /* of each reason but LOOK_AT_TIME the newest */
+    /* bytes: in the last reading, in the one before, at the last LOOK_AT_PEAK */
+    double rss, before, looked;
+    int64_t next; /* CLOCK_MONOTONIC, ns: when the last look has cost 2 % of a processor */
+};
+
+/* `hz`: rounds per second, 0: none. */
+struct run_memory_rounds run_memory_rounds(uint64_t hz);
+
+/* Whether a round is due; then it begins, and run_memory_end ends it. `empty`: nothing was read. */
+bool run_memory_begin(struct run_memory_rounds *r);
+void run_memory_end(struct run_memory_rounds *r, bool empty);
+
+/* Milliseconds until the next round, at most `most`. */
+int run_memory_pause(const struct run_memory_rounds *r, int most);
+
+/*
+ * Reads the process for the current round. *memory is made at first; the caller frees it. A process
+ * that cannot be read has no plots.
+ */
+int run_memory_read(struct run_memory **memory, const struct run_memory_rounds *r, pid_t pid,
+                    struct run_record *to, struct err *e);
+void run_memory_free(struct run_memory *m);
+
+/*
+ * Whether a LOOK_AT_PEAK is due, from 32 MiB on: the RSS has grown by a fifth since the last one,
+ * or by a hundredth and no longer grows. The former looks together take at most six times as long
+ * as the last one, the latter 2 % of a processor.
+ */
+bool run_memory_has_grown(const struct run_memory *m);
+
+/* Looks at the pages of the process; *memory as above. ERR_INPUT: they cannot be read. */
+int run_memory_look(struct run_memory **memory, enum look_reason reason, pid_t pid, struct err *e);
+
+/* Moves the looks into the trace. Those from before its time 0 are dropped. */
+int run_memory_finish(struct run_memory *m, struct run_record *to, struct err *e);
+
+/* Copies these plots of `from` to `in`, and moves the looks; `time` converts their times. */
+int run_memory_copy(struct trace *from, int64_t (*time)(const void *, int64_t), const void *ctx,
+                    struct ingest *in, struct err *e);
+
+#endif
