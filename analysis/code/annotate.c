@@ -191,6 +191,13 @@ static struct passage *find_passages(struct annotation *a, struct err *e)
         return NULL;
     }
     for (size_t i = 0; i < c->frames.len; i++) {
+        struct frame_view view;
+        if (a->function.by_line) {
+            p[i].inside = annotate_frame_line(a, (uint32_t)i, &view);
+            if (p[i].inside)
+                p[i].line = (uint32_t)(annotate_line_numbered(a, view.line) - a->lines.at) + 1;
+            continue;
+        }
         uint64_t id = c->frames.at[i].id;
         uint64_t address = frame_address(id);
         if (id & FRAME_ID_CUSTOM || address == 0 || !annotate_is_inside(a, address - 1))
@@ -329,7 +336,7 @@ static bool is_blank(char c)
 static int set_text(struct annotation *a, struct annotate_place *place, struct view line,
                     struct err *e)
 {
-    while (line.len && is_blank(*line.p)) {
+    while (!a->function.by_line && line.len && is_blank(*line.p)) {
         line.p++;
         line.len--;
     }
@@ -406,6 +413,18 @@ static int read_sources(struct annotation *a, struct annotate_texts *texts, stru
     return status;
 }
 
+static bool holds_source(const struct annotate_texts *texts, struct view path)
+{
+    const char *p = (const char *)texts->names.data;
+    for (size_t i = 0; i < texts->paths.len; i++) {
+        size_t len = texts->paths.at[i];
+        if (len && view_equal((struct view){p, len}, path))
+            return true;
+        p = len ? p + len : p;
+    }
+    return false;
+}
+
 /* ---- all of it */
 
 int annotate_build(struct annotation *a, struct annotate_texts *texts,
@@ -414,12 +433,14 @@ int annotate_build(struct annotation *a, struct annotate_texts *texts,
 {
     struct builder b = {a, texts, s};
     *a = (struct annotation){.trace = texts->trace, .function = *function};
-    int status = read_code(&b, d, e);
+    bool by_line = function->by_line;
+    a->has_source = by_line && holds_source(texts, function->file);
+    int status = by_line ? annotate_add_lines(a, a->has_source, e) : read_code(&b, d, e);
     if (status == 0)
         status = find_figures(&b, e);
-    if (status == 0)
+    if (status == 0 && !by_line)
         annotate_count_samples(a, samples, s);
-    if (status == 0)
+    if (status == 0 && !by_line)
         status = find_places(a, e);
     if (status == 0)
         status = read_sources(a, texts, e);

@@ -3,7 +3,8 @@
 
 /*
  * The machine code of one function as far as the trace holds it: its instructions, the source of
- * each, and the allocations made through each call.
+ * each, and the allocations made through each call. Of a function whose frames have no addresses,
+ * its source lines.
  *
  * The frame of a call stack is a return address, so the call is the instruction that ends there. An
  * allocation counts once for each instruction that its call stack passes through. The build needs
@@ -75,18 +76,20 @@ struct annotate_function {
     uint32_t line;     /* 0: unknown */
     bool is_elsewhere; /* its code is not in the trace, but in */
     struct annotate_origin origin;
+    bool by_line; /* its frames have lines and no addresses, as of Python; address, size are 0 */
 };
 
 struct annotate_functions {
-    VEC(struct annotate_function) list; /* by address */
+    VEC(struct annotate_function) list; /* by address; those by_line first, by file and name */
     bool is_part;                       /* the names match in part only */
 };
 
 /*
  * Finds the functions that match `wanted`: "0x…" is an address within; else a whole name, with or
- * without parameters; else a part of a name; with `regex` a Perl-compatible regular expression for
- * a name. ERR_USAGE if there is none or the expression is invalid; ERR_CHECK if none of them has
- * machine code in the trace, with a hint in the text. `f` need not be initialised.
+ * without parameters, or FILE:NAME of a function by_line, with or without the file's folder; else a
+ * part of a name; with `regex` a Perl-compatible regular expression for a name. ERR_USAGE if there
+ * is none or the expression is invalid; ERR_CHECK if none of them is by_line or has machine code in
+ * the trace, with a hint in the text. `f` need not be initialised.
  */
 int annotate_find(struct annotate_functions *f, const struct annotate_texts *a, const char *wanted,
                   bool regex, struct err *e);
@@ -121,7 +124,7 @@ struct annotate_samples {
 struct annotate_place {
     struct frame_view frame; /* the innermost function inlined there */
     bool has_text;
-    size_t text, len; /* in annotation.bytes, without leading blanks */
+    size_t text, len; /* in annotation.bytes, without leading blanks but by_line */
 };
 
 #define ANNOTATE_NO_PLACE UINT32_MAX
@@ -145,12 +148,14 @@ struct annotation {
     struct annotate_figures through; /* allocations whose call stacks pass through the function */
     struct annotate_figures own;     /* of them, those whose site (sites.h) is in it */
     struct annotate_samples samples; /* of the function */
-    VEC(struct annotate_line) lines; /* by address, without gaps */
+    VEC(struct annotate_line) lines; /* by address, without gaps; of a function by_line by line */
     VEC(struct annotate_place) places;
     struct buf bytes;
+    bool has_source; /* of a function by_line: the trace has its file */
 };
 
-/* `a` need not be initialised. It is valid as long as the trace. */
+/* `d` is not used for functions by_line. `a` need not be initialised. It is valid as long as the
+ * trace. */
 int annotate_build(struct annotation *a, struct annotate_texts *texts,
                    const struct sample_input *samples, const struct annotate_function *function,
                    struct selection *s, const struct disassembler *d, struct err *e);

@@ -1,4 +1,4 @@
-/* Finds the functions with machine code that match a name, an address or an expression. */
+/* Finds the functions that match a name, an address or an expression. */
 
 #include "analysis/code/annotate.h"
 
@@ -132,30 +132,96 @@ static enum fit address_fits(const struct wanted *w, const struct annotate_funct
     return w->address - f->address < f->size ? FIT_PART : FIT_NONE;
 }
 
+/* ---- functions by line */
+
+static bool is_file_and_name(struct view text, struct view file, struct view name)
+{
+    return name.len && text.len == file.len + 1 + name.len && text.p[file.len] == ':' &&
+           memcmp(text.p, file.p, file.len) == 0 &&
+           memcmp(text.p + file.len + 1, name.p, name.len) == 0;
+}
+
+static enum fit line_fits(struct wanted *w, const struct frame_view *v)
+{
+    struct view text = view_of(w->text);
+    if (!w->regex && v->file.len &&
+        (is_file_and_name(text, v->file, v->function) ||
+         is_file_and_name(text, view_base_name(v->file), v->function)))
+        return FIT_WHOLE;
+    return fit_of(w, v->function);
+}
+
+/* Keeps the best matches. */
+static int take(struct annotate_functions *out, enum fit fit, enum fit *best,
+                const struct annotate_function *f, struct err *e)
+{
+    if (fit < *best)
+        return 0;
+    if (fit > *best)
+        out->list.len = 0;
+    *best = fit;
+    return vec_push(&out->list, *f) ? 0 : err_no_memory(e, "functions");
+}
+
+static int collect_by_line(struct annotate_functions *out, const struct trace *t, struct wanted *w,
+                           enum fit *best, struct err *e)
+{
+    for (size_t i = 0; i < t->callstacks.frames.len && !w->is_address; i++) {
+        const struct frame *frame = &t->callstacks.frames.at[i];
+        for (uint32_t k = 0; frame->id & FRAME_ID_CUSTOM && k < frame->n; k++) {
+            struct frame_view v = frame_describe(t, (uint32_t)i, k);
+            const struct annotate_function f = {.name = v.function,
+                                                .file = v.file,
+                                                .line = v.line,
+                                                .image = {"", 0},
+                                                .by_line = true};
+            if (v.has_name && take(out, line_fits(w, &v), best, &f, e) != 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- functions of both kinds */
+
+static bool is_same(const struct annotate_function *x, const struct annotate_function *y)
+{
+    return x->by_line && y->by_line && view_equal(x->file, y->file) && view_equal(x->name, y->name);
+}
+
 static int compare(const void *a, const void *b)
 {
     const struct annotate_function *x = a, *y = b;
-    return (x->address > y->address) - (x->address < y->address);
+    int order = y->by_line - x->by_line;
+    if (order == 0 && x->by_line)
+        order = view_compare(x->file, y->file);
+    if (order == 0 && x->by_line)
+        order = view_compare(x->name, y->name);
+    if (order == 0 && x->by_line)
+        return (x->line > y->line) - (x->line < y->line);
+    return order ? order : (x->address > y->address) - (x->address < y->address);
 }
 
 static int collect(struct annotate_functions *out, const struct annotate_texts *a, struct wanted *w,
                    struct err *e)
 {
     enum fit best = FIT_PART;
+    size_t kept = 0;
     for (size_t i = 0; i < a->codes.len; i++) {
         struct annotate_function f = describe(a, i);
-        enum fit fit = w->is_address ? address_fits(w, &f) : fit_of(w, f.name);
-        if (fit < best)
-            continue;
-        if (fit > best)
-            out->list.len = 0;
-        best = fit;
-        if (!vec_push(&out->list, f))
-            return err_no_memory(e, "functions");
+        if (take(out, w->is_address ? address_fits(w, &f) : fit_of(w, f.name), &best, &f, e) != 0)
+            return -1;
     }
+    if (collect_by_line(out, a->trace, w, &best, e) != 0)
+        return -1;
     out->is_part = best == FIT_PART && !w->is_address;
     if (out->list.len > 1)
         qsort(out->list.at, out->list.len, sizeof *out->list.at, compare);
+    for (size_t i = 0; i < out->list.len; i++) {
+        if (kept == 0 || !is_same(&out->list.at[kept - 1], &out->list.at[i]))
+            out->list.at[kept++] = out->list.at[i];
+    }
+    out->list.len = kept;
     return 0;
 }
 
@@ -189,15 +255,20 @@ static int name_width(struct view name)
 
 static int tell_why(const struct annotate_texts *a, struct wanted *w, struct err *e)
 {
+    static const char no_code[] = ": clients send it unless they were built with "
+                                  "TRACY_NO_CODE_TRANSFER, `tidemark run` stores none, and "
+                                  "--no-code and stripping leave it out";
     struct view name, outer;
     char n[FORMAT_SIZE];
     const char *text = w->text;
     bool known = find_in_frames(a->trace, w, &name, &outer);
-    if (a->codes.len == 0)
+    if (a->codes.len == 0 && !known && !w->is_address)
         return err_set(e, ERR_CHECK,
-                       "the trace has no machine code: its client was built with "
-                       "TRACY_NO_CODE_TRANSFER, it was captured with --no-code, or the code was "
-                       "stripped; record it again without");
+                       "no function of the trace's call stacks is known as '%.120s', and the trace "
+                       "has no machine code%s",
+                       text, no_code);
+    if (a->codes.len == 0)
+        return err_set(e, ERR_CHECK, "the trace has no machine code%s", no_code);
     if (known && outer.len)
         return err_set(e, ERR_CHECK,
                        "'%.*s' has no separate machine code in the trace: it was inlined, for "

@@ -15,12 +15,11 @@ int plot_list_init(struct plot_list *l, const struct plot_sink *sink, const char
                    struct err *e)
 {
     *l = (struct plot_list){.sink = *sink};
-    l->use.late_frees.fd = -1;
     if (spool_init(&l->spool, dir, SPOOL_BUDGET, e) != 0)
         return -1;
     column_init(&l->stored.points, &l->spool, &point_layout, false);
     column_init(&l->pools.points, &l->spool, &point_layout, false);
-    pool_use_init(&l->use, &l->pools.points, &l->spool, dir);
+    pool_use_init(&l->use, &l->pools.points, dir);
     return 0;
 }
 

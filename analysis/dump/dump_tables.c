@@ -26,7 +26,7 @@ uint32_t dump_string_of_key(const struct dump_tables *t, uint64_t key)
     return number ? (uint32_t)*number : 0;
 }
 
-uint32_t dump_string_at(const struct dump_tables *t, uint64_t pointer)
+static uint32_t string_at(const struct dump_tables *t, uint64_t pointer)
 {
     const uint64_t *value = map_find(&t->pointers, pointer);
     return value ? (uint32_t)*value : 0;
@@ -35,7 +35,7 @@ uint32_t dump_string_at(const struct dump_tables *t, uint64_t pointer)
 uint32_t dump_string_of(const struct dump_tables *t, const struct rec_string_ref *ref)
 {
     if (ref->flags == STRING_REF_POINTER)
-        return dump_string_at(t, ref->value);
+        return string_at(t, ref->value);
     return ref->flags == STRING_REF_INDEX && ref->value < t->strings.list.len
                ? (uint32_t)ref->value + 1
                : 0;
@@ -102,7 +102,7 @@ void dump_field_pointer(const struct dump_tables *t, struct buf *out, const char
                         uint64_t pointer)
 {
     char field[64];
-    uint32_t sidx = dump_string_at(t, pointer);
+    uint32_t sidx = string_at(t, pointer);
     if (sidx) {
         dump_field_string(t, out, name, sidx);
     } else if (pointer != 0) {

@@ -53,9 +53,8 @@ int dump_tables_read(struct dump_tables *t, const struct dump_source *source, bo
                      struct err *e);
 void dump_tables_release(struct dump_tables *t);
 
-/* String numbers, 0 if there is none: of a key, of a client pointer, of a reference. */
+/* String numbers, 0 if there is none: of a key, of a reference. */
 uint32_t dump_string_of_key(const struct dump_tables *t, uint64_t key);
-uint32_t dump_string_at(const struct dump_tables *t, uint64_t pointer);
 uint32_t dump_string_of(const struct dump_tables *t, const struct rec_string_ref *ref);
 
 /* The rank of the text at a pointer among all texts, from 1; 0: it has none. */

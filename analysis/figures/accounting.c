@@ -30,7 +30,7 @@ struct pool_account *accounting_add_pool(struct accounting *a, uint32_t pool, st
 {
     if (!make_room(a, pool, e))
         return NULL;
-    a->pools.at[pool] = pool_account_new(e);
+    a->pools.at[pool] = pool_account_new(a->options.pageable, e);
     return a->pools.at[pool];
 }
 
@@ -164,13 +164,6 @@ void accounting_pool(const struct accounting *a, uint32_t pool, struct pool_figu
 {
     const struct pool_account *p = find_pool(a, pool);
     *out = p ? pool_account_figures(p) : (struct pool_figures){.peak_time = -1};
-}
-
-bool accounting_counter(const struct accounting *a, uint32_t pool, uint32_t key,
-                        struct counter *out)
-{
-    const struct pool_account *p = find_pool(a, pool);
-    return p && pool_account_counter(p, key, out);
 }
 
 bool accounting_next(const struct accounting *a, uint32_t pool, uint64_t *iter, uint32_t *key,

@@ -38,6 +38,7 @@ struct accounting_options {
     /* Returns the key of a step, instead of the above; NULL: as above. */
     int (*key_of)(void *ctx, const struct memory_op *op, uint32_t *key, struct err *e);
     void *key_ctx;
+    struct pageable *pageable; /* of the counters; it must outlive them. NULL: the heap */
 };
 
 struct accounting {
@@ -61,7 +62,8 @@ void accounting_prefetch(const struct accounting *a, const struct memory_op *op)
 
 static inline struct memory_observer accounting_observer(struct accounting *a)
 {
-    return (struct memory_observer){.ctx = a, .op = accounting_op};
+    return (struct memory_observer){
+        .ctx = a, .op = accounting_op, .beside = !a->options.key_of && !a->options.pageable};
 }
 
 /*
@@ -79,10 +81,6 @@ int accounting_borrow(struct accounting *a, uint32_t pool, const struct accounti
 
 /* Figures up to and including the newest step. All zero for a pool without steps. */
 void accounting_pool(const struct accounting *a, uint32_t pool, struct pool_figures *out);
-
-/* False if the key has no step in the pool. */
-bool accounting_counter(const struct accounting *a, uint32_t pool, uint32_t key,
-                        struct counter *out);
 
 /*
  * Iterates over the counters of a pool in order of their keys: *iter starts at 0; false at the end.

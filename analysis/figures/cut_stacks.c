@@ -27,8 +27,10 @@ static void note_marker(struct cut_stacks *c, struct view text)
 int cut_stacks_init(struct cut_stacks *c, const struct trace *t, struct err *e)
 {
     const struct callstacks *s = &t->callstacks;
+    const size_t size = (s->nodes.len + 1) * sizeof *c->roots;
     *c = (struct cut_stacks){.trace = t,
-                             .roots = calloc(s->nodes.len + 1, sizeof *c->roots),
+                             .size = size,
+                             .roots = pageable_zeroed(t->memory.pageable, size),
                              .has_caller = calloc(s->frames.len / 8 + 1, 1)};
     if (!c->roots || !c->has_caller) {
         cut_stacks_release(c);
@@ -49,7 +51,8 @@ int cut_stacks_init(struct cut_stacks *c, const struct trace *t, struct err *e)
 
 void cut_stacks_release(struct cut_stacks *c)
 {
-    free(c->roots);
+    if (c->roots)
+        pageable_free(c->trace->memory.pageable, c->roots, c->size);
     free(c->has_caller);
     *c = (struct cut_stacks){0};
 }

@@ -21,6 +21,7 @@
 
 struct cut_stacks {
     const struct trace *trace;
+    size_t size;         /* of roots, bytes */
     uint32_t *roots;     /* by node: the outermost node above it, or itself */
     uint8_t *has_caller; /* by frame, in bits */
     bool has_marker;     /* there is a marker frame, … */

@@ -2,13 +2,14 @@
 
 #include <stdlib.h>
 
-struct pool_account *pool_account_new(struct err *e)
+struct pool_account *pool_account_new(struct pageable *pageable, struct err *e)
 {
     struct pool_account *p = calloc(1, sizeof *p);
     if (!p) {
         err_no_memory(e, "figures of memory pools");
         return NULL;
     }
+    p->pageable = pageable;
     p->now = INT64_MIN;
     p->figures.peak_time = -1;
     return p;
@@ -18,13 +19,36 @@ void pool_account_free(struct pool_account *p)
 {
     if (!p)
         return;
-    for (size_t i = 0; i < p->pages.len; i++)
-        free(p->pages.at[i]);
+    for (size_t i = 0; i < p->chunks.len; i++)
+        pageable_free(p->pageable, p->chunks.at[i].at, p->chunks.at[i].size);
     for (size_t i = 0; i < p->threads.len; i++)
         free(p->threads.at[i]);
+    vec_release(&p->chunks);
     vec_release(&p->pages);
     vec_release(&p->threads);
     free(p);
+}
+
+#define LINE ((size_t)64) /* of a cache, for struct counter_hot */
+
+/*
+ * Each chunk is half as large as all before it: a pool with few counters takes little, and one with
+ * many has few chunks. False if memory is short.
+ */
+static bool add_chunk(struct pool_account *p)
+{
+    size_t n = p->page_count / 2 + 1;
+    struct counter_chunk chunk = {.size = n * sizeof(struct counter_page) + LINE};
+    chunk.at = pageable_zeroed(p->pageable, chunk.size);
+    if (!chunk.at || !vec_push(&p->chunks, chunk)) {
+        pageable_free(p->pageable, chunk.at, chunk.size);
+        return false;
+    }
+    uintptr_t begin = ((uintptr_t)chunk.at + LINE - 1) / LINE * LINE;
+    p->vacant = (struct counter_page *)((char *)chunk.at + (begin - (uintptr_t)chunk.at));
+    p->vacant_count = n;
+    p->page_count += n;
+    return true;
 }
 
 struct counter_page *pool_add_page(struct pool_account *p, uint32_t number, struct err *e)
@@ -35,12 +59,12 @@ struct counter_page *pool_add_page(struct pool_account *p, uint32_t number, stru
             return NULL;
         }
     }
-    struct counter_page *page = aligned_alloc(64, sizeof *page);
-    if (!page) {
+    if (!p->vacant_count && !add_chunk(p)) {
         err_no_memory(e, "figures of call stacks");
         return NULL;
     }
-    *page = (struct counter_page){0};
+    struct counter_page *page = p->vacant++;
+    p->vacant_count--;
     for (unsigned i = 0; i < COUNTER_PAGE_KEYS; i++)
         page->hot[i].last_time = INT64_MIN;
     p->pages.at[number] = page;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/pageable.h"
 #include "base/saturate.h"
 #include "base/vec.h"
 
@@ -81,16 +82,30 @@ struct account_thread {
 
 #define THREADS_PER_PAGE 64u
 
+/* Counter pages that were allocated together. */
+struct counter_chunk {
+    void *at;
+    size_t size;
+};
+
 struct pool_account {
     struct pool_figures figures; /* peaks without the nanosecond `now` */
     int64_t now;
-    uint64_t epoch; /* number of the newest peak */
+    uint64_t epoch;            /* number of the newest peak */
+    struct pageable *pageable; /* of the counter pages */
+    VEC(struct counter_chunk) chunks;
+    struct counter_page *vacant; /* the rest of the newest chunk, … */
+    size_t vacant_count;         /* … its pages, … */
+    size_t page_count;           /* … and the pages of all chunks */
     VEC(struct counter_page *) pages;
     VEC(struct account_thread *) threads;
 };
 
-/* For a pool without steps. NULL with `e` if memory is short. */
-struct pool_account *pool_account_new(struct err *e);
+/*
+ * For a pool without steps. Its counters come from `pageable`, which must outlive it; NULL: the
+ * heap. NULL with `e` if memory is short.
+ */
+struct pool_account *pool_account_new(struct pageable *pageable, struct err *e);
 void pool_account_free(struct pool_account *p); /* may be NULL */
 
 /* Figures up to and including the newest step. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/figures/selection_parts.h"
+#include "analysis/figures/stream_pipe.h"
 #include "base/buf.h"
 #include "base/order.h"
 
@@ -303,11 +304,16 @@ struct thread_step {
 struct stream {
     struct selection *s;
     const struct memory_observer *to;
+    size_t to_count;
+    struct stream_pipe *pipe;
     VEC(struct thread_step *) pages; /* THREADS_PER_PAGE steps each, NULL until needed */
     size_t pages_of_pool;
 };
 
 #define THREADS_PER_PAGE 256u
+
+/* The number of events from which observers in a separate thread are faster. */
+#define EVENTS_FOR_A_THREAD 20000u
 
 static struct thread_step *step_of(struct stream *x, uint32_t pool, uint16_t thread)
 {
@@ -332,11 +338,12 @@ static bool stream_wants(const struct stream *x, const struct memory_op *op)
     return !x->s->is_narrow || selection_wants(x->s, &block);
 }
 
-static int stream_op(void *ctx, const struct memory_op *op, struct err *e)
+/* Completes a step. *wanted is false if it is not selected. */
+static int judge(struct stream *x, struct memory_op *op, bool *wanted, struct err *e)
 {
-    struct stream *x = ctx;
     uint32_t pool = x->s->pool_of[op->pool];
-    if (pool == UINT32_MAX || op->time >= x->s->end)
+    *wanted = pool != UINT32_MAX && op->time < x->s->end;
+    if (!*wanted)
         return 0;
     struct thread_step *step = step_of(x, pool, op->thread);
     if (!step)
@@ -345,29 +352,95 @@ static int stream_op(void *ctx, const struct memory_op *op, struct err *e)
         step->previous = step->latest;
         step->latest = op->time;
     }
-    if (!stream_wants(x, op))
-        return 0;
-    struct memory_op out = *op;
-    out.pool = pool;
-    out.temporary = op->kind == MEMORY_FREE && op->block.thread == op->thread &&
+    *wanted = stream_wants(x, op);
+    op->pool = pool;
+    op->temporary = op->kind == MEMORY_FREE && op->block.thread == op->thread &&
                     step->previous <= op->block.time;
-    return x->to->op(x->to->ctx, &out, e);
+    return 0;
 }
 
-int selection_sweep(struct selection *s, const struct memory_observer *to, struct err *e)
+/* Keeps the selected steps of a batch and passes it on. */
+static int put_batch(void *ctx, struct memory_batch **batch, struct err *e)
 {
-    struct stream x = {.s = s, .to = to, .pages_of_pool = THREADS_MAX / THREADS_PER_PAGE};
-    size_t pages = s->pools.len * x.pages_of_pool;
-    const struct memory_observer through = {.ctx = &x, .op = stream_op};
+    struct stream *x = ctx;
+    struct memory_batch *b = *batch;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        bool wanted;
+        if (judge(x, &b->ops[i], &wanted, e) != 0)
+            return -1;
+        if (wanted && n != i)
+            b->ops[n] = b->ops[i];
+        n += wanted;
+    }
+    b->n = n;
+    if (n && stream_pipe_put(x->pipe, e) != 0)
+        return -1;
+    *batch = stream_pipe_room(x->pipe);
+    (*batch)->n = 0;
+    return 0;
+}
+
+static int observe(void *ctx, void *portion, struct err *e)
+{
+    const struct stream *x = ctx;
+    const struct memory_batch *b = portion;
+    for (size_t i = 0; i < x->to_count; i++) {
+        if (memory_observe(&x->to[i], b->ops, b->n, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static bool may_use_thread(const struct stream *x)
+{
+    const struct memory *m = &x->s->trace->memory;
+    uint64_t events = 0;
+    for (size_t i = 0; i < m->pools.len; i++)
+        events += x->s->pool_of[i] == UINT32_MAX ? 0 : m->pools.at[i]->allocs.len;
+    for (size_t i = 0; i < x->to_count; i++) {
+        if (!x->to[i].beside)
+            return false;
+    }
+    return events >= EVENTS_FOR_A_THREAD;
+}
+
+static int stream(struct stream *x, struct err *e)
+{
+    static const struct stream_pipe_kind kind = {.size = sizeof(struct memory_batch),
+                                                 .take = observe};
+    const struct memory_batch_sink sink = {.ctx = x, .put = put_batch};
+    size_t pages = x->s->pools.len * x->pages_of_pool;
+    if (!vec_reserve(&x->pages, pages) || !x->pages.at)
+        return err_no_memory(e, "threads");
+    memset(x->pages.at, 0, pages * sizeof *x->pages.at);
+    x->pages.len = pages;
+    if (stream_pipe_open(&x->pipe, &kind, x, e) != 0)
+        return -1;
+    if (may_use_thread(x))
+        stream_pipe_start(x->pipe);
+    if (memory_sweep_batches(&x->s->trace->memory, x->s->only, stream_pipe_room(x->pipe), &sink,
+                             e) != 0)
+        return -1;
+    return stream_pipe_drain(x->pipe, e);
+}
+
+int selection_sweep_all(struct selection *s, const struct memory_observer *to, size_t n,
+                        struct err *e)
+{
+    struct stream x = {
+        .s = s, .to = to, .to_count = n, .pages_of_pool = THREADS_MAX / THREADS_PER_PAGE};
     if (s->pools.len == 0)
         return 0;
-    if (!vec_reserve(&x.pages, pages) || !x.pages.at)
-        return err_no_memory(e, "threads");
-    memset(x.pages.at, 0, pages * sizeof *x.pages.at);
-    x.pages.len = pages;
-    int status = memory_sweep(&s->trace->memory, s->only, &through, e);
+    int status = stream(&x, e);
+    stream_pipe_close(x.pipe);
     for (size_t i = 0; i < x.pages.len; i++)
         free(x.pages.at[i]);
     vec_release(&x.pages);
     return status;
+}
+
+int selection_sweep(struct selection *s, const struct memory_observer *to, struct err *e)
+{
+    return selection_sweep_all(s, to, 1, e);
 }

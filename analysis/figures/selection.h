@@ -136,6 +136,13 @@ bool selection_wants_zone(const struct selection *s, uint16_t thread, int64_t be
  */
 int selection_sweep(struct selection *s, const struct memory_observer *to, struct err *e);
 
+/*
+ * The same for several observers: one pass for any set of questions. If all of them may run beside
+ * it, they do, in a second thread.
+ */
+int selection_sweep_all(struct selection *s, const struct memory_observer *to, size_t n,
+                        struct err *e);
+
 /* The end of the selected history, ns. */
 int64_t selection_end(const struct selection *s);
 

@@ -8,6 +8,7 @@
  * frame. Allocations without a call stack have a separate site, number 0.
  *
  * Sites are compared by text, not by string numbers, so duplicate texts in a file do not matter.
+ * By line, blocks that libraries keep until the end (permanent.h) are separate sites.
  */
 
 #include <stdint.h>
@@ -28,12 +29,14 @@ enum site_detail {
 struct site {
     /* All empty for SITE_NO_CALLSTACK; by function without line or address. */
     struct frame_view frame;
+    uint8_t permanent; /* by line: the kind of its blocks (permanent.h) */
 };
 
 struct sites {
     VEC(struct site) list;
-    uint32_t *of_callstack; /* call stack id → site number */
-    size_t callstack_count; /* length of of_callstack: the number of call stacks + 1 */
+    struct pageable *pageable; /* the trace's; it outlives the sites. NULL: the heap */
+    uint32_t *of_callstack;    /* call stack id → site number */
+    size_t callstack_count;    /* length of of_callstack: the number of call stacks + 1 */
 };
 
 /* Finds the site of every call stack of the trace. `s` need not be initialised. */

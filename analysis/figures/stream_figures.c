@@ -36,15 +36,16 @@ struct stream_room {
 /* Bytes of pending frees unless stream_figures_bound sets less: six million. */
 #define FREES_IN_MEMORY ((size_t)96 << 20)
 
-/* Bytes of blocks allocated in one nanosecond; one or none in real traces. */
-#define CANDIDATES_IN_MEMORY ((size_t)16 << 20)
+/* Bytes of counters, and of blocks allocated in one nanosecond, unless it sets less. */
+#define COUNTERS_IN_MEMORY ((size_t)64 << 20)
 
 void stream_figures_init(struct stream_figures *f, struct trace *t)
 {
     *f = (struct stream_figures){.trace = t};
-    accounting_init(&f->callstacks, NULL);
+    const struct accounting_options counters = {.pageable = &f->counting.pageable};
+    accounting_init(&f->callstacks, &counters);
     stream_log_init(&f->counting.log, &f->spool);
-    pageable_init(&f->counting.pageable, t->spool.dir, CANDIDATES_IN_MEMORY);
+    pageable_init(&f->counting.pageable, t->spool.dir, COUNTERS_IN_MEMORY);
     f->frees.loose = STEP_TIME;
     f->frees.bound = FREES_IN_MEMORY;
 }
@@ -53,6 +54,8 @@ int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e)
 {
     f->memory = bytes;
     f->frees.bound = bytes / 3 + 1;
+    if (bytes / 3 < COUNTERS_IN_MEMORY)
+        f->counting.pageable.budget = bytes / 3;
     if (f->of_store)
         return 0;
     return spool_set_budget(&f->trace->spool, bytes / 3, e);
@@ -71,8 +74,8 @@ void stream_figures_release(struct stream_figures *f)
 {
     stream_pipe_close(f->pipe);
     forget_threads(f);
-    pageable_release(&f->counting.pageable);
     accounting_release(&f->callstacks);
+    pageable_release(&f->counting.pageable);
     vec_release(&f->pools);
     stream_log_release(&f->counting.log);
     if (f->has_spool)
@@ -186,12 +189,22 @@ static bool put_back(struct stream_room *room)
     return move_sizes(to->allocations, room->n, &room->large, &to->large);
 }
 
+static void next_portion(struct stream_figures *f)
+{
+    struct stream_portion *next = stream_pipe_room(f->pipe);
+    next->allocation_count = next->free_count = next->large.len = 0;
+    f->room->to = next;
+}
+
 /* Passes the current portion to the counter. */
 static int hand_over(struct stream_figures *f, struct err *e)
 {
+    struct stream_portion *filled = f->room->to;
+    filled->allocations[filled->allocation_count].key = UINT64_MAX;
+    filled->frees[filled->free_count].key = UINT64_MAX;
     if (stream_pipe_put(f->pipe, e) != 0)
         return counting_failed(f);
-    f->room->to = stream_pipe_room(f->pipe);
+    next_portion(f);
     return 0;
 }
 
@@ -346,17 +359,25 @@ static int begin_spool(struct stream_figures *f, struct err *e)
     return status;
 }
 
+static void release_portion(void *portion)
+{
+    struct stream_portion *p = portion;
+    vec_release(&p->large);
+}
+
 static int begin_steps(struct stream_figures *f, uint64_t events, struct err *e)
 {
+    static const struct stream_pipe_kind kind = {
+        .size = sizeof(struct stream_portion), .take = stream_count, .release = release_portion};
     if (!f->has_spool && begin_spool(f, e) != 0)
         return -1;
     if (!f->room && !(f->room = calloc(1, sizeof *f->room)))
         return no_memory(e);
-    if (!f->pipe && stream_pipe_open(&f->pipe, stream_count, &f->counting, e) != 0)
+    if (!f->pipe && stream_pipe_open(&f->pipe, &kind, &f->counting, e) != 0)
         return -1;
     if (events >= EVENTS_FOR_A_THREAD)
         stream_pipe_start(f->pipe);
-    f->room->to = stream_pipe_room(f->pipe);
+    next_portion(f);
     return 0;
 }
 

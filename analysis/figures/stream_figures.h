@@ -67,7 +67,7 @@ struct stream_counting {
     struct pool_account *account; /* of the current pool */
     struct stream_thread *threads;
     size_t thread_count;
-    struct pageable pageable; /* of their candidates */
+    struct pageable pageable; /* of their candidates and of the counters */
     struct stream_log log;
     struct stream_run run;
     uint64_t counter_pages; /* allocated so far; compared with the number of steps */

@@ -20,6 +20,8 @@ struct level {
 };
 
 struct levels {
+    struct pageable *pageable; /* of the arrays; NULL: the heap */
+    size_t n;                  /* groups */
     const struct stream_grouping *of;
     struct level *early, *late; /* of two parts of the log, by group */
     struct counter *sums;       /* beside them */
@@ -33,26 +35,27 @@ static inline uint32_t group_of(const struct stream_grouping *g, uint32_t callst
     return callstack < g->group_count ? g->groups[callstack] : 0;
 }
 
-static int levels_init(struct levels *l, const struct stream_grouping *of, struct err *e)
+static int levels_init(struct levels *l, const struct stream_grouping *of,
+                       struct pageable *pageable, struct err *e)
 {
     uint32_t most = 0;
     for (size_t i = 0; i < of->group_count; i++)
         most = of->groups[i] > most ? of->groups[i] : most;
     size_t n = (size_t)most + 1;
-    *l = (struct levels){.of = of};
-    l->early = calloc(n, sizeof *l->early);
-    l->late = calloc(n, sizeof *l->late);
-    l->sums = calloc(n, sizeof *l->sums);
-    l->used = calloc(n, sizeof *l->used);
+    *l = (struct levels){.pageable = pageable, .n = n, .of = of};
+    l->early = pageable_zeroed(pageable, n * sizeof *l->early);
+    l->late = pageable_zeroed(pageable, n * sizeof *l->late);
+    l->sums = pageable_zeroed(pageable, n * sizeof *l->sums);
+    l->used = pageable_zeroed(pageable, n * sizeof *l->used);
     return l->early && l->late && l->sums && l->used ? 0 : err_no_memory(e, "figures of groups");
 }
 
 static void levels_release(struct levels *l)
 {
-    free(l->early);
-    free(l->late);
-    free(l->sums);
-    free(l->used);
+    pageable_free(l->pageable, l->early, l->n * sizeof *l->early);
+    pageable_free(l->pageable, l->late, l->n * sizeof *l->late);
+    pageable_free(l->pageable, l->sums, l->n * sizeof *l->sums);
+    pageable_free(l->pageable, l->used, l->n * sizeof *l->used);
 }
 
 /*
@@ -284,7 +287,7 @@ int stream_figures_group(struct stream_figures *f, const struct selection *s,
     struct levels *levels = calloc(n + 1, sizeof *levels);
     int status = levels ? 0 : err_no_memory(e, "figures of groups");
     for (size_t i = 0; i < n && status == 0; i++)
-        status = levels_init(&levels[i], &groupings[i], e);
+        status = levels_init(&levels[i], &groupings[i], f->trace->memory.pageable, e);
     for (size_t i = 0; i < f->pools.len && status == 0; i++)
         status = group_pool(f, &f->pools.at[i], s, levels, n, e);
     for (size_t i = 0; levels && i < n; i++)

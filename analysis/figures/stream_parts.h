@@ -67,10 +67,10 @@ struct stream_portion {
 };
 
 /*
- * Counts a portion's steps in order of time, frees before allocations, except the sums of all
- * allocations and frees of the pool. `ctx` is a struct stream_counting; nothing else is accessed.
- * -1 with `e`.
+ * Counts the steps of a struct stream_portion in order of time, frees before allocations, except
+ * the sums of all allocations and frees of the pool. `ctx` is a struct stream_counting; nothing
+ * else is accessed. -1 with `e`.
  */
-int stream_count(void *ctx, const struct stream_portion *p, struct err *e);
+int stream_count(void *ctx, void *portion, struct err *e);
 
 #endif

@@ -2,14 +2,14 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Portions: one is filled, one is counted, the others are queued. */
 #define PORTIONS 4u
 
 struct stream_pipe {
-    stream_take *take;
+    struct stream_pipe_kind kind;
     void *ctx;
     bool running; /* else portions are counted when they are put */
     pthread_t thread;
@@ -20,18 +20,23 @@ struct stream_pipe {
     bool stop;
     bool failed; /* with `err`: nothing more is counted */
     struct err err;
-    struct stream_portion portions[PORTIONS];
+    char *portions;
 };
+
+static void *portion_at(const struct stream_pipe *p, uint64_t number)
+{
+    return p->portions + number % PORTIONS * p->kind.size;
+}
 
 /* ---- the thread */
 
 /* Waits for a portion; NULL at the end. */
-static const struct stream_portion *next_portion(struct stream_pipe *p)
+static void *next_portion(struct stream_pipe *p)
 {
     pthread_mutex_lock(&p->lock);
     while (p->put == p->counted && !p->stop)
         pthread_cond_wait(&p->came, &p->lock);
-    const struct stream_portion *next = p->stop ? NULL : &p->portions[p->counted % PORTIONS];
+    void *next = p->stop ? NULL : portion_at(p, p->counted);
     pthread_mutex_unlock(&p->lock);
     return next;
 }
@@ -40,9 +45,9 @@ static void *count_portions(void *arg)
 {
     struct stream_pipe *p = arg;
     bool failed = false;
-    for (const struct stream_portion *next; (next = next_portion(p));) {
+    for (void *next; (next = next_portion(p));) {
         struct err e = {0};
-        bool fails = !failed && p->take(p->ctx, next, &e) != 0;
+        bool fails = !failed && p->kind.take(p->ctx, next, &e) != 0;
         pthread_mutex_lock(&p->lock);
         if (fails) {
             p->failed = failed = true;
@@ -57,13 +62,19 @@ static void *count_portions(void *arg)
 
 /* ---- the producer */
 
-int stream_pipe_open(struct stream_pipe **out, stream_take *take, void *ctx, struct err *e)
+int stream_pipe_open(struct stream_pipe **out, const struct stream_pipe_kind *kind, void *ctx,
+                     struct err *e)
 {
     struct stream_pipe *p = calloc(1, sizeof *p);
     *out = p;
-    if (!p)
+    if (p)
+        p->portions = calloc(PORTIONS, kind->size);
+    if (!p || !p->portions) {
+        free(p);
+        *out = NULL;
         return err_no_memory(e, "steps on their way");
-    p->take = take;
+    }
+    p->kind = *kind;
     p->ctx = ctx;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->came, NULL);
@@ -82,11 +93,9 @@ void stream_pipe_start(struct stream_pipe *p)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-struct stream_portion *stream_pipe_room(struct stream_pipe *p)
+void *stream_pipe_room(struct stream_pipe *p)
 {
-    struct stream_portion *room = &p->portions[p->put % PORTIONS];
-    room->allocation_count = room->free_count = room->large.len = 0;
-    return room;
+    return portion_at(p, p->put);
 }
 
 static int result(const struct stream_pipe *p, struct err *e)
@@ -98,11 +107,8 @@ static int result(const struct stream_pipe *p, struct err *e)
 
 int stream_pipe_put(struct stream_pipe *p, struct err *e)
 {
-    struct stream_portion *filled = &p->portions[p->put % PORTIONS];
-    filled->allocations[filled->allocation_count].key = UINT64_MAX;
-    filled->frees[filled->free_count].key = UINT64_MAX;
     if (!p->running)
-        return p->take(p->ctx, filled, e);
+        return p->kind.take(p->ctx, stream_pipe_room(p), e);
     pthread_mutex_lock(&p->lock);
     p->put++;
     pthread_cond_signal(&p->came);
@@ -134,8 +140,9 @@ void stream_pipe_close(struct stream_pipe *p)
         pthread_mutex_unlock(&p->lock);
         pthread_join(p->thread, NULL);
     }
-    for (unsigned i = 0; i < PORTIONS; i++)
-        vec_release(&p->portions[i].large);
+    for (unsigned i = 0; i < PORTIONS && p->kind.release; i++)
+        p->kind.release(portion_at(p, i));
+    free(p->portions);
     pthread_cond_destroy(&p->came);
     pthread_cond_destroy(&p->went);
     pthread_mutex_destroy(&p->lock);

@@ -327,9 +327,10 @@ static void sum_bits(struct log_steps *s)
     s->any_size = size;
 }
 
-int stream_count(void *ctx, const struct stream_portion *p, struct err *e)
+int stream_count(void *ctx, void *portion, struct err *e)
 {
     struct stream_counting *c = ctx;
+    const struct stream_portion *p = portion;
     struct cursor at = {p->allocations, p->frees, p->freed, p->large.at};
     size_t left = p->allocation_count + p->free_count;
     while (left) {

@@ -6,10 +6,12 @@
 
 #include "analysis/figures/faults.h"
 #include "analysis/figures/moment.h"
+#include "analysis/figures/resident_fact.h"
 #include "analysis/figures/sites.h"
 #include "analysis/figures/stored_figures.h"
 #include "analysis/figures/stream_figures.h"
 #include "analysis/figures/summary_parts.h"
+#include "analysis/names/permanent.h"
 #include "base/buf.h"
 #include "base/order.h"
 #include "base/saturate.h"
@@ -45,7 +47,7 @@ static int list_pools(struct summary *s, struct err *e)
 
 enum { BY_SITE, BY_CALLSTACK, BY_GROUP, ACCOUNTINGS };
 
-#define AHEAD 16u /* steps that are delayed while their memory is prefetched */
+#define AHEAD 16u /* steps whose memory is prefetched */
 
 struct builder {
     struct summary *s;
@@ -60,8 +62,6 @@ struct builder {
     struct zone_calls calls;
     struct stream_figures counted; /* the store's events, if no sweep is needed */
     struct map keys;               /* by block that is freed later: its zone or frame */
-    uint64_t steps;
-    struct memory_op waiting[AHEAD]; /* the newest steps; number n is at n % AHEAD */
 };
 
 static int count_step(struct builder *b, const struct memory_op *op, struct err *e)
@@ -78,29 +78,20 @@ static int count_step(struct builder *b, const struct memory_op *op, struct err 
     return b->has_group ? accounting_op(&b->accounts[BY_GROUP], op, e) : 0;
 }
 
-static int take_step(void *ctx, const struct memory_op *op, struct err *e)
+static int take_steps(void *ctx, const struct memory_op *ops, size_t n, struct err *e)
 {
     struct builder *b = ctx;
-    struct memory_op *place = &b->waiting[b->steps % AHEAD];
-    if (b->steps >= AHEAD && count_step(b, place, e) != 0)
-        return -1;
-    b->steps++;
-    *place = *op;
-    accounting_prefetch(&b->accounts[BY_SITE], place);
-    accounting_prefetch(&b->accounts[BY_CALLSTACK], place);
-    if (b->has_group)
-        accounting_prefetch(&b->accounts[BY_GROUP], place);
-    return 0;
-}
-
-static int count_waiting(struct builder *b, struct err *e)
-{
-    uint64_t first = b->steps < AHEAD ? 0 : b->steps - AHEAD;
-    for (uint64_t i = first; i < b->steps; i++) {
-        if (count_step(b, &b->waiting[i % AHEAD], e) != 0)
-            return -1;
+    int status = 0;
+    for (size_t i = 0; i < n && status == 0; i++) {
+        for (size_t k = i ? i + AHEAD : 0; k <= i + AHEAD && k < n; k++) {
+            accounting_prefetch(&b->accounts[BY_SITE], &ops[k]);
+            accounting_prefetch(&b->accounts[BY_CALLSTACK], &ops[k]);
+            if (b->has_group)
+                accounting_prefetch(&b->accounts[BY_GROUP], &ops[k]);
+        }
+        status = count_step(b, &ops[i], e);
     }
-    return 0;
+    return status;
 }
 
 /*
@@ -201,35 +192,48 @@ static int take_stream(struct builder *b, struct stream_figures *stream, struct 
     return stream_figures_group(stream, from, groupings, n, e);
 }
 
-/* 1: the store's events were counted without a sweep; 0: they cannot be; -1 with `e`. */
-static int count_store(struct builder *b, struct err *e)
+static int try_to_count(struct builder *b, struct err *e)
 {
-    struct err failed = {0};
-    stream_figures_init(&b->counted, b->trace);
-    b->counted.of_store = true;
     if (b->trace->memory_budget &&
         stream_figures_bound(&b->counted, b->trace->memory_budget, e) != 0)
         return -1;
-    if (stream_figures_store(&b->counted, &b->s->selection, &failed) == 0)
-        return take_stream(b, &b->counted, e) == 0 ? 1 : -1;
-    bool unsuited = b->counted.unsuited;
+    if (stream_figures_store(&b->counted, &b->s->selection, e) != 0)
+        return -1;
+    return take_stream(b, &b->counted, e);
+}
+
+/*
+ * Whether the store's events were counted without a sweep. If not, because they cannot be, or
+ * because memory or the temporary folder is full, the sweep counts them: it needs no log. What
+ * prevents both, the sweep reports.
+ */
+static bool count_store(struct builder *b)
+{
+    struct err ignored = {0};
+    stream_figures_init(&b->counted, b->trace);
+    b->counted.of_store = true;
+    if (try_to_count(b, &ignored) == 0)
+        return true;
+    for (size_t i = 0; i < ACCOUNTINGS; i++) {
+        const struct accounting_options o = b->accounts[i].options;
+        accounting_release(&b->accounts[i]);
+        accounting_init(&b->accounts[i], &o);
+    }
     stream_figures_release(&b->counted);
-    if (!unsuited)
-        *e = failed;
-    return unsuited ? 0 : -1;
+    return false;
 }
 
 static int sweep(struct builder *b, struct err *e)
 {
     static const uint32_t one_group[1] = {0};
-    struct accounting_options o = {.judged = true};
+    struct accounting_options o = {.judged = true, .pageable = b->s->pageable};
     /* For call stacks that are not shown, only the one with most bytes is needed. */
     o.sums_only = !b->options->stacks && b->options->by != GROUP_CALLSTACK;
     accounting_init(&b->accounts[BY_CALLSTACK], &o);
     o.sums_only = false;
     if (program_frames_init(&b->program, b->trace, b->options->skip, e) != 0 ||
         sites_build_from(&b->sites, &b->program, SITE_BY_LINE, e) != 0 ||
-        types_build_from(&b->s->types, &b->program, e) != 0)
+        types_build(&b->s->types, &b->program, e) != 0)
         return -1;
     o.groups = b->sites.of_callstack;
     o.group_count = b->sites.callstack_count;
@@ -270,11 +274,12 @@ static int sweep(struct builder *b, struct err *e)
         return take_stored(b, e);
     if (b->options->stream)
         return take_stream(b, b->options->stream, e);
-    int counted = summary_streams(b->options) ? count_store(b, e) : 0;
-    if (counted != 0)
-        return counted < 0 ? -1 : 0;
-    const struct memory_observer to = {.ctx = b, .op = take_step};
-    if (selection_sweep(&b->s->selection, &to, e) != 0 || count_waiting(b, e) != 0)
+    if (summary_streams(b->options) && count_store(b))
+        return 0;
+    /* The sweep uses the allocator of pageable counters, and the columns of zones and frames. */
+    const struct memory_observer to = {
+        .ctx = b, .batch = take_steps, .beside = !o.key_of && !o.pageable};
+    if (selection_sweep(&b->s->selection, &to, e) != 0)
         return -1;
     return b->moments.calls ? moments_finish_zones(&b->moments, e) : 0;
 }
@@ -357,6 +362,7 @@ static int name_row(struct builder *b, enum grouping by, struct summary_row *r, 
     default:
         site = r->key;
     }
+    r->permanent = by == GROUP_SITE ? b->sites.list.at[site].permanent : 0;
     r->frame = (by == GROUP_FUNCTION ? &b->functions : &b->sites)->list.at[site].frame;
     r->no_callstack = site == SITE_NO_CALLSTACK;
     return 0;
@@ -368,7 +374,7 @@ static int cost_of_row(struct builder *b, struct summary_row *r, struct err *e)
     r->cost = 0;
     if (!zone_calls_cost(&b->calls, r->pool, r->key, &cost))
         return 0;
-    if (!vec_push(&b->s->zone_costs, cost))
+    if (!pageable_push(b->s->pageable, &b->s->zone_costs, cost))
         return err_no_memory(e, "calls of zones");
     r->cost = (uint32_t)b->s->zone_costs.len;
     return 0;
@@ -387,7 +393,7 @@ static int list_rows(struct builder *b, enum grouping by, const struct accountin
                 return -1;
             if (by == GROUP_ZONE && cost_of_row(b, &r, e) != 0)
                 return -1;
-            if (!vec_push(rows, r))
+            if (!pageable_push(b->s->pageable, rows, r))
                 return err_no_memory(e, "allocation sites");
         }
     }
@@ -451,7 +457,7 @@ static int collect_stacks(const struct builder *b, enum grouping by, const struc
                                &one.stack.figures)) {
             one.row = find_row(rows, pool, key_of_callstack(b, by, one.stack.callstack));
             one.type = types_of(&b->s->types, one.stack.callstack);
-            if (one.row < rows->len && !vec_push(all, one))
+            if (one.row < rows->len && !pageable_push(b->s->pageable, all, one))
                 return err_no_memory(e, "call stacks");
         }
     }
@@ -495,7 +501,7 @@ static int attach_types(struct summary *s, struct row_list *rows, struct stack_l
                 sum.count += all->at[i].stack.figures.count;
                 sum.bytes = saturating_add(sum.bytes, all->at[i].stack.figures.bytes);
             }
-            if (sum.count && !vec_push(&s->row_types, sum))
+            if (sum.count && !pageable_push(s->pageable, &s->row_types, sum))
                 return err_no_memory(e, "types");
         }
         r->type_count = s->row_types.len - r->first_type;
@@ -512,7 +518,8 @@ static int attach_types(struct summary *s, struct row_list *rows, struct stack_l
 static int attach_callers(struct builder *b, struct row_list *rows, const struct stack_list *all,
                           struct err *e)
 {
-    struct stack_share *shares = malloc((all->len + 1) * sizeof *shares);
+    const size_t size = (all->len + 1) * sizeof(struct stack_share);
+    struct stack_share *shares = pageable_zeroed(b->s->pageable, size);
     if (!shares)
         return err_no_memory(e, "callers");
     for (size_t i = 0; i < all->len; i++) {
@@ -521,7 +528,7 @@ static int attach_callers(struct builder *b, struct row_list *rows, const struct
                                          stack->figures.bytes};
     }
     int status = summary_attach_callers(b->s, rows, &b->program, shares, all->len, e);
-    free(shares);
+    pageable_free(b->s->pageable, shares, size);
     return status;
 }
 
@@ -542,7 +549,7 @@ static int attach_stacks(struct builder *b, enum grouping by, struct row_list *r
             r->callstack = all.at[i].stack.callstack;
         if (first)
             r->first_stack = s->stacks.len;
-        if (b->options->stacks && !vec_push(&s->stacks, all.at[i].stack))
+        if (b->options->stacks && !pageable_push(s->pageable, &s->stacks, all.at[i].stack))
             status = err_no_memory(e, "call stacks");
         r->stack_count += b->options->stacks;
     }
@@ -550,8 +557,47 @@ static int attach_stacks(struct builder *b, enum grouping by, struct row_list *r
         status = attach_callers(b, rows, &all, e);
     if (status == 0)
         status = attach_types(s, rows, &all, e);
-    vec_release(&all);
+    pageable_vec_release(s->pageable, &all);
     return status;
+}
+
+/* ---- resident bytes */
+
+/* The pool of the summary with this client pointer; UINT32_MAX: none. */
+static uint32_t pool_with_key(const struct builder *b, uint64_t key)
+{
+    const struct memory *m = &b->trace->memory;
+    for (size_t i = 0; i < m->pools.len; i++) {
+        if (m->pools.at[i]->key == key)
+            return b->s->selection.pool_of[i];
+    }
+    return UINT32_MAX;
+}
+
+static void find_look(struct summary *s)
+{
+    struct resident_shares shares;
+    bool narrow = s->selection.is_narrow;
+    s->has_resident = s->trace->resident.known && !narrow;
+    s->has_look = !narrow && resident_fact_read(s->trace, &shares);
+    s->look_bytes = s->has_look ? resident_total(&shares) : 0;
+}
+
+static void attach_resident(struct builder *b, enum grouping by, struct row_list *rows)
+{
+    const struct resident_stacks *from = &b->trace->resident;
+    if (!b->s->has_resident || !grouping_has_resident(by))
+        return;
+    for (size_t i = 0; i < from->list.len; i++) {
+        const struct resident_stack *one = &from->list.at[i];
+        uint32_t pool = pool_with_key(b, one->pool);
+        uint32_t key = key_of_callstack(b, by, one->callstack);
+        size_t row = find_row(rows, pool, key);
+        if (row == rows->len || rows->at[row].pool != pool || rows->at[row].key != key)
+            continue;
+        uint64_t *sum = &rows->at[row].resident_bytes;
+        *sum = saturating_add(*sum, one->present);
+    }
 }
 
 /* ---- memory faults */
@@ -603,6 +649,22 @@ static void sum_pools(struct builder *b)
     }
 }
 
+static void sum_permanent(struct summary *s)
+{
+    for (size_t i = 0; i < s->sites.len; i++) {
+        const struct counter *c = &s->sites.at[i].figures;
+        struct summary_pool *p = &s->pools.at[s->sites.at[i].pool];
+        if (s->sites.at[i].permanent == PERMANENT_NOT || !c->live_count)
+            continue;
+        p->permanent += c->live_count;
+        p->permanent_bytes = saturating_add(p->permanent_bytes, c->live_bytes);
+        if (!p->contained) {
+            s->permanent += c->live_count;
+            s->permanent_bytes = saturating_add(s->permanent_bytes, c->live_bytes);
+        }
+    }
+}
+
 static int build(struct builder *b, struct err *e)
 {
     struct summary *s = b->s;
@@ -621,10 +683,14 @@ static int build(struct builder *b, struct err *e)
     if (list_rows(b, GROUP_SITE, &b->accounts[BY_SITE], &s->sites, e) != 0 ||
         attach_stacks(b, GROUP_SITE, &s->sites, e) != 0)
         return -1;
+    find_look(s);
+    attach_resident(b, GROUP_SITE, &s->sites);
+    sum_permanent(s);
     const struct accounting *a = &b->accounts[by == GROUP_CALLSTACK ? BY_CALLSTACK : BY_GROUP];
     if (by != GROUP_SITE &&
         (list_rows(b, by, a, &s->groups, e) != 0 || attach_stacks(b, by, &s->groups, e) != 0))
         return -1;
+    attach_resident(b, by, &s->groups);
     if (by == GROUP_FRAME && summary_score_frames(s, e) != 0)
         return -1;
     if (summary_cover(s, &b->accounts[BY_CALLSTACK], e) != 0 ||
@@ -635,18 +701,22 @@ static int build(struct builder *b, struct err *e)
         uint32_t site = id < b->sites.callstack_count ? b->sites.of_callstack[id] : 0;
         s->faults.at[i].site = b->sites.list.at[site].frame;
     }
-    return summary_judge(s, e);
+    return summary_judge(s, e) == 0 ? summary_answer(s, e) : -1;
 }
 
 int summary_build(struct summary *s, struct trace *t, const struct summary_options *options,
                   struct err *e)
 {
-    *s = (struct summary){.trace = t, .by = options->by};
+    *s = (struct summary){.trace = t,
+                          .pageable = t->memory.pageable,
+                          .by = options->by,
+                          .all_leaks = options->all_leaks};
     s->continued = view_equal(trace_fact(t, "end", 0), view_of(PART_CONTINUED));
     s->complete = !s->continued && !trace_fact(t, "incomplete", 0).p;
     if (t->facts.file_version)
         file_version_text(t->facts.file_version, s->file_version);
     struct builder b = {.s = s, .trace = t, .options = options};
+    b.keys.pageable = b.calls.numbers.pageable = s->pageable;
     int status = build(&b, e);
     for (size_t i = 0; i < ACCOUNTINGS; i++)
         accounting_release(&b.accounts[i]);
@@ -657,6 +727,8 @@ int summary_build(struct summary *s, struct trace *t, const struct summary_optio
     moments_release(&b.moments);
     zone_calls_release(&b.calls);
     map_release(&b.keys);
+    if (status != 0 && s->pageable)
+        pageable_explain(s->pageable, e);
     if (status != 0)
         summary_release(s);
     return status;

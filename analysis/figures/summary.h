@@ -3,8 +3,8 @@
 
 /*
  * The memory summary of a trace, captured or loaded: figures per pool, per allocation site and per
- * group, memory faults, checks, and a verdict in one sentence. Built in one pass over the stored
- * history; all results are valid as long as trace and summary.
+ * group, memory faults, checks, a verdict and the peak's owners in a sentence each. Built in one
+ * pass over the stored history; all results are valid as long as trace and summary.
  */
 
 #include <stdbool.h>
@@ -49,6 +49,7 @@ struct summary_options {
     const struct skiplist *skip;          /* NULL: the built-in rules */
     bool stacks;                          /* fill in `stacks`, all call stacks of the rows */
     bool callers;                         /* fill in `callers` of rows by site and function */
+    bool all_leaks;                       /* copied to the summary */
     /*
      * Figures counted while the trace was loaded, whose store then has no memory events; NULL: it
      * has them. See summary_streams for the possible options.
@@ -75,8 +76,9 @@ struct summary_pool {
     struct view name;
     size_t first_key, key_count; /* its client pointers: a range of summary.pool_keys */
     struct pool_figures figures;
-    uint64_t low_address, high_address; /* first byte, and one past the last */
-    bool contained;                     /* not in sums: another listed pool contains its blocks */
+    uint64_t low_address, high_address;  /* first byte, and one past the last */
+    bool contained;                      /* not in sums: another listed pool contains its blocks */
+    uint64_t permanent, permanent_bytes; /* of the live blocks: see permanent.h */
 };
 
 struct summary_row {
@@ -85,9 +87,11 @@ struct summary_row {
     struct view name;        /* GROUP_POOL and later: the name of the row; else empty */
     struct frame_view frame; /* other groupings: the location; all empty without a call stack */
     bool no_callstack;       /* allocations without a call stack */
+    uint8_t permanent;       /* GROUP_SITE: the kind of its blocks (permanent.h) */
     uint32_t callstack;      /* the one with most bytes; 0: none */
-    size_t first_stack, stack_count;   /* a range of summary.stacks, most bytes first */
-    size_t first_caller, caller_count; /* a range of summary.callers, most bytes first */
+    size_t first_stack, stack_count;     /* a range of summary.stacks, most bytes first */
+    size_t first_caller, caller_count;   /* a range of summary.callers, most bytes first */
+    uint32_t wraps_callers, wraps_sizes; /* see summary_row_wraps; 0: it calls no malloc itself */
     /*
      * Of the blocks, if all of the row's call stacks agree; else empty. Rows that are not made of
      * call stacks (threads, zones, frames) have none.
@@ -95,6 +99,8 @@ struct summary_row {
     struct view type;
     size_t first_type, type_count; /* a range of summary.row_types, most bytes first */
     struct counter figures;
+    /* If summary.has_resident: see resident_stacks.h. Rows not made of call stacks have none. */
+    uint64_t resident_bytes;
     uint32_t cost; /* GROUP_ZONE: index in summary.zone_costs + 1; 0: in no zone */
     /* GROUP_FRAME; see outliers.h; 0 for the time before the first frame */
     float count_score, bytes_score;
@@ -103,6 +109,12 @@ struct summary_row {
 static inline bool summary_row_is_outlier(const struct summary_row *r)
 {
     return outlier_is_one(r->count_score) || outlier_is_one(r->bytes_score);
+}
+
+/* Whether rows of such a grouping can have resident bytes. */
+static inline bool grouping_has_resident(enum grouping by)
+{
+    return by != GROUP_THREAD && by != GROUP_ZONE && by != GROUP_FRAME;
 }
 
 /* The frames of a pool together, including those without an allocation. */
@@ -120,6 +132,17 @@ struct summary_type {
     uint64_t count;   /* allocations */
     uint64_t bytes;   /* of all of them */
 };
+
+/*
+ * Whether a row by site or function looks like an allocation wrapper: it calls malloc or the like
+ * itself, for many functions and in many sizes. Known only with summary_options.callers. Sizes are
+ * those means of call stacks that differ.
+ */
+static inline bool summary_row_wraps(const struct summary_row *r)
+{
+    enum { CALLERS = 8, SIZES = 8 };
+    return r->wraps_callers >= CALLERS && r->wraps_sizes >= SIZES;
+}
 
 struct row_list {
     struct summary_row *at;
@@ -170,6 +193,7 @@ struct summary_check {
     bool holds;
     const char *expression; /* its expression (budget.h); NULL: none */
     unsigned causes;        /* possible causes of the failure: bits of no_data.h */
+    const char *remedy;     /* what a user can do about the failure; NULL: nothing known */
     char detail[768];
 };
 
@@ -191,6 +215,7 @@ struct summary_coverage {
 
 struct summary {
     const struct trace *trace;
+    struct pageable *pageable; /* the trace's, of the lists of rows and below; NULL: the heap */
     char file_version[FILE_VERSION_TEXT_SIZE]; /* "" for a capture that is not saved */
     enum grouping by;
     VEC(struct summary_pool) pools; /* those with events; "default" first, then by name */
@@ -204,18 +229,26 @@ struct summary {
     VEC(struct summary_frames) frames; /* GROUP_FRAME */
     VEC(struct summary_row) outliers;
     struct types types;
-    uint64_t allocations, frees, live, live_bytes,
-        total_bytes; /* of these pools, except contained ones */
+    uint64_t allocations, frees, live, live_bytes, total_bytes, permanent,
+        permanent_bytes; /* of these pools, except contained ones */
     struct summary_coverage coverage;
     VEC(struct summary_fault) faults; /* the selected noted ones */
     uint64_t faults_left_out;         /* kinds of faults beyond the limit of storage */
     uint64_t unknown_frees, null_frees, double_allocations; /* of all pools */
     uint64_t matched_frees;                                 /* of all pools */
-    bool empty;     /* the trace has no memory events at all, in any selection */
-    bool partial;   /* most frees are of unknown blocks: size threshold or late start */
-    bool complete;  /* the end is not missing, and it is the last part */
-    bool continued; /* the capture continues in another trace */
+    /*
+     * A look at the pages of the process (resident_fact.h), and rows with resident bytes. Both are
+     * unknown for a selection of anything but pools.
+     */
+    bool has_look, has_resident;
+    uint64_t look_bytes; /* resident bytes of the process */
+    bool all_leaks;      /* budgets count permanent blocks as leaked */
+    bool empty;          /* the trace has no memory events at all, in any selection */
+    bool partial;        /* most frees are of unknown blocks: size threshold or late start */
+    bool complete;       /* the end is not missing, and it is the last part */
+    bool continued;      /* the capture continues in another trace */
     struct buf verdict;
+    struct buf answer; /* the owners of the highest peak, see summary_answer.c; empty: no peak */
     unsigned
         causes; /* possible causes of missing memory data: bits of no_data.h, as in `verdict` */
     VEC(struct summary_check) checks;
@@ -226,6 +259,7 @@ struct summary {
 /* `s` need not be initialised. ERR_USAGE if there is no such pool; the text lists the names. */
 int summary_build(struct summary *s, struct trace *t, const struct summary_options *options,
                   struct err *e);
+/* Before the trace. */
 void summary_release(struct summary *s);
 
 /*
@@ -233,6 +267,9 @@ void summary_release(struct summary *s);
  * escape them.
  */
 void summary_row_name(struct buf *out, const struct summary_row *r);
+
+/* For people: "function (file.cpp:12)", a long function shortened (function_name_short). */
+void summary_row_place(struct buf *out, const struct summary_row *r);
 
 /*
  * The display type of a row: that of most bytes, and the number of others, with unknown as one of

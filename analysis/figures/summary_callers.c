@@ -14,6 +14,7 @@ struct caller_share {
     struct stack_place place;
     struct view function;
     uint64_t count, bytes;
+    bool direct; /* the row's function calls the allocator itself */
 };
 
 static struct frame_view frame_at(const struct summary *s, struct stack_place at)
@@ -54,6 +55,32 @@ static int by_row_and_bytes(const void *a, const void *b)
     return order ? order : (x->place.node > y->place.node) - (x->place.node < y->place.node);
 }
 
+static uint64_t mean_of(const struct caller_share *c)
+{
+    return c->count ? c->bytes / c->count : 0;
+}
+
+static int by_row_and_mean(const void *a, const void *b)
+{
+    const struct caller_share *x = a;
+    const struct caller_share *y = b;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    return (mean_of(x) > mean_of(y)) - (mean_of(x) < mean_of(y));
+}
+
+/* Counts the sizes of each row; 0 for one that has another function call the allocator. */
+static void count_sizes(struct row_list *rows, struct caller_share *list, size_t n)
+{
+    qsort(list, n, sizeof *list, by_row_and_mean);
+    for (size_t i = 0; i < n; i++)
+        rows->at[list[i].row].wraps_sizes += i == 0 || by_row_and_mean(&list[i - 1], &list[i]) != 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!list[i].direct)
+            rows->at[list[i].row].wraps_sizes = 0;
+    }
+}
+
 /* Adds up neighbours with the same caller. Returns how many remain. */
 static size_t join_shares(struct caller_share *list, size_t n)
 {
@@ -83,7 +110,7 @@ static int keep_callers(struct summary *s, struct row_list *rows, const struct c
             continue;
         if (r->caller_count == 0)
             r->first_caller = s->callers.len;
-        if (!vec_push(&s->callers, caller))
+        if (!pageable_push(s->pageable, &s->callers, caller))
             return err_no_memory(e, "callers");
         r->caller_count++;
     }
@@ -93,24 +120,34 @@ static int keep_callers(struct summary *s, struct row_list *rows, const struct c
 int summary_attach_callers(struct summary *s, struct row_list *rows, struct program_frames *program,
                            const struct stack_share *shares, size_t n, struct err *e)
 {
-    struct caller_share *list = malloc((n + 1) * sizeof *list);
+    const size_t size = (n + 1) * sizeof(struct caller_share);
+    struct caller_share *list = pageable_zeroed(s->pageable, size);
     uint64_t seed = map_hash(UINT64_C(0x63616c6c6572));
     size_t len = 0;
     if (!list)
         return err_no_memory(e, "callers");
     for (size_t i = 0; i < n; i++) {
-        struct stack_place at =
-            program_frames_caller(program, program_frames_begin(program, shares[i].callstack));
+        struct stack_place site = program_frames_begin(program, shares[i].callstack);
+        struct stack_place at = program_frames_caller(program, site);
         if (at.node == 0)
             continue;
         const struct frame_view f = frame_at(s, at);
-        list[len++] = (struct caller_share){shares[i].row, content_key(&f, seed), at,
-                                            f.function,    shares[i].count,       shares[i].bytes};
+        list[len++] = (struct caller_share){
+            .row = shares[i].row,
+            .key = content_key(&f, seed),
+            .place = at,
+            .function = f.function,
+            .count = shares[i].count,
+            .bytes = shares[i].bytes,
+            .direct = program_frames_allocates(program, shares[i].callstack, site)};
     }
+    count_sizes(rows, list, len);
     qsort(list, len, sizeof *list, by_row_and_key);
     len = join_shares(list, len);
+    for (size_t i = 0; i < len; i++)
+        rows->at[list[i].row].wraps_callers += rows->at[list[i].row].wraps_sizes != 0;
     qsort(list, len, sizeof *list, by_row_and_bytes);
     int status = keep_callers(s, rows, list, len, e);
-    free(list);
+    pageable_free(s->pageable, list, size);
     return status;
 }

@@ -73,7 +73,7 @@ static int score_rows(struct summary *s, struct summary_frames *f, size_t first,
             continue;
         r->count_score = (float)outlier_score(&f->count, r->figures.count);
         r->bytes_score = (float)outlier_score(&f->bytes, r->figures.bytes);
-        if (summary_row_is_outlier(r) && !vec_push(&s->outliers, *r))
+        if (summary_row_is_outlier(r) && !pageable_push(s->pageable, &s->outliers, *r))
             return err_no_memory(e, "outliers");
     }
     f->outlier_count = s->outliers.len - f->first_outlier;
@@ -87,7 +87,8 @@ int summary_score_frames(struct summary *s, struct err *e)
 {
     const struct row_list *rows = &s->groups;
     uint64_t frames = 0;
-    uint64_t *values = malloc((rows->len + 1) * sizeof *values);
+    const size_t size = (rows->len + 1) * sizeof(uint64_t);
+    uint64_t *values = pageable_zeroed(s->pageable, size);
     int status = values ? count_frames(s, &frames, e) : err_no_memory(e, "outliers");
     size_t end;
     for (size_t i = 0; i < rows->len && status == 0; i = end) {
@@ -98,6 +99,6 @@ int summary_score_frames(struct summary *s, struct err *e)
         if (status == 0 && !vec_push(&s->frames, f))
             status = err_no_memory(e, "frames");
     }
-    free(values);
+    pageable_free(s->pageable, values, size);
     return status;
 }

@@ -15,6 +15,12 @@ int summary_read_faults(struct summary *s, const char *pool, struct err *e);
 int summary_cover(struct summary *s, const struct accounting *by_callstack, struct err *e);
 int summary_judge(struct summary *s, struct err *e);
 
+/* The pool with the highest peak, the first of several. There is at least one pool. */
+const struct summary_pool *summary_highest_pool(const struct summary *s);
+
+/* summary_answer.c: s->answer, from all of s->sites. */
+int summary_answer(struct summary *s, struct err *e);
+
 /* What the allocations of a row from one call stack come to. */
 struct stack_share {
     size_t row;

@@ -144,18 +144,19 @@ void summary_release(struct summary *s)
     selection_release(&s->selection);
     vec_release(&s->pools);
     vec_release(&s->pool_keys);
-    vec_release(&s->sites);
-    vec_release(&s->groups);
-    vec_release(&s->stacks);
-    vec_release(&s->row_types);
-    vec_release(&s->callers);
-    vec_release(&s->zone_costs);
+    pageable_vec_release(s->pageable, &s->sites);
+    pageable_vec_release(s->pageable, &s->groups);
+    pageable_vec_release(s->pageable, &s->stacks);
+    pageable_vec_release(s->pageable, &s->row_types);
+    pageable_vec_release(s->pageable, &s->callers);
+    pageable_vec_release(s->pageable, &s->zone_costs);
     vec_release(&s->frames);
-    vec_release(&s->outliers);
+    pageable_vec_release(s->pageable, &s->outliers);
     types_release(&s->types);
     vec_release(&s->faults);
     vec_release(&s->checks);
     buf_release(&s->verdict);
+    buf_release(&s->answer);
     *s = (struct summary){0};
 }
 
@@ -167,6 +168,15 @@ void summary_row_name(struct buf *out, const struct summary_row *r)
         buf_puts(out, "[no call stack]");
     else
         frame_name(out, &r->frame);
+}
+
+void summary_row_place(struct buf *out, const struct summary_row *r)
+{
+    if (r->name.len == 0 && !r->no_callstack)
+        frame_short_name(out, &r->frame);
+    else
+        summary_row_name(out, r);
+    frame_source(out, &r->frame);
 }
 
 void summary_row_type(struct buf *out, const struct summary *s, const struct summary_row *r)

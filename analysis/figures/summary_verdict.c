@@ -105,7 +105,7 @@ static void say_no_data(struct summary *s)
     no_data_put_causes(v, s->causes);
 }
 
-static const struct summary_pool *highest_pool(const struct summary *s)
+const struct summary_pool *summary_highest_pool(const struct summary *s)
 {
     const struct summary_pool *high = &s->pools.at[0];
     for (size_t i = 1; i < s->pools.len; i++) {
@@ -133,7 +133,10 @@ static void say_figures(struct summary *s)
     else
         buf_printf(v, "; %s still live (%s)", format_count(a, s->live),
                    format_bytes(b, s->live_bytes));
-    const struct summary_pool *high = highest_pool(s);
+    if (s->permanent && !s->selection.has_at)
+        buf_printf(v, ", of which the C and C++ libraries and the loader keep %s (%s) to the end",
+                   format_count(a, s->permanent), format_bytes(b, s->permanent_bytes));
+    const struct summary_pool *high = summary_highest_pool(s);
     buf_printf(v, "; peak %s", format_bytes(a, high->figures.peak_bytes));
     if (s->pools.len > 1) {
         buf_puts(v, " in pool ");
@@ -262,6 +265,13 @@ static bool check(struct summary *s, const char *name, bool holds, const char *f
     return true;
 }
 
+/* The remedy of the check added last, if that failed. */
+static void set_remedy(struct summary *s, const char *text)
+{
+    struct summary_check *c = &s->checks.at[s->checks.len - 1];
+    c->remedy = c->holds ? NULL : text;
+}
+
 static bool check_data(struct summary *s)
 {
     char a[FORMAT_SIZE];
@@ -269,13 +279,22 @@ static bool check_data(struct summary *s)
     const struct summary_coverage *c = &s->coverage;
     if (s->allocations == 0)
         return check(s, "memory-data", false, "%s", buf_str(&s->verdict));
-    return check(s, "memory-data", true, "%s", format_counted(a, s->allocations, "allocation")) &&
-           check(s, "call-stacks", c->with_callstack >= c->allocations - c->with_callstack,
-                 "%s of %s allocations have a call stack", format_count(a, c->with_callstack),
-                 format_count(b, c->allocations)) &&
-           (c->frames == 0 || check(s, "symbols", c->named >= c->frames - c->named,
-                                    "%s of %s frames of allocations have a name",
-                                    format_count(a, c->named), format_count(b, c->frames)));
+    if (!check(s, "memory-data", true, "%s", format_counted(a, s->allocations, "allocation")) ||
+        !check(s, "call-stacks", c->with_callstack >= c->allocations - c->with_callstack,
+               "%s of %s allocations have a call stack", format_count(a, c->with_callstack),
+               format_count(b, c->allocations)))
+        return false;
+    set_remedy(s, "a client sends call stacks with TRACY_CALLSTACK or TracyAllocS, and `tidemark "
+                  "run` records them");
+    if (c->frames == 0)
+        return true;
+    if (!check(s, "symbols", c->named >= c->frames - c->named,
+               "%s of %s frames of allocations have a name", format_count(a, c->named),
+               format_count(b, c->frames)))
+        return false;
+    set_remedy(s, "`tidemark symbols FILE -o FILE` finds names where the programs and their debug "
+                  "information are");
+    return true;
 }
 
 /* The number of faults of a kind, and whether it is a bound. */
@@ -303,10 +322,13 @@ static bool check_faults(struct summary *s)
     uint64_t twice = count_kind(s, FAULT_ALLOC_TWICE, &twice_bound);
     if (s->partial)
         unknown = 0;
-    return check(s, "no-faults", unknown == 0 && twice == 0 && s->faults_left_out == 0,
-                 "%s%s of unknown addresses, %s%s at live addresses",
-                 unknown && frees_bound ? "up to " : "", format_counted(a, unknown, "free"),
-                 twice_bound ? "up to " : "", format_counted(b, twice, "allocation"));
+    if (!check(s, "no-faults", unknown == 0 && twice == 0 && s->faults_left_out == 0,
+               "%s%s of unknown addresses, %s%s at live addresses",
+               unknown && frees_bound ? "up to " : "", format_counted(a, unknown, "free"),
+               twice_bound ? "up to " : "", format_counted(b, twice, "allocation")))
+        return false;
+    set_remedy(s, "`tidemark report FILE --faults` lists them with their call stacks");
+    return true;
 }
 
 static bool check_trace(struct summary *s)
@@ -316,17 +338,20 @@ static bool check_trace(struct summary *s)
         disorder += s->trace->memory.pools.at[i]->disorder;
     char a[FORMAT_SIZE];
     struct view why = trace_fact(s->trace, "incomplete", 0);
-    bool ok = check(s, "whole-lifetimes", !s->partial,
-                    s->partial ? "most frees are of blocks whose allocation was never reported: "
-                                 "size threshold or late start"
-                               : "frees match allocations");
+    if (!check(s, "whole-lifetimes", !s->partial,
+               s->partial ? "most frees are of blocks whose allocation was never reported: "
+                            "size threshold or late start"
+                          : "frees match allocations"))
+        return false;
+    set_remedy(s, "record from the start of the program, and without a size threshold");
+    bool ok;
     if (s->continued)
-        ok = ok && check(s, "complete", false, "the trace goes on in the next part");
+        ok = check(s, "complete", false, "the trace goes on in the next part");
     else if (!s->complete)
-        ok = ok && check(s, "complete", false, "the trace is incomplete: %.*s",
-                         why.len > 200 ? 200 : (int)why.len, why.p);
+        ok = check(s, "complete", false, "the trace is incomplete: %.*s",
+                   why.len > 200 ? 200 : (int)why.len, why.p);
     else
-        ok = ok && check(s, "complete", true, "the trace does not say that it is incomplete");
+        ok = check(s, "complete", true, "the trace does not say that it is incomplete");
     uint64_t lost = fact_number(s, "lost_allocations") + fact_number(s, "lost_frees") +
                     fact_number(s, "lost_damaged") + fact_number(s, "dropped_allocations") +
                     fact_number(s, "dropped_notes") + fact_number(s, "missed_frees");

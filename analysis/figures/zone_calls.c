@@ -13,8 +13,8 @@ static int no_room(struct err *e)
 
 void zone_calls_release(struct zone_calls *z)
 {
-    vec_release(&z->calls);
-    vec_release(&z->costs);
+    pageable_vec_release(z->numbers.pageable, &z->calls);
+    pageable_vec_release(z->numbers.pageable, &z->costs);
     map_release(&z->numbers);
 }
 
@@ -22,7 +22,7 @@ int zone_calls_begin(struct zone_calls *z, uint32_t label, uint16_t thread, int6
                      int64_t end, struct err *e)
 {
     while (z->calls.len <= label) {
-        if (!vec_push(&z->calls, 0))
+        if (!pageable_push(z->numbers.pageable, &z->calls, 0))
             return no_room(e);
     }
     z->calls.at[label] += selection_wants_zone(z->selection, thread, begin, end);
@@ -66,7 +66,7 @@ static int settle(struct zone_calls *z, uint32_t label, const struct zone_tally 
 {
     bool fresh;
     uint64_t *number = map_add(&z->numbers, (uint64_t)t->pool << 32 | label, &fresh);
-    if (!number || (fresh && !vec_push(&z->costs, (struct zone_cost){0})))
+    if (!number || (fresh && !pageable_push(z->numbers.pageable, &z->costs, (struct zone_cost){0})))
         return no_room(e);
     if (fresh)
         *number = z->costs.len - 1;

@@ -46,7 +46,8 @@ struct zone_calls {
     struct map numbers; /* pool << 32 | label → index in costs */
 };
 
-/* Zero-initialise, and set the selection, which defines a call: see selection_wants_zone. */
+/* Zero-initialise, and set the allocator of `numbers` and the selection, which defines a call: see
+ * selection_wants_zone. */
 void zone_calls_release(struct zone_calls *z);
 
 /* Begins a zone; `end` is INT64_MAX if it never ends. */

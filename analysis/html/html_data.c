@@ -19,14 +19,23 @@ struct candidates {
     size_t cap;
 };
 
+/* What fits the page. */
+struct limits {
+    size_t cells, histogram, map; /* see page_series_options */
+    size_t keys, sites, stacks, nodes;
+    size_t text; /* bytes of names, before compression */
+};
+
 struct builder {
     struct page_data *d;
     struct trace *trace;
     const struct summary *s;
-    uint32_t *pools;   /* pool of the trace → of the page */
-    uint32_t *threads; /* thread number → of the page */
-    uint32_t *stacks;  /* call stack id → of the page */
-    uint8_t *owners;   /* call stack id → index of its site among the map's owners */
+    struct selection selection; /* a copy of the summary's */
+    struct leaks_pass *leaks;   /* shares the first pass */
+    uint32_t *pools;            /* pool of the trace → of the page */
+    uint32_t *threads;          /* thread number → of the page */
+    uint32_t *stacks;           /* call stack id → of the page */
+    uint8_t *owners;            /* call stack id → index of its site among the map's owners */
     size_t stack_limit;
     struct program_frames program;
     struct map site_numbers; /* the summary's site → of the page */
@@ -36,11 +45,27 @@ struct builder {
     struct map frame_numbers;
     struct map texts; /* addresses of names counted already */
     struct candidates candidates;
-    bool all_threads;             /* see page_series_options */
-    size_t sites_max, stacks_max; /* places; fewer when there is too much history for all */
+    bool all_threads;     /* see page_series_options */
+    struct limits limits; /* fewer sites and stacks when there is too much history for all */
 };
 
 #define UNASSIGNED UINT32_MAX
+
+/*
+ * The divisors are bytes of the page for each, measured on pages of compilers, interpreters and
+ * bench/firehose.c, so that the parts together fill it.
+ */
+static struct limits limits_of(size_t size)
+{
+    return (struct limits){.cells = size / 16,
+                           .histogram = size / 50,
+                           .map = size / 40,
+                           .keys = size / 40,
+                           .sites = size / 300,
+                           .stacks = size / 50,
+                           .nodes = size / 8,
+                           .text = size / 2};
+}
 
 /* ---- what matters */
 
@@ -49,12 +74,15 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
+/* The page is about bytes first: many small blocks matter less than few large ones. */
+#define BLOCK_WEIGHT 0.25
+
 static double largest_share(const struct counter *c, const struct pool_figures *f)
 {
-    const double shares[] = {share(c->bytes, f->total_bytes), share(c->count, f->allocations),
-                             share(c->live_bytes, f->live_bytes),
+    const double shares[] = {share(c->bytes, f->total_bytes), share(c->live_bytes, f->live_bytes),
                              share(c->at_peak_bytes, f->peak_bytes),
-                             share(c->temporary, f->temporary)};
+                             BLOCK_WEIGHT * share(c->count, f->allocations),
+                             BLOCK_WEIGHT * share(c->temporary, f->temporary)};
     double most = 0;
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         if (shares[i] > most)
@@ -296,8 +324,8 @@ static int choose_sites(struct builder *b, struct err *e)
         return err_no_memory(e, "allocation sites");
     for (size_t i = 0; i < b->candidates.len; i++) {
         const struct summary_row *row = &rows->at[b->candidates.at[i].row];
-        if (d->sites.len > b->sites_max ||
-            d->text + frame_cost(b, &row->frame) > PAGE_TEXT_MAX / 2) {
+        if (d->sites.len > b->limits.sites ||
+            d->text + frame_cost(b, &row->frame) > b->limits.text / 2) {
             d->other_sites++;
             continue;
         }
@@ -336,6 +364,7 @@ static bool stack_fits(const struct builder *b, uint32_t callstack)
     bool apart = hangs_apart(b, callstack);
     const struct callstacks *c = &b->trace->callstacks;
     const struct callstack *stack = callstacks_get(c, callstack);
+    const struct limits *max = &b->limits;
     size_t nodes = b->d->nodes.len;
     uint64_t text = b->d->text;
     for (uint32_t node = stack ? stack->node : 0;
@@ -344,11 +373,11 @@ static bool stack_fits(const struct builder *b, uint32_t callstack)
         uint32_t frame = c->nodes.at[node].frame;
         uint32_t depth = frame_depth(b->trace, frame);
         nodes += depth;
-        for (uint32_t i = 0; i < depth && nodes <= PAGE_NODES_MAX && text <= PAGE_TEXT_MAX; i++) {
+        for (uint32_t i = 0; i < depth && nodes <= max->nodes && text <= max->text; i++) {
             struct frame_view f = frame_describe(b->trace, frame, i);
             text += frame_cost(b, &f);
         }
-        if (nodes > PAGE_NODES_MAX || text > PAGE_TEXT_MAX)
+        if (nodes > max->nodes || text > max->text)
             return false;
     }
     return true;
@@ -464,7 +493,7 @@ static int place_stack(struct builder *b, const struct candidate *c, struct err 
         return 0;
     }
     struct page_stack stack = {.site = (uint32_t)*site};
-    if (b->d->stacks.len > b->stacks_max || !stack_fits(b, c->number))
+    if (b->d->stacks.len > b->limits.stacks || !stack_fits(b, c->number))
         return fold_stack(b, c->number, stack.site, e);
     if (stack_node(b, c->number, &stack.node, e) != 0)
         return -1;
@@ -593,7 +622,7 @@ static void choose_owners(struct builder *b)
     }
 }
 
-static int build_series(struct builder *b, struct err *e)
+static int build_series(struct builder *b, const struct memory_observer *also, struct err *e)
 {
     struct page_data *d = b->d;
     choose_owners(b);
@@ -610,10 +639,13 @@ static int build_series(struct builder *b, struct err *e)
         .owners = b->owners,
         .from = d->from,
         .to = d->to,
-        .only = narrowed(b),
+        .selection = &b->selection,
         .all_threads = b->all_threads,
+        .cells_max = b->limits.cells,
+        .histogram_max = b->limits.histogram,
+        .map_max = b->limits.map,
     };
-    return page_series_build(&d->series, &b->trace->memory, &o, e);
+    return page_series_build(&d->series, &o, also, e);
 }
 
 /* Discards all sites and call stacks, for another choice. */
@@ -644,23 +676,24 @@ static bool must_shrink(struct builder *b)
         b->all_threads = true;
         return true;
     }
+    struct limits *max = &b->limits;
     double keys = (double)s->keys.len;
-    double scale = keys > PAGE_KEYS_WANTED ? PAGE_KEYS_WANTED / keys : 1;
+    double scale = keys > (double)max->keys ? (double)max->keys / keys : 1;
     uint32_t steps = page_cells_steps(&s->cells);
     if (steps < PAGE_STEPS_MIN) {
-        double room = (double)PAGE_CELLS_MAX * steps / PAGE_STEPS_MIN;
+        double room = (double)max->cells * steps / PAGE_STEPS_MIN;
         double fit = room / (double)(s->cells.list.len + 1);
         scale = fit < scale ? fit : scale;
     }
     size_t places = b->d->sites.len > b->d->stacks.len ? b->d->sites.len : b->d->stacks.len;
     if (scale >= 1 || places <= PAGE_PLACES_MIN)
         return false;
-    b->sites_max = (size_t)((double)b->d->sites.len * scale * 0.9);
-    b->stacks_max = (size_t)((double)b->d->stacks.len * scale * 0.9);
-    if (b->sites_max < PAGE_PLACES_MIN)
-        b->sites_max = PAGE_PLACES_MIN;
-    if (b->stacks_max < PAGE_PLACES_MIN)
-        b->stacks_max = PAGE_PLACES_MIN;
+    max->sites = (size_t)((double)b->d->sites.len * scale * 0.9);
+    max->stacks = (size_t)((double)b->d->stacks.len * scale * 0.9);
+    if (max->sites < PAGE_PLACES_MIN)
+        max->sites = PAGE_PLACES_MIN;
+    if (max->stacks < PAGE_PLACES_MIN)
+        max->stacks = PAGE_PLACES_MIN;
     return true;
 }
 
@@ -668,12 +701,13 @@ static bool must_shrink(struct builder *b)
 
 static int build(struct builder *b, struct err *e)
 {
-    b->sites_max = PAGE_SITES_MAX;
-    b->stacks_max = PAGE_STACKS_MAX;
+    const struct memory_observer leaks = leaks_observer(b->leaks);
+    b->limits = limits_of(b->d->size);
     if (choose_pools(b, e) != 0 || choose_threads(b, e) != 0 || find_span(b, e) != 0)
         return -1;
     for (int attempt = 1;; attempt++) {
-        if (choose_sites(b, e) != 0 || choose_stacks(b, e) != 0 || build_series(b, e) != 0)
+        if (choose_sites(b, e) != 0 || choose_stacks(b, e) != 0 ||
+            build_series(b, attempt == 1 ? &leaks : NULL, e) != 0)
             return -1;
         if (attempt == ATTEMPTS || !must_shrink(b))
             return align_steps(&b->d->series, e);
@@ -682,10 +716,10 @@ static int build(struct builder *b, struct err *e)
 }
 
 int page_data_build(struct page_data *d, struct trace *t, const struct summary *s,
-                    const struct skiplist *skip, struct err *e)
+                    const struct skiplist *skip, size_t size, struct err *e)
 {
-    *d = (struct page_data){.summary = s};
-    struct builder b = {.d = d, .trace = t, .s = s};
+    *d = (struct page_data){.summary = s, .size = size};
+    struct builder b = {.d = d, .trace = t, .s = s, .selection = s->selection};
     size_t threads = t->threads.list.len;
     b.stack_limit = t->callstacks.list.len + 1;
     b.pools = calloc(t->memory.pools.len + 1, sizeof *b.pools);
@@ -696,8 +730,8 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     if (b.pools && b.threads && b.stacks && b.owners &&
         program_frames_init(&b.program, t, skip, e) == 0 && cut_stacks_init(&b.cut, t, e) == 0) {
         memset(b.threads, 0xff, (threads + 1) * sizeof *b.threads);
-        struct selection all = s->selection;
-        status = build(&b, e) == 0 ? leaks_build(&d->leaks, &all, skip, NULL, e) : -1;
+        b.leaks = leaks_begin(&d->leaks, &b.selection, skip, NULL, e);
+        status = leaks_end(b.leaks, b.leaks && build(&b, e) == 0, e);
     } else if (!b.pools || !b.threads || !b.stacks || !b.owners) {
         err_no_memory(e, "what the page shows");
     }

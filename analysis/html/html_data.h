@@ -23,15 +23,15 @@
 
 #define PAGE_POOLS_MAX 24u /* separate ones; one more is for the others */
 #define PAGE_THREADS_MAX 32u
-#define PAGE_SITES_MAX 2000u
-#define PAGE_STACKS_MAX 6000u
-#define PAGE_STEPS_MIN 64u /* sites and stacks are reduced to keep at least this many steps */
+#define PAGE_STEPS_MIN 16u /* sites and stacks are reduced to keep at least this many steps */
 #define PAGE_LEAKS_MAX 500u
-#define PAGE_KEYS_WANTED 16384u
-#define PAGE_PLACES_MIN 32u /* the minimum number of sites, and of stacks */
-#define PAGE_NODES_MAX 40000u
-#define PAGE_TEXT_MAX 900000u /* bytes of names, as written */
+#define PAGE_PLACES_MIN 32u   /* the minimum number of sites, and of stacks */
 #define PAGE_STRING_MAX 1000u /* bytes shown of one name */
+
+/* Bytes of the whole page. */
+#define PAGE_SIZE 1200000u
+#define PAGE_SIZE_MIN 500000u
+#define PAGE_SIZE_MAX 64000000u
 
 struct page_pool {
     struct view name; /* empty: all other pools */
@@ -67,6 +67,7 @@ struct page_node {
 
 struct page_data {
     const struct summary *summary;
+    size_t size; /* the page is to have at most so many bytes */
     VEC(struct page_pool) pools;
     VEC(struct page_thread) threads; /* the last one is "rest", if there is one */
     VEC(struct page_site) sites;     /* the first one is "rest" */
@@ -84,10 +85,11 @@ struct page_data {
 
 /*
  * `s` is a summary with stacks = true and by = GROUP_THREAD, made with `skip`; it must outlive `d`,
- * which need not be initialised. `d` is valid as long as the trace.
+ * which need not be initialised. `d` is valid as long as the trace. What is chosen fits a page of
+ * about `size` bytes, PAGE_SIZE_MIN to PAGE_SIZE_MAX; html_write makes it fit.
  */
 int page_data_build(struct page_data *d, struct trace *t, const struct summary *s,
-                    const struct skiplist *skip, struct err *e);
+                    const struct skiplist *skip, size_t size, struct err *e);
 void page_data_release(struct page_data *d);
 
 #endif

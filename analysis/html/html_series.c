@@ -160,7 +160,7 @@ static int key_number(struct page_series *s, const struct memory_op *op, uint32_
                       struct err *e)
 {
     const struct page_series_options *o = &s->options;
-    struct page_key key = {o->pools[op->pool], o->thread_other, o->stack_other};
+    struct page_key key = {s->shown_as[op->pool], o->thread_other, o->stack_other};
     if (op->block.thread < o->thread_limit)
         key.thread = o->threads[op->block.thread];
     if (op->block.callstack < o->stack_limit)
@@ -181,31 +181,6 @@ static int key_number(struct page_series *s, const struct memory_op *op, uint32_
         return err_no_memory(e, "figures of the page");
     *fresh = s->keys.len - 1;
     *number = (uint32_t)*fresh;
-    return 0;
-}
-
-/*
- * Whether a block is temporary as defined in accounting.h: freed by the thread that allocated it,
- * with no other step of that thread in the pool at a time between.
- */
-static int temporary(struct page_series *s, const struct memory_op *op, bool *is, struct err *e)
-{
-    uint64_t key = (uint64_t)s->options.pools[op->pool] << 16 | op->thread;
-    bool fresh;
-    uint64_t *at = map_add(&s->threads, key, &fresh);
-    if (fresh && at) {
-        *at = s->thread_times.len;
-        if (!vec_push(&s->thread_times, INT64_MIN) || !vec_push(&s->thread_times, INT64_MIN))
-            at = NULL;
-    }
-    if (!at)
-        return err_no_memory(e, "figures of threads");
-    int64_t *latest = &s->thread_times.at[*at];
-    if (op->time > latest[0]) {
-        latest[1] = latest[0];
-        latest[0] = op->time;
-    }
-    *is = op->kind == MEMORY_FREE && op->block.thread == op->thread && latest[1] <= op->block.time;
     return 0;
 }
 
@@ -266,7 +241,7 @@ static void count_owners(struct page_series *s, const struct memory_op *op,
 static int count_map(struct page_series *s, const struct memory_op *op, struct err *e)
 {
     struct page_span at =
-        page_map_find(&s->map, s->options.pools[op->pool], op->block.ptr, op->block.size);
+        page_map_find(&s->map, s->shown_as[op->pool], op->block.ptr, op->block.size);
     bool up = op->kind == MEMORY_ALLOC;
     if (at.count == 0)
         return 0;
@@ -284,8 +259,7 @@ static int count_map(struct page_series *s, const struct memory_op *op, struct e
     return count_piece(s, last, BLOCK_COVER, !up, 1, e);
 }
 
-static int count_key(struct page_series *s, const struct memory_op *op, uint32_t key,
-                     bool is_temporary, struct err *e)
+static int count_key(struct page_series *s, const struct memory_op *op, uint32_t key, struct err *e)
 {
     struct page_series_pool *p = &s->pools[s->keys.at[key].pool];
     bool fresh;
@@ -305,37 +279,19 @@ static int count_key(struct page_series *s, const struct memory_op *op, uint32_t
     }
     add(&v[PAGE_FREES], 1);
     add(&v[PAGE_FREE_BYTES], size);
-    add(&v[PAGE_TEMPORARY], is_temporary);
-    add(&v[PAGE_TEMPORARY_BYTES], is_temporary ? size : 0);
+    add(&v[PAGE_TEMPORARY], op->temporary);
+    add(&v[PAGE_TEMPORARY_BYTES], op->temporary ? size : 0);
     p->blocks--;
     p->live_bytes = saturating_sub(p->live_bytes, size);
     return 0;
 }
 
-static bool is_wanted(const struct page_series *s, const struct memory_op *op)
-{
-    const struct selection_block block = {.pool = op->pool,
-                                          .thread = op->block.thread,
-                                          .callstack = op->block.callstack,
-                                          .size = op->block.size,
-                                          .time = op->block.time,
-                                          .freed = op->kind == MEMORY_FREE ? op->time : op->freed};
-    return !s->options.only || selection_wants(s->options.only, &block);
-}
-
 static int take_step(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct page_series *s = ctx;
-    bool is_temporary;
-    if (s->options.pools[op->pool] >= s->options.pool_count ||
-        (s->options.only && op->time >= s->options.only->end))
+    if (s->shown_as[op->pool] >= s->options.pool_count)
         return 0;
-    /* Steps that are not selected also decide whether a block is temporary. */
-    if (temporary(s, op, &is_temporary, e) != 0)
-        return -1;
-    if (!is_wanted(s, op))
-        return 0;
-    struct page_series_pool *p = &s->pools[s->options.pools[op->pool]];
+    struct page_series_pool *p = &s->pools[s->shown_as[op->pool]];
     uint64_t since =
         op->time > s->options.from ? (uint64_t)op->time - (uint64_t)s->options.from : 0;
     uint64_t slot = since / s->slot_ns;
@@ -346,7 +302,7 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
     if (op->time > p->now)
         pool_advance(p, op->time);
     uint32_t key;
-    if (key_number(s, op, &key, e) != 0 || count_key(s, op, key, is_temporary, e) != 0 ||
+    if (key_number(s, op, &key, e) != 0 || count_key(s, op, key, e) != 0 ||
         count_histogram(s, op, key, e) != 0)
         return -1;
     return count_map(s, op, e);
@@ -358,8 +314,8 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
 static int touch_step(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct page_series *s = ctx;
-    uint32_t pool = s->options.pools[op->pool];
-    if (op->kind != MEMORY_ALLOC || pool >= s->options.pool_count || !is_wanted(s, op))
+    uint32_t pool = s->shown_as[op->pool];
+    if (op->kind != MEMORY_ALLOC || pool >= s->options.pool_count)
         return 0;
     return page_map_touch(&s->map, pool, op->block.ptr, op->block.size, e);
 }
@@ -382,12 +338,18 @@ static int read_addresses(struct page_series *s, struct pool *pool, uint32_t num
     return status;
 }
 
-static int build(struct page_series *s, struct memory *m, struct err *e)
+static int begin_pools(struct page_series *s, struct err *e)
 {
     const struct page_series_options *o = &s->options;
+    const struct selection *from = o->selection;
     s->pools = calloc(o->pool_count + 1, sizeof *s->pools);
-    if (!s->pools)
+    s->shown_as = malloc((from->pools.len + 1) * sizeof *s->shown_as);
+    if (!s->pools || !s->shown_as)
         return err_no_memory(e, "figures of memory pools");
+    for (size_t i = 0; i < from->trace->memory.pools.len; i++) {
+        if (from->pool_of[i] != UINT32_MAX)
+            s->shown_as[from->pool_of[i]] = o->pools[i];
+    }
     for (uint32_t i = 0; i < o->pool_count; i++) {
         s->pools[i].now = INT64_MIN;
         struct page_key rest = {i, o->thread_other, o->stack_other};
@@ -396,45 +358,64 @@ static int build(struct page_series *s, struct memory *m, struct err *e)
             return err_no_memory(e, "figures of the page");
         *number = i;
     }
-    const struct memory_observer touch = {.ctx = s, .op = touch_step};
-    if (o->only && memory_sweep(m, -1, &touch, e) != 0)
-        return -1;
-    for (size_t i = 0; i < m->pools.len && !o->only; i++) {
+    return 0;
+}
+
+static int find_addresses(struct page_series *s, struct err *e)
+{
+    const struct page_series_options *o = &s->options;
+    struct memory *m = &o->selection->trace->memory;
+    if (o->selection->is_narrow) {
+        const struct memory_observer touch = {.ctx = s, .op = touch_step, .beside = true};
+        return selection_sweep(o->selection, &touch, e);
+    }
+    for (size_t i = 0; i < m->pools.len; i++) {
         if (o->pools[i] < o->pool_count && read_addresses(s, m->pools.at[i], o->pools[i], e) != 0)
             return -1;
     }
-    const struct memory_observer to = {.ctx = s, .op = take_step};
-    if (page_map_settle(&s->map, e) != 0 || memory_sweep(m, -1, &to, e) != 0)
+    return 0;
+}
+
+static int build(struct page_series *s, const struct memory_observer *also, struct err *e)
+{
+    const struct memory_observer to[] = {{.ctx = s, .op = take_step, .beside = true},
+                                         also ? *also : (struct memory_observer){0}};
+    if (begin_pools(s, e) != 0 || find_addresses(s, e) != 0 || page_map_settle(&s->map, e) != 0 ||
+        selection_sweep_all(s->options.selection, to, also ? 2 : 1, e) != 0)
         return -1;
-    for (uint32_t i = 0; i < o->pool_count; i++)
+    for (uint32_t i = 0; i < s->options.pool_count; i++)
         pool_fill(&s->pools[i], PAGE_SLOTS);
     if (page_cells_finish(&s->cells, e) != 0 || page_cells_finish(&s->histogram, e) != 0)
         return -1;
     return page_cells_finish(&s->blocks, e);
 }
 
-int page_series_build(struct page_series *s, struct memory *m,
-                      const struct page_series_options *options, struct err *e)
+static size_t limit(size_t max)
+{
+    return max ? max : SIZE_MAX;
+}
+
+int page_series_build(struct page_series *s, const struct page_series_options *options,
+                      const struct memory_observer *also, struct err *e)
 {
     *s = (struct page_series){.options = *options};
     uint64_t span = (uint64_t)options->to - (uint64_t)options->from;
     s->slot_ns = span / PAGE_SLOTS + 1;
     const struct page_cells_options cells = {.values = PAGE_VALUES,
                                              .slots = PAGE_SLOTS,
-                                             .cells_max = options->cells_max ? options->cells_max
-                                                                             : PAGE_CELLS_MAX,
+                                             .cells_max = limit(options->cells_max),
                                              .ctx = s,
                                              .settle = settle_peak,
                                              .join = join_peaks};
     const struct page_cells_options histogram = {
-        .values = 2, .slots = PAGE_SLOTS, .cells_max = PAGE_HISTOGRAM_MAX};
+        .values = 2, .slots = PAGE_SLOTS, .cells_max = limit(options->histogram_max)};
     const struct page_cells_options blocks = {
-        .values = BLOCK_VALUES, .slots = PAGE_SLOTS, .cells_max = PAGE_MAP_MAX};
+        .values = BLOCK_VALUES, .slots = PAGE_SLOTS, .cells_max = limit(options->map_max)};
     page_cells_init(&s->cells, &cells);
     page_cells_init(&s->histogram, &histogram);
     page_cells_init(&s->blocks, &blocks);
     page_map_init(&s->map);
-    if (build(s, m, e) == 0)
+    if (build(s, also, e) == 0)
         return 0;
     page_series_release(s);
     return -1;
@@ -443,11 +424,10 @@ int page_series_build(struct page_series *s, struct memory *m,
 void page_series_release(struct page_series *s)
 {
     free(s->pools);
+    free(s->shown_as);
     map_release(&s->key_numbers);
     vec_release(&s->keys);
     vec_release(&s->epochs);
-    map_release(&s->threads);
-    vec_release(&s->thread_times);
     page_map_release(&s->map);
     page_cells_release(&s->cells);
     page_cells_release(&s->histogram);

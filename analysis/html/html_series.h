@@ -23,11 +23,8 @@
 #include "base/vec.h"
 #include "trace/store/memory.h"
 
-#define PAGE_SLOTS 1024u           /* points of the timeline, and the maximum number of steps */
-#define PAGE_KEYS_MAX 65536u       /* separate keys; see page_series.folded */
-#define PAGE_CELLS_MAX 300000u     /* of keys */
-#define PAGE_HISTOGRAM_MAX 120000u /* cells of the histograms */
-#define PAGE_MAP_MAX 200000u       /* cells of the memory map */
+#define PAGE_SLOTS 1024u     /* points of the timeline, and the maximum number of steps */
+#define PAGE_KEYS_MAX 65536u /* separate keys; see page_series.folded */
 
 /* Values of the cells of keys. PEAK: live at the peak within the step, minus live at its begin. */
 enum page_value {
@@ -72,9 +69,11 @@ struct page_series_options {
     uint32_t stack_other;
     const uint8_t *owners; /* call stack id → site among the owners of html_map.h; NULL: others */
     int64_t from, to;      /* ns; of the first and the last event */
-    const struct selection *only; /* these allocations; NULL: all of the pools */
-    size_t cells_max;             /* 0: PAGE_CELLS_MAX; less in tests */
-    bool all_threads;             /* histograms combine all threads as thread 0 */
+    struct selection *selection; /* which allocations; its pools of one name are in one pool */
+    size_t cells_max;            /* of keys; 0 in each of these: no limit */
+    size_t histogram_max;        /* cells of the histograms */
+    size_t map_max;              /* cells of the memory map */
+    bool all_threads;            /* histograms combine all threads as thread 0 */
 };
 
 struct page_series_pool;
@@ -83,21 +82,23 @@ struct page_series {
     struct page_series_options options;
     uint64_t slot_ns;
     struct page_series_pool *pools;
+    uint32_t *shown_as; /* pool of the selection → of the page, or pool_count */
     struct map key_numbers;
     VEC(struct page_key) keys;
     VEC(uint64_t) epochs; /* by key: the peak of its pool to which the sums of PEAK belong */
     uint64_t folded;      /* allocations without a separate key, since there was no room */
-    struct map threads;   /* pool and thread → the newest two nanoseconds; see temporary() */
-    VEC(int64_t) thread_times;
     struct page_map map;
     struct page_cells cells;
     struct page_cells histogram; /* keys: page_histogram_key */
     struct page_cells blocks;    /* keys: pieces of the map; values: see page_series.c */
 };
 
-/* Reads the whole history. `s` need not be initialised; the arrays of `options` must outlive it. */
-int page_series_build(struct page_series *s, struct memory *m,
-                      const struct page_series_options *options, struct err *e);
+/*
+ * Reads the whole history, and shares the pass with another observer unless that is NULL. `s` need
+ * not be initialised; the arrays of `options` must outlive it.
+ */
+int page_series_build(struct page_series *s, const struct page_series_options *options,
+                      const struct memory_observer *also, struct err *e);
 void page_series_release(struct page_series *s);
 
 /* The timeline of a pool: PAGE_SLOTS points. */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analysis/names/function_name.h"
 #include "trace/store/frame_name.h"
 
 /* What clients send in place of a name (client/TracyCallstack.cpp @ v0.9.1 … v0.14.0). */
@@ -88,4 +89,24 @@ void frame_name(struct buf *out, const struct frame_view *f)
         buf_puts(out, " (base unknown)");
     if (f->address)
         buf_printf(out, " (0x%" PRIx64 ")", f->address);
+}
+
+void frame_short_name(struct buf *out, const struct frame_view *f)
+{
+    if (f->function.len)
+        function_name_short(out, f->function);
+    else
+        frame_name(out, f);
+}
+
+void frame_source(struct buf *out, const struct frame_view *f)
+{
+    struct view file = view_base_name(f->file);
+    if (file.len == 0)
+        return;
+    buf_puts(out, " (");
+    buf_put(out, file.p, file.len);
+    if (f->line)
+        buf_printf(out, ":%" PRIu32, f->line);
+    buf_puts(out, ")");
 }

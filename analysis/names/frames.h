@@ -50,4 +50,10 @@ bool frame_walk_next(struct frame_walk *w, struct frame_view *out);
  */
 void frame_name(struct buf *out, const struct frame_view *f);
 
+/* As frame_name, with a long name shortened (function_name_short): for text that people read. */
+void frame_short_name(struct buf *out, const struct frame_view *f);
+
+/* Appends " (file.cpp:12)", bytes of the trace; nothing if the file is unknown. */
+void frame_source(struct buf *out, const struct frame_view *f);
+
 #endif

@@ -8,6 +8,7 @@ struct scanner {
     const char *end;
     char *out;
     size_t len;
+    bool marks; /* template arguments within the name become <…> */
 };
 
 static void put(struct scanner *s, const char *from, size_t n)
@@ -139,6 +140,8 @@ static bool take(struct scanner *s)
         if (c == '<' && s->len >= 2 && memcmp(s->out + s->len - 2, "::", 2) == 0)
             s->len -= 2; /* Rust's `f::<T>` */
         s->p = after_bracket(s->p, s->end);
+        if (s->marks && c == '<' && at(s, "::"))
+            put(s, "<…>", sizeof "<…>" - 1);
         return true;
     }
     if (c == '{') {
@@ -158,16 +161,34 @@ static bool take(struct scanner *s)
     return true;
 }
 
-size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE])
+static size_t bare_name(struct view text, char out[FUNCTION_NAME_SIZE], bool marks)
 {
     out[0] = 0;
     if (text.len == 0)
         return 0; /* an empty text may have no place */
-    struct scanner s = {.p = text.p, .end = text.p + text.len, .out = out};
+    struct scanner s = {.p = text.p, .end = text.p + text.len, .out = out, .marks = marks};
     while (s.p < s.end && take(&s))
         ;
     if (s.len == 0)
         put(&s, text.p, text.len);
     out[s.len] = 0;
     return s.len;
+}
+
+size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE])
+{
+    return bare_name(text, out, false);
+}
+
+void function_name_short(struct buf *out, struct view text)
+{
+    char name[FUNCTION_NAME_SIZE];
+    bool declares = memchr(text.p, '(', text.len) || memmem(text.p, text.len, "::", 2);
+    size_t len = 0;
+    if (text.len > FUNCTION_NAME_LONG && declares)
+        len = bare_name(text, name, true);
+    if (len == 0 || len == FUNCTION_NAME_SIZE - 1)
+        buf_put(out, text.p, text.len);
+    else
+        buf_put(out, name, len);
 }

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/view.h"
 
 #define FUNCTION_NAME_SIZE 256
@@ -23,5 +24,18 @@
  * length. A longer name is cut. Texts that are no such declaration come out as they are.
  */
 size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE]);
+
+#define FUNCTION_NAME_LONG 60u /* bytes */
+
+/*
+ * Appends a function's text for people. A C++ or Rust declaration longer than FUNCTION_NAME_LONG
+ * becomes its bare name, with <…> for the template arguments of its classes:
+ *
+ *     void std::vector<A, std::allocator<A> >::_M_realloc_insert<A>(A*, A&&)
+ *     std::vector<…>::_M_realloc_insert
+ *
+ * Other texts, and those whose bare name does not fit FUNCTION_NAME_SIZE, come out as they are.
+ */
+void function_name_short(struct buf *out, struct view text);
 
 #endif

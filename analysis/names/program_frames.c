@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/names/frames.h"
+#include "base/format.h"
 #include "trace/store/frame_name.h"
 
 #define UNSEEN UINT32_MAX
@@ -14,9 +15,10 @@ int program_frames_init(struct program_frames *p, const struct trace *t,
 {
     static const struct skiplist built_in = {0};
     size_t frames = t->callstacks.frames.len + 1;
-    *p = (struct program_frames){.trace = t, .skip = skip ? skip : &built_in};
-    p->found = malloc(frames * sizeof *p->found);
-    p->is_client = calloc(frames, 1);
+    *p =
+        (struct program_frames){.trace = t, .frame_count = frames, .skip = skip ? skip : &built_in};
+    p->found = pageable_zeroed(t->memory.pageable, frames * sizeof *p->found);
+    p->is_client = pageable_zeroed(t->memory.pageable, frames);
     if (!p->found || !p->is_client) {
         program_frames_release(p);
         return err_no_memory(e, "frames");
@@ -27,8 +29,9 @@ int program_frames_init(struct program_frames *p, const struct trace *t,
 
 void program_frames_release(struct program_frames *p)
 {
-    free(p->found);
-    free(p->is_client);
+    struct pageable *from = p->trace ? p->trace->memory.pageable : NULL;
+    pageable_free(from, p->found, p->frame_count * sizeof *p->found);
+    pageable_free(from, p->is_client, p->frame_count);
     *p = (struct program_frames){0};
 }
 
@@ -199,4 +202,82 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
         return has_name ? at : named_caller(p, at);
     }
     return begin_of_machinery(p, innermost);
+}
+
+/* ---- what was passed over */
+
+static bool is_at(struct stack_place a, uint32_t node, uint32_t inlined)
+{
+    return a.node == node && a.inlined == inlined;
+}
+
+bool program_frames_allocates(const struct program_frames *p, uint32_t callstack,
+                              struct stack_place at)
+{
+    struct frame_walk walk = frame_walk_start(p->trace, callstack);
+    struct frame_view f;
+    while (!is_at(at, walk.node, walk.inlined) && frame_walk_next(&walk, &f)) {
+        struct frame_verdict v = skiplist_verdict(p->skip, f.function, f.file);
+        if (!v.allocates && v.class != FRAME_INSTRUMENTATION)
+            return false;
+    }
+    return walk.node == at.node;
+}
+
+/* Why a function within the site is not the site. */
+static void put_reason(const struct program_frames *p, const struct frame_view *f, struct buf *out)
+{
+    struct frame_verdict v = skiplist_verdict(p->skip, f->function, f->file);
+    if (frame_name_is_cut(f->function))
+        buf_puts(out, "the limit of call stacks");
+    else if (v.project)
+        buf_printf(out, "%s of %s", v.rule, v.project);
+    else if (v.rule)
+        buf_puts(out, v.rule);
+    else
+        buf_puts(out, f->has_name ? "calls the image back" : "has no name");
+}
+
+static void put_reason_of_site(struct program_frames *p, struct stack_place site, bool nameless,
+                               struct buf *out)
+{
+    uint32_t frame = p->trace->callstacks.nodes.at[site.node].frame;
+    struct frame_view f = frame_describe(p->trace, frame, site.inlined);
+    if (look_at_frame(p, frame) == NOT_PROGRAM)
+        buf_puts(out, "site: the call stack has no function of the program");
+    else if (!f.has_name)
+        buf_puts(out, "site: the program's innermost function; no caller to name it by");
+    else
+        buf_puts(out, nameless ? "site: the nearest caller with a name"
+                               : "site: the program's innermost function");
+}
+
+void program_frames_explain(struct program_frames *p, uint32_t callstack, struct buf *out)
+{
+    struct stack_place site = program_frames_begin(p, callstack);
+    uint32_t client = program_frames_start(p, callstack);
+    struct frame_walk walk = frame_walk_start(p->trace, callstack);
+    bool called_by_client = client && client != walk.node, nameless = false, found = false;
+    struct frame_view f;
+    for (uint32_t node = walk.node; !found; node = walk.node) {
+        found = is_at(site, node, walk.inlined);
+        called_by_client &= node != client;
+        if (!frame_walk_next(&walk, &f))
+            return;
+        struct buf name = {0};
+        frame_short_name(&name, &f);
+        buf_puts(out, "      ");
+        format_terminal(out, buf_view(&name));
+        buf_puts(out, ": ");
+        if (found)
+            put_reason_of_site(p, site, nameless, out);
+        else if (called_by_client)
+            buf_puts(out, "called by Tracy's client");
+        else
+            put_reason(p, &f, out);
+        buf_puts(out, "\n");
+        nameless |= !called_by_client && !f.has_name;
+        out->failed |= name.failed;
+        buf_release(&name);
+    }
 }

@@ -11,12 +11,14 @@
 #include <stdint.h>
 
 #include "analysis/names/skiplist.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "trace/store/store.h"
 
 struct program_frames {
     const struct trace *trace;
     const struct skiplist *skip;
+    size_t frame_count; /* of the trace, + 1 */
     uint32_t *found;    /* by frame number: the innermost function of the program in it */
     uint8_t *is_client; /* by frame number: whether it holds a function of the instrumentation */
 };
@@ -52,6 +54,17 @@ uint32_t program_frames_start(struct program_frames *p, uint32_t callstack);
  * beyond the instrumentation, else the outermost.
  */
 struct stack_place program_frames_begin(struct program_frames *p, uint32_t callstack);
+
+/* Whether the function at `at`, of that call stack, calls malloc, operator new or the like itself.
+ */
+bool program_frames_allocates(const struct program_frames *p, uint32_t callstack,
+                              struct stack_place at);
+
+/*
+ * Appends, line by line, the functions of a call stack from the allocation to its site, with the
+ * rule by which each is not the site. Escaped for terminals.
+ */
+void program_frames_explain(struct program_frames *p, uint32_t callstack, struct buf *out);
 
 /*
  * The nearest caller of a function of a call stack that has a name, belongs to the program and is

@@ -345,23 +345,42 @@ static bool is_wrapper(struct view function, const char *name, size_t len)
     return false;
 }
 
-enum frame_class skiplist_class(const struct skiplist *s, struct view function, struct view file)
+static struct frame_verdict verdict_of_rule(const struct rule *r)
+{
+    if (r->class == FRAME_INSTRUMENTATION)
+        return (struct frame_verdict){r->class, "Tracy's client", NULL, false};
+    bool allocates = r->match != PREFIX || begins(r->text.p, r->text.len, "operator ") ||
+                     begins(r->text.p, r->text.len, "_Z") || begins(r->text.p, r->text.len, "__r");
+    return (struct frame_verdict){r->class, allocates ? "allocator" : "standard library", NULL,
+                                  allocates};
+}
+
+struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view function,
+                                      struct view file)
 {
     if (is_client_file(file))
-        return FRAME_INSTRUMENTATION;
+        return (struct frame_verdict){FRAME_INSTRUMENTATION, "Tracy's client", NULL, false};
     if (is_library_file(file))
-        return FRAME_ALLOCATOR;
+        return (struct frame_verdict){FRAME_ALLOCATOR, "file of a standard library", NULL, false};
     char name[FUNCTION_NAME_SIZE];
     size_t len = function_name(function, name);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rule_fits(&rules[i], name, len))
-            return rules[i].class;
+            return verdict_of_rule(&rules[i]);
     }
-    if (wrapper_project(name, len) || (function.len && is_wrapper(function, name, len)))
-        return FRAME_ALLOCATOR;
+    const char *project = wrapper_project(name, len);
+    if (project)
+        return (struct frame_verdict){FRAME_ALLOCATOR, "allocation function", project, false};
+    if (function.len && is_wrapper(function, name, len))
+        return (struct frame_verdict){FRAME_ALLOCATOR, "named like malloc", NULL, false};
     for (size_t i = 0; i < s->user.len; i++) {
         if (user_matches(s->user.at[i], function) || user_matches(s->user.at[i], file))
-            return FRAME_ALLOCATOR;
+            return (struct frame_verdict){FRAME_ALLOCATOR, "--skip", NULL, false};
     }
-    return FRAME_PROGRAM;
+    return (struct frame_verdict){FRAME_PROGRAM, NULL, NULL, false};
+}
+
+enum frame_class skiplist_class(const struct skiplist *s, struct view function, struct view file)
+{
+    return skiplist_verdict(s, function, file).class;
 }

@@ -7,6 +7,8 @@
  * skiplist.c and wrapper_names.h; users add regular expressions.
  */
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "base/pattern.h"
 #include "base/vec.h"
@@ -32,5 +34,16 @@ void skiplist_release(struct skiplist *s);
 
 /* `function` and `file` as in a trace; empty if unknown. */
 enum frame_class skiplist_class(const struct skiplist *s, struct view function, struct view file);
+
+/* The class of a frame, and the rule that gave it. */
+struct frame_verdict {
+    enum frame_class class;
+    const char *rule;    /* static, a noun: "allocator", "file of a standard library"; NULL: none */
+    const char *project; /* static; whose allocation function it is; NULL: of none that is known */
+    bool allocates;      /* malloc, operator new or the like, and no library on top of them */
+};
+
+struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view function,
+                                      struct view file);
 
 #endif

@@ -145,9 +145,10 @@ static int build(struct builder *b, struct err *e)
     struct types *t = b->types;
     size_t frames = b->trace->callstacks.frames.len + 1;
     t->callstack_count = b->trace->callstacks.list.len + 1;
-    t->of_callstack = calloc(t->callstack_count, sizeof *t->of_callstack);
+    t->pageable = b->trace->memory.pageable;
+    t->of_callstack = pageable_zeroed(t->pageable, t->callstack_count * sizeof *t->of_callstack);
     for (int i = 0; i < 2; i++) {
-        b->said[i] = malloc(frames * sizeof *b->said[i]);
+        b->said[i] = pageable_zeroed(t->pageable, frames * sizeof *b->said[i]);
         if (b->said[i])
             memset(b->said[i], 0xff, frames * sizeof *b->said[i]);
     }
@@ -158,35 +159,25 @@ static int build(struct builder *b, struct err *e)
         uint32_t said = ask_callstack(b, (uint32_t)id, e);
         if (said == UNSEEN)
             return -1;
-        t->of_callstack[id] = said;
+        if (said) /* pages of zeros take no memory */
+            t->of_callstack[id] = said;
     }
     return 0;
 }
 
-int types_build_from(struct types *t, struct program_frames *program, struct err *e)
+int types_build(struct types *t, struct program_frames *program, struct err *e)
 {
     *t = (struct types){0};
     struct builder b = {
         .types = t, .trace = program->trace, .skip = program->skip, .program = program};
     int status = build(&b, e);
-    free(b.said[0]);
-    free(b.said[1]);
+    const size_t said = (program->trace->callstacks.frames.len + 1) * sizeof *b.said[0];
+    for (int i = 0; i < 2; i++)
+        pageable_free(program->trace->memory.pageable, b.said[i], said);
     map_release(&b.numbers);
     buf_release(&b.text);
     if (status != 0)
         types_release(t);
-    return status;
-}
-
-int types_build(struct types *t, const struct trace *trace, const struct skiplist *skip,
-                struct err *e)
-{
-    struct program_frames program;
-    *t = (struct types){0};
-    if (program_frames_init(&program, trace, skip, e) != 0)
-        return -1;
-    int status = types_build_from(t, &program, e);
-    program_frames_release(&program);
     return status;
 }
 
@@ -196,6 +187,6 @@ void types_release(struct types *t)
         free(t->texts.at[i]);
     vec_release(&t->texts);
     vec_release(&t->names);
-    free(t->of_callstack);
+    pageable_free(t->pageable, t->of_callstack, t->callstack_count * sizeof *t->of_callstack);
     *t = (struct types){0};
 }

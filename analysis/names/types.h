@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "analysis/names/program_frames.h"
-#include "analysis/names/skiplist.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "base/view.h"
@@ -19,17 +18,15 @@
 #define TYPE_NONE 0u
 
 struct types {
-    VEC(struct view) names; /* by number, all different; that of TYPE_NONE is empty */
-    VEC(char *) texts;      /* of the names */
-    uint32_t *of_callstack; /* call stack id → number */
-    size_t callstack_count; /* length of of_callstack: the number of call stacks + 1 */
+    VEC(struct view) names;    /* by number, all different; that of TYPE_NONE is empty */
+    VEC(char *) texts;         /* of the names */
+    struct pageable *pageable; /* of of_callstack, the trace's; NULL: the heap */
+    uint32_t *of_callstack;    /* call stack id → number */
+    size_t callstack_count;    /* length of of_callstack: the number of call stacks + 1 */
 };
 
-/* `skip` NULL: the built-in rules. `t` need not be initialised. */
-int types_build(struct types *t, const struct trace *trace, const struct skiplist *skip,
-                struct err *e);
-/* The same with program frames of the caller, which may be reused. */
-int types_build_from(struct types *t, struct program_frames *program, struct err *e);
+/* `t` need not be initialised. `program` may be reused. */
+int types_build(struct types *t, struct program_frames *program, struct err *e);
 void types_release(struct types *t);
 
 static inline uint32_t types_of(const struct types *t, uint32_t callstack)

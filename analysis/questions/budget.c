@@ -24,6 +24,7 @@ static const struct {
     {"temporary", BUDGET_TEMPORARY},
     {"largest", BUDGET_LARGEST},
     {"faults", BUDGET_FAULTS},
+    {"resident", BUDGET_RESIDENT},
 };
 
 static const char *const keys[] = {[BUDGET_POOL] = "pool",
@@ -31,9 +32,10 @@ static const char *const keys[] = {[BUDGET_POOL] = "pool",
                                    [BUDGET_FILE] = "file",
                                    [BUDGET_IMAGE] = "image"};
 
-bool budget_metric_is_bytes(enum budget_metric m)
+static bool is_bytes(enum budget_metric m)
 {
-    return m == BUDGET_PEAK || m == BUDGET_LEAKED || m == BUDGET_TOTAL || m == BUDGET_LARGEST;
+    return m == BUDGET_PEAK || m == BUDGET_LEAKED || m == BUDGET_TOTAL || m == BUDGET_LARGEST ||
+           m == BUDGET_RESIDENT;
 }
 
 /* ---- parsing */
@@ -170,7 +172,8 @@ static int parse_term(struct parser *p, uint32_t *number)
     while (i < sizeof metrics / sizeof *metrics && !take_word(p, metrics[i].name))
         i++;
     if (i == sizeof metrics / sizeof *metrics)
-        return wrong(p, "peak, leaked, leaked_count, total, count, temporary, largest or faults");
+        return wrong(p, "peak, leaked, leaked_count, total, count, temporary, largest, faults or "
+                        "resident");
     fresh.metric = metrics[i].metric;
     fresh.word = metrics[i].name;
     if (!vec_push(&p->b->terms, fresh))
@@ -375,7 +378,7 @@ static void put_figure(struct buf *out, enum budget_metric m, double figure)
 {
     char text[FORMAT_SIZE];
     uint64_t n = figure < 0 ? 0 : figure >= 1.8e19 ? UINT64_MAX : (uint64_t)figure;
-    buf_puts(out, budget_metric_is_bytes(m) ? format_bytes_exact(text, n) : format_count(text, n));
+    buf_puts(out, is_bytes(m) ? format_bytes_exact(text, n) : format_count(text, n));
 }
 
 static void put_term(struct buf *out, const struct budget_term *t)
@@ -431,14 +434,14 @@ struct evaluation {
 static bool evaluate_comparison(struct evaluation *x, const struct budget_node *n, bool first)
 {
     const struct budget_term *t = &x->b->terms.at[n->left];
-    double now = x->figure(x->ctx, t, false);
+    double now = x->figure(x->ctx, t, n->is_change ? BUDGET_CHANGED : BUDGET_NOW);
     double left = now;
     buf_puts(x->why, first ? "" : ", ");
     put_term(x->why, t);
     buf_puts(x->why, " is ");
     put_figure(x->why, t->metric, now);
     if (n->is_change) {
-        double base = x->figure(x->ctx, t, true);
+        double base = x->figure(x->ctx, t, BUDGET_BASE);
         left = change_of(base, now, n->is_percent);
         buf_puts(x->why, ", was ");
         put_figure(x->why, t->metric, base);

@@ -36,10 +36,9 @@ enum budget_metric {
     BUDGET_TEMPORARY, /* blocks freed at once */
     BUDGET_LARGEST,   /* bytes of the largest block */
     BUDGET_FAULTS,    /* memory faults; accepts the selector pool only */
+    BUDGET_RESIDENT, /* resident bytes: of the process, or of the blocks of selected sites, pools */
     BUDGET_METRICS,
 };
-
-bool budget_metric_is_bytes(enum budget_metric m);
 
 enum budget_key { BUDGET_POOL, BUDGET_SITE, BUDGET_FILE, BUDGET_IMAGE, BUDGET_KEYS };
 
@@ -95,8 +94,14 @@ bool budget_term_has(const struct budget_term *t, unsigned keys);
 
 #define BUDGET_ROW_KEYS (1u << BUDGET_SITE | 1u << BUDGET_FILE | 1u << BUDGET_IMAGE)
 
-/* The figure of a term, of the trace or, if `base`, of the one that it is compared with. */
-typedef double budget_figure(void *ctx, const struct budget_term *t, bool base);
+enum budget_side {
+    BUDGET_NOW,     /* of the trace */
+    BUDGET_BASE,    /* of the one that it is compared with */
+    BUDGET_CHANGED, /* of the trace, to be compared with the base: with noise, as far as certain */
+};
+
+/* The figure of a term. */
+typedef double budget_figure(void *ctx, const struct budget_term *t, enum budget_side side);
 
 /*
  * Whether the expression is true. Appends the figures it used to `why`, for people: "peak is 8.00

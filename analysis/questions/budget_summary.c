@@ -1,43 +1,60 @@
 #include "analysis/questions/budget_summary.h"
 
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
-static double of_pool(const struct pool_figures *f, enum budget_metric m)
+#include "base/format.h"
+#include "base/saturate.h"
+
+/*
+ * A metric in the figures of a pool, in those of a site, and in the counters of a running client
+ * (server/capture/monitor.c).
+ */
+static const struct metric {
+    size_t pool, row; /* offsets in struct pool_figures, struct summary_row */
+    const char *counter;
+    bool is_leaked;
+} metrics[BUDGET_METRICS] = {
+#define METRIC(POOL, ROW)                                                                          \
+    .pool = offsetof(struct pool_figures, POOL), .row = offsetof(struct summary_row, figures.ROW)
+    [BUDGET_PEAK] = {METRIC(peak_bytes, at_peak_bytes)},
+    [BUDGET_LEAKED] = {METRIC(live_bytes, live_bytes), .counter = "live_bytes", .is_leaked = true},
+    [BUDGET_LEAKED_COUNT] = {METRIC(live, live_count), .counter = "live_allocations",
+                             .is_leaked = true},
+    [BUDGET_TOTAL] = {METRIC(total_bytes, bytes), .counter = "total_bytes"},
+    [BUDGET_COUNT] = {METRIC(allocations, count), .counter = "allocations"},
+    [BUDGET_TEMPORARY] = {METRIC(temporary, temporary)},
+    [BUDGET_FAULTS] = {.counter = "faults"}, /* in a separate list */
+    [BUDGET_LARGEST] = {.row = offsetof(struct summary_row, figures.largest)}, /* of sites only */
+    [BUDGET_RESIDENT] = {.row =
+                             offsetof(struct summary_row, resident_bytes)}, /* … and the process */
+};
+
+const char *budget_metric_counter(enum budget_metric m)
 {
-    switch (m) {
-    case BUDGET_PEAK:
-        return (double)f->peak_bytes;
-    case BUDGET_LEAKED:
-        return (double)f->live_bytes;
-    case BUDGET_LEAKED_COUNT:
-        return (double)f->live;
-    case BUDGET_TOTAL:
-        return (double)f->total_bytes;
-    case BUDGET_TEMPORARY:
-        return (double)f->temporary;
-    default:
-        return (double)f->allocations;
-    }
+    return metrics[m].counter;
 }
 
-static double of_row(const struct counter *c, enum budget_metric m)
+static uint64_t at(const void *figures, size_t offset)
 {
-    switch (m) {
-    case BUDGET_PEAK:
-        return (double)c->at_peak_bytes;
-    case BUDGET_LEAKED:
-        return (double)c->live_bytes;
-    case BUDGET_LEAKED_COUNT:
-        return (double)c->live_count;
-    case BUDGET_TOTAL:
-        return (double)c->bytes;
-    case BUDGET_TEMPORARY:
-        return (double)c->temporary;
-    case BUDGET_LARGEST:
-        return (double)c->largest;
-    default:
-        return (double)c->count;
-    }
+    uint64_t n;
+    memcpy(&n, (const char *)figures + offset, sizeof n);
+    return n;
+}
+
+static double of_pool(const struct summary *s, const struct summary_pool *p, enum budget_metric m)
+{
+    uint64_t permanent = m == BUDGET_LEAKED ? p->permanent_bytes : p->permanent;
+    return (double)saturating_sub(at(&p->figures, metrics[m].pool),
+                                  metrics[m].is_leaked && !s->all_leaks ? permanent : 0);
+}
+
+static double of_row(const struct summary *s, const struct summary_row *r, enum budget_metric m)
+{
+    if (metrics[m].is_leaked && r->permanent && !s->all_leaks)
+        return 0;
+    return (double)at(r, metrics[m].row);
 }
 
 /* The maximum over pools or blocks; the sum of everything else. */
@@ -60,8 +77,7 @@ static double of_pools(const struct summary *s, const struct budget_term *t)
     for (size_t i = 0; i < s->pools.len; i++) {
         struct budget_names names = {.pool = s->pools.at[i].name};
         if (counts(s, t, (uint32_t)i) && budget_term_takes(t, &names, 1u << BUDGET_POOL))
-            all =
-                gather(all, of_pool(&s->pools.at[i].figures, t->metric), t->metric == BUDGET_PEAK);
+            all = gather(all, of_pool(s, &s->pools.at[i], t->metric), t->metric == BUDGET_PEAK);
     }
     return all;
 }
@@ -77,7 +93,7 @@ static double of_rows(const struct summary *s, const struct budget_term *t)
                                      .image = r->frame.image};
         if (counts(s, t, r->pool) &&
             budget_term_takes(t, &names, 1u << BUDGET_POOL | BUDGET_ROW_KEYS))
-            all = gather(all, of_row(&r->figures, t->metric), t->metric == BUDGET_LARGEST);
+            all = gather(all, of_row(s, r, t->metric), t->metric == BUDGET_LARGEST);
     }
     return all;
 }
@@ -93,16 +109,33 @@ static double of_faults(const struct summary *s, const struct budget_term *t)
     return all;
 }
 
-double budget_summary_figure(void *ctx, const struct budget_term *t, bool base)
+double budget_summary_figure(void *ctx, const struct budget_term *t, enum budget_side side)
 {
     const struct budget_summaries *both = ctx;
-    const struct summary *s = base ? both->base : both->now;
+    const struct summary *s = side == BUDGET_BASE ? both->base : both->now;
     if (!s)
         return 0;
     if (t->metric == BUDGET_FAULTS)
         return of_faults(s, t);
+    if (t->metric == BUDGET_RESIDENT)
+        return t->selectors.len ? of_rows(s, t) : (double)s->look_bytes;
     return budget_term_has(t, BUDGET_ROW_KEYS) || t->metric == BUDGET_LARGEST ? of_rows(s, t)
                                                                               : of_pools(s, t);
+}
+
+bool budget_summary_lacks(const struct budget *b, const struct summary *s, struct buf *why)
+{
+    for (size_t i = 0; i < b->terms.len; i++) {
+        const struct budget_term *t = &b->terms.at[i];
+        if (t->metric != BUDGET_RESIDENT || (t->selectors.len ? s->has_resident : s->has_look))
+            continue;
+        buf_printf(why, "%s is unknown: %s", t->word,
+                   s->selection.is_narrow ? "it is known of the whole trace only, or of pools"
+                   : s->has_look          ? "the trace was rewritten without what each site had"
+                                          : "the trace has no look at the pages of its process");
+        return true;
+    }
+    return false;
 }
 
 /*
@@ -119,15 +152,31 @@ static bool can_be_told(const struct budget *b, const struct budget_summaries *b
     if (lacking)
         buf_printf(why, "unknown%s, %.*s", lacking == base ? " for the base" : "",
                    (int)lacking->verdict.len, lacking->verdict.data);
-    return !lacking;
+    return !lacking && !budget_summary_lacks(b, now, why) &&
+           !(b->needs_base && base && budget_summary_lacks(b, base, why));
+}
+
+static void put_permanent(const struct budget *b, const struct summary *s, struct buf *why)
+{
+    char count[FORMAT_SIZE], bytes[FORMAT_SIZE];
+    bool leaked = false;
+    for (size_t i = 0; i < b->terms.len; i++)
+        leaked |= metrics[b->terms.at[i].metric].is_leaked;
+    if (leaked && s->permanent && !s->all_leaks)
+        buf_printf(why, " (suppressed: %s, %s of the C and C++ libraries and the loader)",
+                   format_counted(count, s->permanent, "block"),
+                   format_bytes(bytes, s->permanent_bytes));
 }
 
 /* Appends the deciding figures to `why`. False if there is no answer. */
 static bool is_as_wanted(const struct budget *b, const struct budget_summaries *both, bool wanted,
                          struct buf *why)
 {
-    return can_be_told(b, both, why) &&
-           budget_holds(b, budget_summary_figure, (void *)both, why) == wanted;
+    if (!can_be_told(b, both, why))
+        return false;
+    bool holds = budget_holds(b, budget_summary_figure, (void *)both, why);
+    put_permanent(b, both->now, why);
+    return holds == wanted;
 }
 
 int budget_summary_check(struct summary *s, const struct budget *b, const char *name, bool wanted,

@@ -6,7 +6,7 @@
  *
  * Without a selector of site, file or image they are those of the pools; the peak is the highest of
  * theirs. With one they are sums over the matching sites; their peak is the use of these sites at
- * their pools' peaks.
+ * their pools' peaks. Resident bytes are of the process, or with any selector of blocks.
  */
 
 #include "analysis/figures/summary.h"
@@ -20,7 +20,13 @@ struct budget_summaries {
 /*
  * A budget_figure; ctx is a struct budget_summaries. summary_select must not have been called yet.
  */
-double budget_summary_figure(void *ctx, const struct budget_term *t, bool base);
+double budget_summary_figure(void *ctx, const struct budget_term *t, enum budget_side side);
+
+/* Whether `s` lacks a figure that the expression needs; then `why` gets the cause. */
+bool budget_summary_lacks(const struct budget *b, const struct summary *s, struct buf *why);
+
+/* The counter of a running client's pool that has this metric; NULL: none has. Static. */
+const char *budget_metric_counter(enum budget_metric m);
 
 /*
  * Adds the outcome of an expression, which must outlive the summary, to its checks: `name` holds if

@@ -1,5 +1,6 @@
 #include "analysis/questions/diff.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -50,6 +51,22 @@ const char *diff_kind_name(enum diff_kind k)
                                         [DIFF_GONE] = "gone",
                                         [DIFF_SAME] = "same"};
     return names[k];
+}
+
+const struct diff_figure_of_pool diff_pool_figures[DIFF_POOL_FIGURES] = {
+    {"peak_bytes", "Peak", offsetof(struct pool_figures, peak_bytes), true},
+    {"live_bytes", "Live at the end", offsetof(struct pool_figures, live_bytes), true},
+    {"live_allocations", "Blocks live at the end", offsetof(struct pool_figures, live), false},
+    {"total_bytes", "Size of all allocations", offsetof(struct pool_figures, total_bytes), true},
+    {"allocations", "Allocations", offsetof(struct pool_figures, allocations), false},
+    {"temporary_allocations", "Temporary", offsetof(struct pool_figures, temporary), false},
+};
+
+uint64_t diff_pool_figure(const struct pool_figures *figures, size_t which)
+{
+    uint64_t n;
+    memcpy(&n, (const char *)figures + diff_pool_figures[which].offset, sizeof n);
+    return n;
 }
 
 uint64_t diff_figure(const struct diff_side *s, enum diff_metric m)
@@ -467,7 +484,7 @@ static int prepare(struct builder *b, struct err *e)
 {
     for (int side = 0; side < 2; side++) {
         if (program_frames_init(&b->program[side], b->d->trace[side], b->d->options.skip, e) != 0 ||
-            types_build_from(&b->d->types[side], &b->program[side], e) != 0 ||
+            types_build(&b->d->types[side], &b->program[side], e) != 0 ||
             match_pools(b, side, e) != 0)
             return -1;
     }

@@ -81,6 +81,16 @@ struct diff {
     uint64_t count[DIFF_KINDS];
 };
 
+/* A figure of a pool that all formats show. */
+struct diff_figure_of_pool {
+    const char *key, *title;
+    size_t offset; /* in struct pool_figures */
+    bool is_bytes;
+};
+#define DIFF_POOL_FIGURES 6
+extern const struct diff_figure_of_pool diff_pool_figures[DIFF_POOL_FIGURES];
+uint64_t diff_pool_figure(const struct pool_figures *figures, size_t which);
+
 /* The figure of a side; 0 if the row does not exist there. */
 uint64_t diff_figure(const struct diff_side *s, enum diff_metric m);
 

@@ -105,7 +105,7 @@ int growth_build(struct growth *g, struct selection *s, const struct skiplist *s
     static const struct skiplist built_in = {0};
     *g = (struct growth){.from = from, .to = to};
     struct builder b = {.g = g};
-    const struct memory_observer observer = {.ctx = &b, .op = take};
+    const struct memory_observer observer = {.ctx = &b, .op = take, .beside = true};
     int status = sites_build(&b.sites, s->trace, skip ? skip : &built_in, SITE_BY_LINE, e);
     if (status == 0)
         status = selection_sweep(s, &observer, e);

@@ -125,7 +125,7 @@ int histograms_build(struct histograms *h, struct selection *s, struct err *e)
 {
     memset(h, 0, sizeof *h);
     struct builder b = {.h = h, .s = s};
-    const struct memory_observer to = {.ctx = &b, .op = take};
+    const struct memory_observer to = {.ctx = &b, .op = take, .beside = true};
     int status = selection_sweep(s, &to, e);
     map_release(&b.steps);
     vec_release(&b.last);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "analysis/figures/sites.h"
+#include "analysis/names/permanent.h"
+#include "base/format.h"
 #include "base/map.h"
 #include "base/saturate.h"
 
@@ -23,76 +25,90 @@ const char *leak_confidence_name(enum leak_confidence c)
 
 /* ---- statistics */
 
-static int compare_values(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a;
-    uint64_t y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Mann 1945, Kendall 1975; the variance is corrected for equal values. */
 double mann_kendall(const uint64_t *values, size_t n)
 {
-    uint64_t sorted[LEAK_BUCKETS];
     double s = 0;
     double count = (double)n;
     double variance = count * (count - 1) * (2 * count + 5);
     if (n < 3 || n > LEAK_BUCKETS)
         return 0;
     for (size_t i = 0; i < n; i++) {
-        sorted[i] = values[i];
-        for (size_t k = i + 1; k < n; k++)
-            s += (values[k] > values[i]) - (values[k] < values[i]);
-    }
-    qsort(sorted, n, sizeof *sorted, compare_values);
-    for (size_t i = 0; i < n;) {
-        size_t equal = 1;
-        while (i + equal < n && sorted[i + equal] == sorted[i])
-            equal++;
-        double t = (double)equal;
-        variance -= t * (t - 1) * (2 * t + 5);
-        i += equal;
+        double equal = 0;
+        for (size_t k = 0; k < n; k++) {
+            s += k > i ? (values[k] > values[i]) - (values[k] < values[i]) : 0;
+            equal += values[k] == values[i];
+        }
+        variance -= (equal - 1) * (2 * equal + 5);
     }
     if (variance <= 0 || s == 0)
         return 0;
     return (s > 0 ? s - 1 : s + 1) / sqrt(variance / 18);
 }
 
-static int compare_slopes(const void *a, const void *b)
+/* The k-th smallest value, with the smaller ones before it in `v` (Hoare 1961). */
+static double kth(double *v, ptrdiff_t n, ptrdiff_t k)
 {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
+    for (ptrdiff_t low = 0, high = n - 1; low < high;) {
+        double pivot = v[low + (high - low) / 2];
+        ptrdiff_t i = low;
+        ptrdiff_t j = high;
+        while (i <= j) {
+            for (; v[i] < pivot; i++)
+                ;
+            for (; v[j] > pivot; j--)
+                ;
+            if (i > j)
+                break;
+            double t = v[i];
+            v[i++] = v[j];
+            v[j--] = t;
+        }
+        if (k > j && k < i)
+            break;
+        low = k > j ? i : low;
+        high = k > j ? high : j;
+    }
+    return v[k];
 }
 
 /* Sen 1968. */
 double sen_slope(const uint64_t *values, size_t n)
 {
     double slopes[LEAK_BUCKETS * (LEAK_BUCKETS - 1) / 2];
-    size_t count = 0;
+    ptrdiff_t count = 0;
     if (n < 2 || n > LEAK_BUCKETS)
         return 0;
     for (size_t i = 0; i < n; i++) {
         for (size_t k = i + 1; k < n; k++)
             slopes[count++] = ((double)values[k] - (double)values[i]) / (double)(k - i);
     }
-    qsort(slopes, count, sizeof *slopes, compare_slopes);
-    return count % 2 ? slopes[count / 2] : (slopes[count / 2 - 1] + slopes[count / 2]) / 2;
+    double middle = kth(slopes, count, count / 2);
+    return count % 2 ? middle : (kth(slopes, count / 2, count / 2 - 1) + middle) / 2;
 }
 
 /* ---- the sweep */
 
+/* What steps change comes first: it is one cache line, and a floor is in another. */
 struct site_state {
-    uint32_t pool, site;
     uint64_t use;
     int64_t now;
-    uint64_t floor[LEAK_BUCKETS]; /* UINT64_MAX: not known yet */
-    uint64_t buckets;             /* bit i: a never-freed block was allocated in bucket i */
     uint64_t allocations;
+    uint32_t number; /* in builder.states */
+    uint32_t pool, site;
+    unsigned bucket;              /* of `now` */
+    uint64_t buckets;             /* bit i: a never-freed block was allocated in bucket i */
+    uint64_t floor[LEAK_BUCKETS]; /* UINT64_MAX: not known yet */
     uint64_t count, bytes;
     int64_t first, last;
     uint32_t callstack;
     uint64_t callstack_bytes;
+};
+
+/* The bucket of times that never decrease. */
+struct bucket_cursor {
+    unsigned bucket;
+    int64_t end; /* the first time behind it */
 };
 
 /* Never-freed blocks, by (state, call stack). */
@@ -101,13 +117,26 @@ struct stack_sum {
     uint64_t bytes;
 };
 
-struct builder {
+/* A call stack in a pool: what hides its blocks, else the state of its site. */
+struct recent {
+    uint64_t key; /* pool << 32 | call stack */
+    struct suppression *hides;
+    struct site_state *state;
+};
+
+#define RECENT 8192u
+
+struct leaks_pass {
     struct leaks *l;
     struct selection *s;
     struct suppressions *suppress;
     uint32_t *suppressed; /* by call stack id; NULL: none */
+    bool all_leaks;
+    struct suppression permanent[UINT8_MAX + 1]; /* by kind */
     struct sites sites;
-    struct map numbers; /* pool << 32 | site → state */
+    struct map numbers;               /* pool << 32 | site → state */
+    struct recent *recent;            /* RECENT of them */
+    struct bucket_cursor now, before; /* of the newest step, and of the nanosecond before it */
     VEC(struct site_state *) states;
     struct map stack_numbers; /* state << 32 | call stack → stack */
     VEC(struct stack_sum) stacks;
@@ -119,28 +148,34 @@ static int no_room(struct err *e)
     return err_no_memory(e, "leaks");
 }
 
-static unsigned bucket_of(const struct builder *b, int64_t time)
+/* The first time of a bucket; INT64_MAX behind the last one, which has all later times. */
+static int64_t bucket_begin(const struct leaks_pass *b, unsigned bucket)
 {
-    if (time <= b->l->begin)
-        return 0;
-    unsigned __int128 at = (unsigned __int128)(uint64_t)(time - b->l->begin) * LEAK_BUCKETS;
-    uint64_t i = (uint64_t)(at / b->length);
-    return i < LEAK_BUCKETS ? (unsigned)i : LEAK_BUCKETS - 1;
+    unsigned __int128 at = (unsigned __int128)bucket * b->length + LEAK_BUCKETS - 1;
+    return bucket < LEAK_BUCKETS ? b->l->begin + (int64_t)(at / LEAK_BUCKETS) : INT64_MAX;
 }
 
-/* Records the site's use from the end of `now` until before `until`. */
-static void settle(const struct builder *b, struct site_state *x, int64_t until)
+/* The bucket of a time, not before that of the last call. */
+static unsigned bucket_of(const struct leaks_pass *b, struct bucket_cursor *c, int64_t time)
 {
-    unsigned last = bucket_of(b, until);
-    for (unsigned i = bucket_of(b, x->now); i <= last; i++) {
+    while (time >= c->end && c->bucket + 1 < LEAK_BUCKETS)
+        *c = (struct bucket_cursor){c->bucket + 1, bucket_begin(b, c->bucket + 2)};
+    return c->bucket;
+}
+
+/* Records the site's use since `now`, in the buckets up to `last`. */
+static void settle(struct site_state *x, unsigned last)
+{
+    for (unsigned i = x->bucket; i <= last; i++) {
         if (x->use < x->floor[i])
             x->floor[i] = x->use;
     }
 }
 
-static struct site_state *state_of(struct builder *b, uint32_t pool, uint32_t site,
-                                   uint32_t *number, struct err *e)
+static struct site_state *state_of(struct leaks_pass *b, uint32_t pool, uint32_t callstack,
+                                   struct err *e)
 {
+    uint32_t site = callstack < b->sites.callstack_count ? b->sites.of_callstack[callstack] : 0;
     bool fresh;
     uint64_t *at = map_add(&b->numbers, (uint64_t)pool << 32 | site, &fresh);
     if (!at) {
@@ -154,25 +189,25 @@ static struct site_state *state_of(struct builder *b, uint32_t pool, uint32_t si
             no_room(e);
             return NULL;
         }
-        *x = (struct site_state){.pool = pool, .site = site, .now = b->l->begin};
+        *x = (struct site_state){
+            .pool = pool, .site = site, .number = (uint32_t)b->states.len - 1, .now = b->l->begin};
         memset(x->floor, 0xff, sizeof x->floor);
         *at = b->states.len - 1;
     }
-    *number = (uint32_t)*at;
     return b->states.at[*at];
 }
 
-static int add_leaked(struct builder *b, struct site_state *x, uint32_t number,
-                      const struct memory_op *op, struct err *e)
+static int add_leaked(struct leaks_pass *b, struct site_state *x, const struct memory_op *op,
+                      struct err *e)
 {
     bool fresh;
-    uint64_t key = (uint64_t)number << 32 | op->block.callstack;
+    uint64_t key = (uint64_t)x->number << 32 | op->block.callstack;
     uint64_t *at = map_add(&b->stack_numbers, key, &fresh);
     if (!at)
         return no_room(e);
     if (fresh) {
         *at = b->stacks.len;
-        if (!vec_push(&b->stacks, (struct stack_sum){number, op->block.callstack, 0}))
+        if (!vec_push(&b->stacks, (struct stack_sum){x->number, op->block.callstack, 0}))
             return no_room(e);
     }
     struct stack_sum *sum = &b->stacks.at[*at];
@@ -181,55 +216,109 @@ static int add_leaked(struct builder *b, struct site_state *x, uint32_t number,
         x->first = op->time;
     x->last = op->time;
     x->bytes = saturating_add(x->bytes, op->block.size);
-    x->buckets |= UINT64_C(1) << bucket_of(b, op->time);
+    x->buckets |= UINT64_C(1) << bucket_of(b, &b->now, op->time);
     return 0;
 }
 
-/* Whether a suppression hides the block; never-freed blocks are counted for it. */
-static bool is_hidden(struct builder *b, const struct memory_op *op, bool leaked)
+/* What hides the blocks of a call stack of the trace; NULL: nothing. */
+static struct suppression *hidden_by(struct leaks_pass *b, uint32_t id)
 {
-    uint32_t id = op->block.callstack;
-    if (!b->suppressed || !callstacks_get(&b->s->trace->callstacks, id) ||
-        b->suppressed[id] == SUPPRESSION_NONE)
-        return false;
-    if (leaked) {
-        struct suppression *s = &b->suppress->list.at[b->suppressed[id]];
-        s->count++;
-        s->bytes = saturating_add(s->bytes, op->block.size);
-        b->l->suppressed_count++;
-        b->l->suppressed_bytes = saturating_add(b->l->suppressed_bytes, op->block.size);
-    }
-    return true;
+    if (!callstacks_get(&b->s->trace->callstacks, id))
+        return NULL;
+    if (b->suppressed && b->suppressed[id] != SUPPRESSION_NONE)
+        return &b->suppress->list.at[b->suppressed[id]];
+    unsigned kind = b->sites.list.at[b->sites.of_callstack[id]].permanent;
+    return kind == PERMANENT_NOT || b->all_leaks ? NULL : &b->permanent[kind];
 }
 
-static int take(void *ctx, const struct memory_op *op, struct err *e)
+static bool is_leaked(const struct leaks_pass *b, const struct memory_op *op)
 {
-    struct builder *b = ctx;
+    return op->kind == MEMORY_ALLOC && is_live_before(op->freed, b->s->end);
+}
+
+/* NULL with `e` if memory is short. */
+static const struct recent *recent_of(struct leaks_pass *b, const struct memory_op *op,
+                                      struct err *e)
+{
+    uint32_t callstack = op->block.callstack;
+    uint64_t key = (uint64_t)op->pool << 32 | callstack;
+    struct recent *r = &b->recent[(callstack << 1 ^ op->pool) % RECENT];
+    if ((r->hides || r->state) && r->key == key)
+        return r;
+    *r = (struct recent){.key = key, .hides = hidden_by(b, callstack)};
+    if (!r->hides && !(r->state = state_of(b, op->pool, callstack, e)))
+        return NULL;
+    return r;
+}
+
+/* Counts a never-freed block for the suppression that hides it. */
+static void count_hidden(const struct leaks_pass *b, struct suppression *s,
+                         const struct memory_op *op)
+{
+    if (!is_leaked(b, op))
+        return;
+    s->count++;
+    s->bytes = saturating_add(s->bytes, op->block.size);
+    b->l->suppressed_count++;
+    b->l->suppressed_bytes = saturating_add(b->l->suppressed_bytes, op->block.size);
+}
+
+static int count(struct leaks_pass *b, struct site_state *x, const struct memory_op *op,
+                 struct err *e)
+{
     bool is_alloc = op->kind == MEMORY_ALLOC;
-    bool leaked = is_alloc && is_live_before(op->freed, b->s->end);
-    if (is_hidden(b, op, leaked))
-        return 0;
-    uint32_t id = op->block.callstack;
-    uint32_t site = id < b->sites.callstack_count ? b->sites.of_callstack[id] : 0;
-    uint32_t number;
-    struct site_state *x = state_of(b, op->pool, site, &number, e);
-    if (!x)
-        return -1;
     if (op->time > x->now) {
-        settle(b, x, op->time - 1);
+        settle(x, bucket_of(b, &b->before, op->time - 1));
         x->now = op->time;
+        x->bucket = bucket_of(b, &b->now, op->time);
     }
     uint64_t size = op->block.size;
     x->use = is_alloc ? saturating_add(x->use, size) : saturating_sub(x->use, size);
     x->allocations += is_alloc;
-    return leaked ? add_leaked(b, x, number, op, e) : 0;
+    return is_leaked(b, op) ? add_leaked(b, x, op, e) : 0;
+}
+
+static void expect_state(const struct leaks_pass *b, const struct site_state *x)
+{
+    __builtin_prefetch(x, 1);
+    __builtin_prefetch(&x->floor[b->now.bucket], 1);
+}
+
+#define GROUP 64u /* steps whose states are prefetched before they are counted */
+
+static int count_group(struct leaks_pass *b, const struct memory_op *ops, size_t n, struct err *e)
+{
+    struct site_state *of[GROUP];
+    for (size_t i = 0; i < n; i++) {
+        const struct recent *r = recent_of(b, &ops[i], e);
+        if (!r)
+            return -1;
+        of[i] = r->state;
+        if (r->hides)
+            count_hidden(b, r->hides, &ops[i]);
+        else
+            expect_state(b, of[i]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (of[i] && count(b, of[i], &ops[i], e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int take(void *ctx, const struct memory_op *ops, size_t n, struct err *e)
+{
+    int status = 0;
+    for (size_t i = 0; i < n && status == 0; i += GROUP)
+        status = count_group(ctx, ops + i, n - i < GROUP ? n - i : GROUP, e);
+    return status;
 }
 
 /* ---- rows */
 
 #define Z_SIGNIFICANT 2.3263 /* one-sided p < 0.01 */
 
-static enum leak_kind judge(const struct builder *b, const struct leak_row *r)
+static enum leak_kind judge(const struct leaks_pass *b, const struct leak_row *r)
 {
     double length = (double)b->length;
     double last = (double)(r->last - b->l->begin) / length;
@@ -262,7 +351,7 @@ static enum leak_confidence weigh(const struct leak_row *r)
     return LEAK_LOW;
 }
 
-static int add_row(struct builder *b, struct site_state *x, struct err *e)
+static int add_row(struct leaks_pass *b, struct site_state *x, struct err *e)
 {
     const struct site *site = &b->sites.list.at[x->site];
     struct leak_row r = {.pool = x->pool,
@@ -276,7 +365,8 @@ static int add_row(struct builder *b, struct site_state *x, struct err *e)
                          .last = x->last,
                          .spread = (unsigned)__builtin_popcountll(x->buckets),
                          .p = 1};
-    settle(b, x, b->l->end);
+    struct bucket_cursor end = {0, bucket_begin(b, 1)};
+    settle(x, bucket_of(b, &end, b->l->end));
     if (r.spread >= 3) {
         r.z = mann_kendall(x->floor, LEAK_BUCKETS);
         r.p = erfc(r.z / sqrt(2)) / 2;
@@ -305,7 +395,7 @@ static int compare_rows(const void *a, const void *b)
 }
 
 /* From the first allocation of the selected pools to the last: outside of it nothing can rise. */
-static int find_window(struct builder *b, struct err *e)
+static int find_window(struct leaks_pass *b, struct err *e)
 {
     const struct memory *m = &b->s->trace->memory;
     int64_t first = INT64_MAX;
@@ -329,18 +419,43 @@ static int find_window(struct builder *b, struct err *e)
     first = first < b->s->begin ? b->s->begin : first;
     b->l->begin = first < b->l->end ? first : b->l->end;
     b->length = (uint64_t)(b->l->end - b->l->begin) + 1;
+    b->now.end = b->before.end = bucket_begin(b, 1);
     return 0;
 }
 
-static int build(struct builder *b, const struct skiplist *skip, struct err *e)
+/* Lists the kinds of permanent blocks that were hidden. */
+static int list_permanent(struct leaks_pass *b, struct err *e)
 {
-    const struct memory_observer to = {.ctx = b, .op = take};
+    for (unsigned kind = 1; b->suppress && kind <= permanent_kinds(); kind++) {
+        struct suppression one = b->permanent[kind];
+        if (one.count == 0)
+            continue;
+        one.built_in = true;
+        one.pattern = strdup(permanent_reason(kind));
+        if (!one.pattern || !vec_push(&b->suppress->list, one)) {
+            free(one.pattern);
+            return no_room(e);
+        }
+    }
+    return 0;
+}
+
+static int begin(struct leaks_pass *b, const struct skiplist *skip, struct err *e)
+{
+    b->recent = calloc(RECENT, sizeof *b->recent);
+    if (!b->recent)
+        return no_room(e);
     if (find_window(b, e) != 0 || sites_build(&b->sites, b->s->trace, skip, SITE_BY_LINE, e) != 0)
         return -1;
     if (b->suppress && b->suppress->list.len &&
         !(b->suppressed = suppressions_of_callstacks(b->suppress, b->s->trace, e)))
         return -1;
-    if (selection_sweep(b->s, &to, e) != 0)
+    return 0;
+}
+
+static int finish(struct leaks_pass *b, struct err *e)
+{
+    if (list_permanent(b, e) != 0)
         return -1;
     for (size_t i = 0; i < b->stacks.len; i++) {
         struct site_state *x = b->states.at[b->stacks.at[i].state];
@@ -358,24 +473,57 @@ static int build(struct builder *b, const struct skiplist *skip, struct err *e)
     return 0;
 }
 
+struct leaks_pass *leaks_begin(struct leaks *l, struct selection *s, const struct skiplist *skip,
+                               struct suppressions *suppress, struct err *e)
+{
+    static const struct skiplist built_in = {0};
+    struct leaks_pass *b = malloc(sizeof *b);
+    *l = (struct leaks){0};
+    if (!b) {
+        no_room(e);
+        return NULL;
+    }
+    *b = (struct leaks_pass){.l = l, .s = s, .suppress = suppress};
+    b->all_leaks = suppress && suppress->all_leaks;
+    if (begin(b, skip ? skip : &built_in, e) == 0)
+        return b;
+    leaks_end(b, false, e);
+    return NULL;
+}
+
+struct memory_observer leaks_observer(struct leaks_pass *b)
+{
+    return (struct memory_observer){.ctx = b, .batch = take, .beside = true};
+}
+
+int leaks_end(struct leaks_pass *b, bool passed, struct err *e)
+{
+    if (!b)
+        return -1;
+    int status = passed ? finish(b, e) : -1;
+    if (status != 0)
+        leaks_release(b->l);
+    for (size_t i = 0; i < b->states.len; i++)
+        free(b->states.at[i]);
+    vec_release(&b->states);
+    vec_release(&b->stacks);
+    map_release(&b->numbers);
+    map_release(&b->stack_numbers);
+    free(b->suppressed);
+    free(b->recent);
+    sites_release(&b->sites);
+    free(b);
+    return status;
+}
+
 int leaks_build(struct leaks *l, struct selection *s, const struct skiplist *skip,
                 struct suppressions *suppress, struct err *e)
 {
-    static const struct skiplist built_in = {0};
-    *l = (struct leaks){0};
-    struct builder b = {.l = l, .s = s, .suppress = suppress};
-    int status = build(&b, skip ? skip : &built_in, e);
-    for (size_t i = 0; i < b.states.len; i++)
-        free(b.states.at[i]);
-    vec_release(&b.states);
-    vec_release(&b.stacks);
-    map_release(&b.numbers);
-    map_release(&b.stack_numbers);
-    free(b.suppressed);
-    sites_release(&b.sites);
-    if (status != 0)
-        leaks_release(l);
-    return status;
+    struct leaks_pass *b = leaks_begin(l, s, skip, suppress, e);
+    if (!b)
+        return -1;
+    const struct memory_observer to = leaks_observer(b);
+    return leaks_end(b, selection_sweep(s, &to, e) == 0, e);
 }
 
 void leaks_total(const struct leaks *l, uint64_t *count, uint64_t *bytes)
@@ -385,6 +533,28 @@ void leaks_total(const struct leaks *l, uint64_t *count, uint64_t *bytes)
         *count += l->count[i];
         *bytes = saturating_add(*bytes, l->bytes[i]);
     }
+}
+
+void leaks_put_head(const struct leaks *l, struct buf *out)
+{
+    char a[FORMAT_SIZE];
+    char b[FORMAT_SIZE];
+    uint64_t count, bytes;
+    leaks_total(l, &count, &bytes);
+    if (count == 0) {
+        buf_puts(out, "nothing is live at the end");
+    } else {
+        uint64_t sites = 0;
+        while (sites < l->rows.len && l->rows.at[sites].kind == LEAK_GROWING)
+            sites++;
+        buf_printf(out, "%s live at the end (%s)", format_counted(a, count, "allocation"),
+                   format_bytes(b, bytes));
+        buf_printf(out, "; growing: %s at %s", format_bytes(b, l->bytes[LEAK_GROWING]),
+                   format_counted(a, sites, "site"));
+    }
+    if (l->suppressed_count)
+        buf_printf(out, "; suppressed: %s (%s)", format_count(a, l->suppressed_count),
+                   format_bytes(b, l->suppressed_bytes));
 }
 
 void leaks_release(struct leaks *l)

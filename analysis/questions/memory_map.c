@@ -217,7 +217,7 @@ static int draw_lines(struct builder *b, size_t pool, struct err *e)
 
 static int build(struct builder *b, struct selection *s, struct err *e)
 {
-    const struct memory_observer to = {.ctx = b, .op = take};
+    const struct memory_observer to = {.ctx = b, .op = take, .beside = true};
     for (size_t i = 0; i < s->pools.len; i++) {
         if (!vec_push(&b->m->pools, (struct map_pool){.name = s->pools.at[i].name}))
             return no_room(e);

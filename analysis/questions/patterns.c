@@ -26,6 +26,9 @@ struct last_step {
     struct loop loop;
 };
 
+/* Pools of one name are one pool here, but their allocations are numbered apart. */
+#define SEVERAL_POOLS UINT64_MAX
+
 struct builder {
     struct patterns *p;
     struct selection *s;
@@ -34,6 +37,7 @@ struct builder {
     struct map threads; /* pool << 16 | thread → number in `last` */
     VEC(struct last_step) last;
     struct map *chains; /* by pool: address of a block that has grown → steps so far */
+    uint64_t *newest;   /* by pool: index of its latest allocation so far, or SEVERAL_POOLS */
 };
 
 static uint32_t site_of(const struct builder *b, uint32_t callstack)
@@ -144,6 +148,26 @@ static void count_temporary(struct pattern_row *r, struct loop *l, const struct 
     r->longest_run = l->run > r->longest_run ? l->run : r->longest_run;
 }
 
+static void count_brief(struct builder *b, struct pattern_row *r, const struct memory_op *op)
+{
+    uint64_t *newest = &b->newest[op->pool];
+    if (*newest == SEVERAL_POOLS)
+        return;
+    if (op->kind == MEMORY_ALLOC) {
+        *newest = op->block.index > *newest ? op->block.index : *newest;
+        return;
+    }
+    uint64_t between = saturating_sub(*newest, op->block.index);
+    if (op->temporary || between >= PATTERN_SHORT)
+        return;
+    r->brief++;
+    r->brief_bytes = saturating_add(r->brief_bytes, op->block.size);
+    r->brief_allocations += between;
+    if (op->time > op->block.time)
+        r->brief_time =
+            saturating_add(r->brief_time, (uint64_t)op->time - (uint64_t)op->block.time);
+}
+
 static int count_free(struct builder *b, struct pattern_row *r, const struct last_step *last,
                       const struct memory_op *op, uint32_t site, struct last_step *now,
                       struct err *e)
@@ -184,9 +208,31 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
     int status = now.is_alloc ? count_alloc(b, r, last, op, site, e)
                               : count_free(b, r, last, op, site, &now, e);
     count_temporary(r, &last->loop, op, site);
+    count_brief(b, r, op);
     now.loop = last->loop;
     *last = now;
     return status;
+}
+
+static int begin_pools(struct builder *b, struct err *e)
+{
+    const struct selection *s = b->s;
+    b->chains = calloc(s->pools.len + 1, sizeof *b->chains);
+    b->newest = calloc(s->pools.len + 1, sizeof *b->newest);
+    uint8_t *met = calloc(s->pools.len + 1, 1);
+    if (!b->chains || !b->newest || !met) {
+        free(met);
+        return err_no_memory(e, "memory pools");
+    }
+    for (size_t i = 0; i < s->trace->memory.pools.len; i++) {
+        uint32_t pool = s->pool_of[i];
+        if (pool < s->pools.len && met[pool])
+            b->newest[pool] = SEVERAL_POOLS;
+        if (pool < s->pools.len)
+            met[pool] = 1;
+    }
+    free(met);
+    return 0;
 }
 
 int patterns_build(struct patterns *p, struct selection *s, const struct skiplist *skip,
@@ -195,16 +241,16 @@ int patterns_build(struct patterns *p, struct selection *s, const struct skiplis
     static const struct skiplist built_in = {0};
     *p = (struct patterns){0};
     struct builder b = {.p = p, .s = s};
-    const struct memory_observer to = {.ctx = &b, .op = take};
+    const struct memory_observer to = {.ctx = &b, .op = take, .beside = true};
     int status = sites_build(&b.sites, s->trace, skip ? skip : &built_in, SITE_BY_LINE, e);
-    b.chains = calloc(s->pools.len + 1, sizeof *b.chains);
-    if (status == 0 && !b.chains)
-        status = err_no_memory(e, "memory pools");
+    if (status == 0)
+        status = begin_pools(&b, e);
     if (status == 0)
         status = selection_sweep(s, &to, e);
     for (size_t i = 0; b.chains && i < s->pools.len; i++)
         map_release(&b.chains[i]);
     free(b.chains);
+    free(b.newest);
     sites_release(&b.sites);
     map_release(&b.numbers);
     map_release(&b.threads);
@@ -245,6 +291,7 @@ static int compare(uint64_t x, uint64_t y, const struct pattern_row *a, const st
 ORDER(by_bytes, bytes)
 ORDER(by_copied, copied)
 ORDER(by_temporary, temporary)
+ORDER(by_brief, brief)
 ORDER(by_peak, peak_bytes)
 ORDER(by_waste, peak_waste)
 
@@ -252,8 +299,8 @@ void patterns_sort(struct patterns *p, enum pattern_order order)
 {
     static int (*const orders[])(const void *, const void *) = {
         [PATTERN_BY_BYTES] = by_bytes,         [PATTERN_BY_COPIED] = by_copied,
-        [PATTERN_BY_TEMPORARY] = by_temporary, [PATTERN_BY_PEAK] = by_peak,
-        [PATTERN_BY_WASTE] = by_waste,
+        [PATTERN_BY_TEMPORARY] = by_temporary, [PATTERN_BY_BRIEF] = by_brief,
+        [PATTERN_BY_PEAK] = by_peak,           [PATTERN_BY_WASTE] = by_waste,
     };
     if (p->rows.len)
         qsort(p->rows.at, p->rows.len, sizeof *p->rows.at, orders[order]);

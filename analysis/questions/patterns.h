@@ -24,6 +24,9 @@
 /* Bytes; smaller blocks are not reported as never growing. */
 #define PATTERN_LARGE (UINT64_C(64) << 10)
 
+/* Allocations of a pool; a block that lives for fewer is short-lived. */
+#define PATTERN_SHORT 100u
+
 /*
  * A growth step: a thread allocates a larger block, and its next step in that pool is to free a
  * smaller one of the same site. Or it frees a block, and its next step is a larger allocation at
@@ -51,6 +54,14 @@ struct pattern_row {
     uint64_t temporary, temporary_bytes; /* see struct pool_figures */
     uint64_t longest_run; /* of temporary blocks on one thread, without other events between */
 
+    /*
+     * Short-lived blocks that are not temporary: freed before PATTERN_SHORT further allocations of
+     * the pool, of other sites and threads, too. The sums of these allocations and of the blocks'
+     * lifetimes. 0 if several pools have the name: their allocations are numbered apart.
+     */
+    uint64_t brief, brief_bytes, brief_allocations;
+    uint64_t brief_time; /* ns */
+
     uint64_t only_size; /* bytes: all blocks have this size; 0: they do not */
 
     uint64_t waste;      /* bytes that glibc's malloc would add: see glibc_chunk */
@@ -62,6 +73,13 @@ struct pattern_row {
 static inline bool pattern_grows(const struct pattern_row *r)
 {
     return r->grown / 4 > r->down || (r->grown && r->down == 0);
+}
+
+/* Most blocks lived for a few allocations only. A few such blocks are not worth a row. */
+static inline bool pattern_is_brief(const struct pattern_row *r)
+{
+    enum { LEAST = 16 };
+    return r->brief >= LEAST && r->brief > r->count / 2;
 }
 
 /* Large blocks of one size. */
@@ -83,6 +101,7 @@ enum pattern_order {
     PATTERN_BY_BYTES,
     PATTERN_BY_COPIED,
     PATTERN_BY_TEMPORARY,
+    PATTERN_BY_BRIEF,
     PATTERN_BY_PEAK,
     PATTERN_BY_WASTE, /* peak_waste */
 };

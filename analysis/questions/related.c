@@ -128,7 +128,7 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
 static int read_use(struct builder *b, struct err *e)
 {
     size_t pools = b->selection->pools.len;
-    const struct memory_observer to = {.ctx = b, .op = take};
+    const struct memory_observer to = {.ctx = b, .op = take, .beside = true};
     b->series = calloc(pools + 1, sizeof *b->series);
     if (!b->series)
         return no_room(e);

@@ -18,11 +18,13 @@
 
 struct suppression {
     char *pattern;
+    bool built_in;         /* no pattern, but a reason of analysis/names/permanent.h */
     uint64_t count, bytes; /* hidden by it */
 };
 
 struct suppressions {
     VEC(struct suppression) list;
+    bool all_leaks; /* hide no permanent blocks */
 };
 
 /*

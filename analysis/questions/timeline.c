@@ -108,7 +108,7 @@ int timeline_begin(struct timeline *t, const struct selection *s, const struct t
 
 struct memory_observer timeline_observer(struct timeline *t)
 {
-    return (struct memory_observer){.ctx = t, .op = take};
+    return (struct memory_observer){.ctx = t, .op = take, .beside = true};
 }
 
 void timeline_finish(struct timeline *t)

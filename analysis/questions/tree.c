@@ -108,19 +108,6 @@ static int key_by_thread(void *ctx, const struct memory_op *op, uint32_t *key, s
     return 0;
 }
 
-/* Two observers of one sweep. */
-struct pair {
-    struct memory_observer first;
-    const struct memory_observer *second;
-};
-
-static int show_both(void *ctx, const struct memory_op *op, struct err *e)
-{
-    const struct pair *p = ctx;
-    int status = p->first.op(p->first.ctx, op, e);
-    return status != 0 ? status : p->second->op(p->second->ctx, op, e);
-}
-
 /* All selected pools are one, so that there is one peak. */
 static int count_stacks(struct builder *b, struct err *e)
 {
@@ -134,9 +121,10 @@ static int count_stacks(struct builder *b, struct err *e)
         options.key_ctx = b;
     }
     accounting_init(&b->account, &options);
-    struct pair pair = {accounting_observer(&b->account), b->tree->options.also};
-    const struct memory_observer both = {.ctx = &pair, .op = show_both};
-    int status = selection_sweep(b->selection, pair.second ? &both : &pair.first, e);
+    const struct memory_observer *also = b->tree->options.also;
+    const struct memory_observer to[2] = {accounting_observer(&b->account),
+                                          also ? *also : (struct memory_observer){0}};
+    int status = selection_sweep_all(b->selection, to, also ? 2 : 1, e);
     b->account.options.pools = NULL;
     free(one);
     return status;
@@ -522,7 +510,7 @@ static int build(struct builder *b, struct err *e)
 {
     struct tree *t = b->tree;
     struct tree_label all = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
-    if (t->options.by == TREE_TYPE && types_build_from(&t->types, &b->program, e) != 0)
+    if (t->options.by == TREE_TYPE && types_build(&t->types, &b->program, e) != 0)
         return -1;
     if (prepare_labels(b, e) != 0 || count_stacks(b, e) != 0)
         return -1;
@@ -583,7 +571,8 @@ void tree_release(struct tree *t)
     *t = (struct tree){0};
 }
 
-void tree_label_name(struct buf *out, const struct tree *t, const struct tree_label *l)
+static void put_label(struct buf *out, const struct tree *t, const struct tree_label *l,
+                      void (*put_frame)(struct buf *, const struct frame_view *))
 {
     const struct frame_view *f = &l->frame;
     if (l->name.len) {
@@ -593,7 +582,7 @@ void tree_label_name(struct buf *out, const struct tree *t, const struct tree_la
     } else if (l->no_callstack) {
         buf_puts(out, "[no call stack]");
     } else if (!collapses(t->options.by) || frame_name_is_cut(f->function)) {
-        frame_name(out, f);
+        put_frame(out, f);
     } else if (f->file.len) {
         buf_put(out, f->file.p, f->file.len);
     } else {
@@ -602,4 +591,14 @@ void tree_label_name(struct buf *out, const struct tree *t, const struct tree_la
             buf_puts(out, " ");
         buf_put(out, f->image.p, f->image.len);
     }
+}
+
+void tree_label_name(struct buf *out, const struct tree *t, const struct tree_label *l)
+{
+    put_label(out, t, l, frame_name);
+}
+
+void tree_label_short(struct buf *out, const struct tree *t, const struct tree_label *l)
+{
+    put_label(out, t, l, frame_short_name);
 }

@@ -108,5 +108,7 @@ void tree_sort(struct tree *t, enum tree_metric metric);
 
 /* The display name of a node: bytes of the trace, escape them. */
 void tree_label_name(struct buf *out, const struct tree *t, const struct tree_label *label);
+/* … with long functions shortened (function_name_short): for text that people read. */
+void tree_label_short(struct buf *out, const struct tree *t, const struct tree_label *label);
 
 #endif

@@ -140,7 +140,8 @@ static void verify_expression(struct verifier *v, const struct budget *b)
 {
     struct budget_summaries both = {.now = v->s};
     struct buf why = {0};
-    bool holds = budget_holds(b, budget_summary_figure, &both, &why);
+    bool holds =
+        !budget_summary_lacks(b, v->s, &why) && budget_holds(b, budget_summary_figure, &both, &why);
     check(v, "expect", holds, "%.100s: %s", b->text, buf_str(&why));
     if (v->result->checks.len)
         v->result->checks.at[v->result->checks.len - 1].expression = b->text;

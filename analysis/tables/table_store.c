@@ -420,7 +420,7 @@ static int put_all(struct store_rows *s, struct err *e)
         return -1;
     int status = sites_build_from(&s->sites, &program, SITE_BY_LINE, e);
     if (status == 0)
-        status = types_build_from(&s->types, &program, e);
+        status = types_build(&s->types, &program, e);
     program_frames_release(&program);
     if (status != 0)
         return -1;
