@@ -51,7 +51,7 @@ static void text_function(struct buf *b, const struct annotate_function *f)
     }
     if (f->image.len) {
         buf_puts(b, "  [");
-        format_terminal(b, base_name(f->image));
+        format_terminal(b, view_base_name(f->image));
         buf_puts(b, "]");
     }
     buf_puts(b, "\n");
@@ -96,13 +96,25 @@ static void text_size(struct buf *b, const struct annotation *a)
     buf_puts(b, "\n");
 }
 
+/* The function has no instructions. */
+static void text_lines(struct buf *b, const struct annotation *a)
+{
+    char count[FORMAT_SIZE];
+    buf_printf(b, "%s\n", format_counted(count, a->lines.len, "source line"));
+    if (!a->has_source)
+        buf_puts(b, "The trace does not have the file: `tidemark update -c` adds it\n");
+}
+
 static void text_head(struct writer *w)
 {
     const struct annotation *a = w->a;
     struct buf *b = &w->doc.buf;
     char shown[FORMAT_SIZE], own[FORMAT_SIZE];
     text_function(b, &a->function);
-    text_size(b, a);
+    if (a->function.by_line)
+        text_lines(b, a);
+    else
+        text_size(b, a);
     text_origin(b, &a->function);
     if (a->shown < a->function.size)
         buf_printf(b, "only the first %s bytes are shown\n", format_count(shown, a->shown));
@@ -118,6 +130,11 @@ static void text_head(struct writer *w)
     cell(b, "Live size", 9);
     if (a->samples.total)
         cell(b, "Samples", 9);
+    if (a->function.by_line) {
+        cell(b, "Line", 9);
+        buf_puts(b, a->has_source ? "  Source\n" : "\n");
+        return;
+    }
     cell(b, "Address", 18);
     buf_puts(b, "  Instruction");
     buf_printf(b, "%*s  Source\n", (int)(INSTRUCTION_WIDTH - sizeof "Instruction" + 1), "");
@@ -138,7 +155,7 @@ static void text_place(struct writer *w, const struct annotate_place *p)
 {
     struct buf *b = &w->doc.buf;
     buf_printf(b, "  %s", w->options->colors ? COLOR_SOURCE : "");
-    format_terminal(b, base_name(p->frame.file));
+    format_terminal(b, view_base_name(p->frame.file));
     if (p->frame.file.len && p->frame.line)
         buf_printf(b, ":%" PRIu32, p->frame.line);
     if (p->frame.is_inline && p->frame.function.len) {
@@ -153,10 +170,38 @@ static void text_place(struct writer *w, const struct annotate_place *p)
     buf_puts(b, w->options->colors ? COLOR_END : "");
 }
 
-static void text_line(struct writer *w, const struct annotate_line *l)
+/* A line of a function without instructions. */
+static void text_source(struct writer *w, const struct annotate_place *p)
+{
+    struct buf *b = &w->doc.buf;
+    buf_printf(b, "  %9" PRIu32, p->frame.line);
+    if (p->len) {
+        buf_puts(b, "  ");
+        format_terminal(b, text_at(w->a, p->text, p->len));
+    }
+}
+
+static void text_instruction(struct writer *w, const struct annotate_line *l, const char *end)
 {
     struct buf *b = &w->doc.buf;
     char address[32];
+    snprintf(address, sizeof address, "0x%" PRIx64, l->address);
+    cell(b, address, 18);
+    buf_puts(b, "  ");
+    struct view text = text_at(w->a, l->text, l->len);
+    buf_put(b, text.p, text.len);
+    buf_puts(b, end);
+    const struct annotate_place *p = new_place(w->a, l);
+    if (p) {
+        buf_printf(b, "%*s", text.len < INSTRUCTION_WIDTH ? (int)(INSTRUCTION_WIDTH - text.len) : 0,
+                   "");
+        text_place(w, p);
+    }
+}
+
+static void text_line(struct writer *w, const struct annotate_line *l)
+{
+    struct buf *b = &w->doc.buf;
     bool colors = w->options->colors && l->is_call;
     if (l->is_call) {
         buf_puts(b, colors ? COLOR_CALL : "");
@@ -171,17 +216,11 @@ static void text_line(struct writer *w, const struct annotate_line *l)
         cell_count(b, l->samples.self, 9);
     else if (w->a->samples.total)
         cell(b, "", 9);
-    snprintf(address, sizeof address, "0x%" PRIx64, l->address);
-    cell(b, address, 18);
-    buf_puts(b, "  ");
-    struct view text = text_at(w->a, l->text, l->len);
-    buf_put(b, text.p, text.len);
-    buf_puts(b, colors ? COLOR_END : "");
-    const struct annotate_place *p = new_place(w->a, l);
-    if (p) {
-        buf_printf(b, "%*s", text.len < INSTRUCTION_WIDTH ? (int)(INSTRUCTION_WIDTH - text.len) : 0,
-                   "");
-        text_place(w, p);
+    if (w->a->function.by_line) {
+        text_source(w, place_of(w->a, l));
+        buf_puts(b, colors ? COLOR_END : "");
+    } else {
+        text_instruction(w, l, colors ? COLOR_END : "");
     }
     buf_puts(b, "\n");
 }
@@ -203,7 +242,8 @@ static json_t *make_samples(const struct annotate_samples *s)
 static json_t *make_function(const struct annotate_function *f)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "name", json_text_or_null(f->name),
-                     "address", json_address(f->address), "size", json_count(f->size), "image",
+                     "address", f->by_line ? json_null() : json_address(f->address), "size",
+                     f->by_line ? json_null() : json_count(f->size), "image",
                      json_text_or_null(f->image), "file", json_text_or_null(f->file), "line",
                      f->line ? json_integer(f->line) : json_null());
 }
@@ -219,8 +259,7 @@ static json_t *make_origin(const struct annotate_function *f)
 static void json_head(struct writer *w)
 {
     const struct annotation *a = w->a;
-    document_open(&w->doc, "tidemark.annotate/1");
-    document_member(&w->doc, "trace", document_trace(a->trace));
+    document_begin_json(&w->doc, "tidemark.annotate/1", a->trace);
     document_member(&w->doc, "function", make_function(&a->function));
     document_member(&w->doc, "image_code", make_origin(&a->function));
     document_member(&w->doc, "shown_bytes", json_count(a->shown));
@@ -244,13 +283,15 @@ static json_t *make_place(const struct annotation *a, const struct annotate_plac
 static void json_line(struct writer *w, const struct annotate_line *l)
 {
     const struct annotation *a = w->a;
+    bool by_line = a->function.by_line;
     document_element(&w->doc,
                      json_pack("{s:o, s:I, s:o, s:b, s:o, s:o, s:o}", "address",
-                               json_address(l->address), "size", (json_int_t)l->size, "text",
-                               json_text(text_at(a, l->text, l->len)), "code", (int)l->is_code,
-                               "source", make_place(a, place_of(a, l)), "call",
-                               l->is_call ? make_figures(&l->figures) : json_null(), "samples",
-                               make_samples(&l->samples)));
+                               by_line ? json_null() : json_address(l->address), "size",
+                               (json_int_t)l->size, "text",
+                               by_line ? json_null() : json_text(text_at(a, l->text, l->len)),
+                               "code", (int)l->is_code, "source", make_place(a, place_of(a, l)),
+                               "call", l->is_call ? make_figures(&l->figures) : json_null(),
+                               "samples", make_samples(&l->samples)));
 }
 
 /* ---- CSV */
@@ -259,7 +300,10 @@ static void csv_line(struct writer *w, const struct annotate_line *l)
 {
     struct buf *b = &w->doc.buf;
     const struct annotate_place *p = place_of(w->a, l);
-    buf_printf(b, "0x%" PRIx64 ",%" PRIu32 ",", l->address, l->size);
+    if (w->a->function.by_line)
+        buf_puts(b, ",,");
+    else
+        buf_printf(b, "0x%" PRIx64 ",%" PRIu32 ",", l->address, l->size);
     csv_field(b, text_at(w->a, l->text, l->len));
     buf_puts(b, ",");
     if (p)
@@ -313,7 +357,10 @@ int annotate_write(const struct annotation *a, const struct annotate_report_opti
 
 static void csv_match(struct buf *b, const struct annotate_function *f)
 {
-    buf_printf(b, "0x%" PRIx64 ",%" PRIu64 ",", f->address, f->size);
+    if (f->by_line)
+        buf_puts(b, ",,");
+    else
+        buf_printf(b, "0x%" PRIx64 ",%" PRIu64 ",", f->address, f->size);
     csv_field(b, f->name);
     buf_puts(b, ",");
     csv_field(b, f->file);
@@ -329,8 +376,11 @@ static void text_match(struct buf *b, const struct annotate_function *f)
 {
     char address[32];
     snprintf(address, sizeof address, "0x%" PRIx64, f->address);
-    cell(b, address, 18);
-    cell_count(b, f->size, 9);
+    cell(b, f->by_line ? "-" : address, 18);
+    if (f->by_line)
+        cell(b, "-", 9);
+    else
+        cell_count(b, f->size, 9);
     buf_puts(b, "  ");
     text_function(b, f);
 }
@@ -340,8 +390,7 @@ int annotate_write_matches(const struct annotate_functions *f, const struct trac
 {
     struct document d = document_begin(out);
     if (format == REPORT_JSON) {
-        document_open(&d, "tidemark.annotate-matches/1");
-        document_member(&d, "trace", document_trace(t));
+        document_begin_json(&d, "tidemark.annotate-matches/1", t);
         document_list(&d, "functions");
     } else if (format == REPORT_TEXT) {
         cell(&d.buf, "Address", 18);

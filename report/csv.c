@@ -1,5 +1,7 @@
 /* The rows of a report as CSV. */
 
+#include <inttypes.h>
+
 #include "report/cost.h"
 #include "report/sink.h"
 #include "report/write/counter_columns.h"
@@ -15,6 +17,7 @@ static void csv_rows_begin(struct report *r, const struct row_list *rows, bool g
     (void)rows;
     buf_puts(&r->buf, "pool,name,function,file,line,image,type");
     counter_csv_titles(&r->buf);
+    buf_puts(&r->buf, r->resident ? ",resident_bytes" : "");
     if (groups)
         csv_cost_titles(r);
     buf_puts(&r->buf, "\n");
@@ -34,6 +37,8 @@ static void csv_row(struct report *r, const struct summary_row *row)
     buf_puts(b, ",");
     field(r, row->type);
     counter_csv(b, &row->figures);
+    if (r->resident)
+        buf_printf(b, ",%" PRIu64, row->resident_bytes);
     csv_cost(r, row);
     buf_puts(b, "\n");
     buf_release(&name);

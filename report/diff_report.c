@@ -60,7 +60,8 @@ static json_t *make_pool_side(const struct diff_pool *p, int side)
 {
     json_t *v = p->there[side] ? json_object() : json_null();
     for (size_t i = 0; v && p->there[side] && i < DIFF_POOL_FIGURES; i++)
-        v = json_with(v, diff_pool_figures[i].key, json_count(diff_pool_figure(p, side, i)));
+        v = json_with(v, diff_pool_figures[i].key,
+                      json_count(diff_pool_figure(&p->figures[side], i)));
     return v;
 }
 
@@ -71,6 +72,7 @@ static void write_json(struct diff_writer *w)
     document_member(&w->doc, "base", document_trace(d->trace[0]));
     document_member(&w->doc, "now", document_trace(d->trace[1]));
     document_member(&w->doc, "metric", json_string(diff_metric_name(d->options.metric)));
+    document_member(&w->doc, "noise_known", json_false());
     document_list(&w->doc, "pools");
     for (size_t i = 0; i < d->pools.len; i++) {
         const struct diff_pool *p = &d->pools.at[i];

@@ -2,28 +2,11 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "base/format.h"
 #include "report/diff_text.h"
 #include "report/write/text_cells.h"
-
-const struct diff_figure_of_pool diff_pool_figures[DIFF_POOL_FIGURES] = {
-    {"peak_bytes", "Peak", offsetof(struct pool_figures, peak_bytes), true},
-    {"live_bytes", "Live at the end", offsetof(struct pool_figures, live_bytes), true},
-    {"live_allocations", "Blocks live at the end", offsetof(struct pool_figures, live), false},
-    {"total_bytes", "Size of all allocations", offsetof(struct pool_figures, total_bytes), true},
-    {"allocations", "Allocations", offsetof(struct pool_figures, allocations), false},
-    {"temporary_allocations", "Temporary", offsetof(struct pool_figures, temporary), false},
-};
-
-uint64_t diff_pool_figure(const struct diff_pool *p, int side, size_t which)
-{
-    uint64_t n;
-    memcpy(&n, (const char *)&p->figures[side] + diff_pool_figures[which].offset, sizeof n);
-    return n;
-}
 
 const char *diff_change(char *out, size_t size, uint64_t base, uint64_t now, bool is_bytes)
 {

@@ -44,8 +44,8 @@ static void text_pool(struct diff_writer *w, const struct diff_pool *p)
         char before[FORMAT_SIZE];
         char after[FORMAT_SIZE];
         char change[2 * FORMAT_SIZE];
-        uint64_t base = diff_pool_figure(p, 0, i);
-        uint64_t now = diff_pool_figure(p, 1, i);
+        uint64_t base = diff_pool_figure(&p->figures[0], i);
+        uint64_t now = diff_pool_figure(&p->figures[1], i);
         bool is_bytes = diff_pool_figures[i].is_bytes;
         buf_printf(b, "  %-24s", diff_pool_figures[i].title);
         cell(b, put_number(before, base, is_bytes), 12);
@@ -100,6 +100,24 @@ static void text_checks(struct diff_writer *w)
     }
 }
 
+/* Rows that are equal in one metric may differ in others: a leak changes no allocation. */
+static void text_same(struct diff_writer *w)
+{
+    struct buf *b = &w->doc.buf;
+    char text[FORMAT_SIZE];
+    bool stays = false;
+    if (w->d->same == 0)
+        return;
+    for (size_t i = 0; i < w->d->pools.len; i++) {
+        const struct pool_figures *f = w->d->pools.at[i].figures;
+        stays |= f[0].live_bytes != f[1].live_bytes;
+    }
+    buf_printf(b, "\n%s did not change in %s%s\n", format_counted(text, w->d->same, "row"),
+               diff_metric_name(w->d->options.metric),
+               stays && w->d->options.metric != DIFF_LIVE ? "; --metric live compares what is live"
+                                                          : "");
+}
+
 void diff_text_write(struct diff_writer *w)
 {
     struct buf *b = &w->doc.buf;
@@ -125,10 +143,10 @@ void diff_text_write(struct diff_writer *w)
             buf_printf(b, "and %s more (--limit 0 shows all)\n",
                        format_count(text, range.count - range.shown));
     }
-    if (w->d->same)
-        buf_printf(b, "\n%s did not change\n", format_counted(text, w->d->same, "row"));
+    text_same(w);
     if (w->d->unsure)
         buf_printf(b, "\n%s " UNSURE "\n", format_counted(text, w->d->unsure, "row"));
+    buf_puts(b, "\n" DIFF_NO_NOISE "\n");
     text_checks(w);
 }
 
@@ -141,8 +159,8 @@ static void markdown_pool(struct diff_writer *w, const struct diff_pool *p)
         char before[FORMAT_SIZE];
         char after[FORMAT_SIZE];
         char change[2 * FORMAT_SIZE];
-        uint64_t base = diff_pool_figure(p, 0, i);
-        uint64_t now = diff_pool_figure(p, 1, i);
+        uint64_t base = diff_pool_figure(&p->figures[0], i);
+        uint64_t now = diff_pool_figure(&p->figures[1], i);
         bool is_bytes = diff_pool_figures[i].is_bytes;
         buf_puts(b, "| ");
         if (i == 0)
@@ -189,7 +207,7 @@ void diff_markdown_write(struct diff_writer *w)
     uint64_t cut = 0;
     bool any = false;
     w->types = diff_has_types(w);
-    buf_puts(b, "### Memory\n\n");
+    buf_puts(b, MARKUP_MARKER "### Memory\n\n");
     for (size_t i = 0; i < w->options->check_count; i++) {
         const struct summary_check *c = &w->options->checks[i];
         buf_puts(b, c->holds ? "- ✅ " : "- ❌ ");
@@ -218,6 +236,7 @@ void diff_markdown_write(struct diff_writer *w)
         buf_printf(b, "\n%s not shown.\n", format_counted(text, cut, "more row"));
     if (w->d->unsure)
         buf_printf(b, "\n%s " UNSURE ".\n", format_counted(text, w->d->unsure, "row"));
+    buf_puts(b, "\n" DIFF_NO_NOISE ".\n");
 }
 
 /* ---- JUnit XML */

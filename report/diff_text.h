@@ -31,15 +31,9 @@ struct diff_range {
 };
 struct diff_range diff_rows_of(const struct diff_writer *w, enum diff_kind kind);
 
-/* A figure of a pool that all formats show. */
-struct diff_figure_of_pool {
-    const char *key, *title;
-    size_t offset; /* in struct pool_figures */
-    bool is_bytes;
-};
-#define DIFF_POOL_FIGURES 6
-extern const struct diff_figure_of_pool diff_pool_figures[DIFF_POOL_FIGURES];
-uint64_t diff_pool_figure(const struct diff_pool *p, int side, size_t which);
+/* Of one run on each side, for text and Markdown. */
+#define DIFF_NO_NOISE                                                                              \
+    "One run on each side does not show what is noise: diff BASE... -- NEW... compares several"
 
 void diff_text_write(struct diff_writer *w);
 void diff_markdown_write(struct diff_writer *w);

@@ -290,8 +290,7 @@ static json_t *make_cases(const struct writer *w, const struct fault_row *r)
 static void json_head(struct writer *w)
 {
     const struct faults *f = w->f;
-    document_open(&w->doc, "tidemark.faults/1");
-    document_member(&w->doc, "trace", document_trace(w->t));
+    document_begin_json(&w->doc, "tidemark.faults/1", w->t);
     document_member(&w->doc, "unknown_frees", json_count(f->unknown_frees));
     document_member(&w->doc, "null_frees", json_count(f->null_frees));
     document_member(&w->doc, "double_allocations", json_count(f->double_allocations));
@@ -372,7 +371,7 @@ int faults_write(const struct faults *f, const struct selection *s,
         .f = f, .t = s->trace, .only = &s->options, .options = options, .doc = document_begin(out)};
     size_t n =
         options->limit && options->limit < f->rows.len ? (size_t)options->limit : f->rows.len;
-    if (options->markdown)
+    if (options->format == REPORT_MARKDOWN)
         markdown_head(&w);
     else if (options->format == REPORT_TEXT)
         text_head(&w);
@@ -385,7 +384,7 @@ int faults_write(const struct faults *f, const struct selection *s,
                              "around_time_ns,around_callstack,around_freed_ns,"
                              "around_free_callstack\n");
     for (size_t i = 0; i < n; i++) {
-        if (options->markdown)
+        if (options->format == REPORT_MARKDOWN)
             markdown_row(&w, &f->rows.at[i]);
         else if (options->format == REPORT_TEXT)
             text_row(&w, &f->rows.at[i]);
@@ -395,7 +394,7 @@ int faults_write(const struct faults *f, const struct selection *s,
             csv_row(&w, &f->rows.at[i]);
         document_flush(&w.doc);
     }
-    if (options->format == REPORT_TEXT) {
+    if (options->format == REPORT_TEXT || options->format == REPORT_MARKDOWN) {
         write_cut(&w, n);
     } else if (options->format == REPORT_JSON) {
         document_list_end(&w.doc);

@@ -161,8 +161,7 @@ static void json_block(struct writer *w, const struct found_block *f)
 static void json_head(struct writer *w)
 {
     const struct find_result *r = w->r;
-    document_open(&w->doc, "tidemark.find/1");
-    document_member(&w->doc, "trace", document_trace(w->t));
+    document_begin_json(&w->doc, "tidemark.find/1", w->t);
     document_member(&w->doc, "low", json_address(r->options.low));
     document_member(&w->doc, "high", json_address(r->options.high));
     document_member(&w->doc, "at_ns",

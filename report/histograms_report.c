@@ -1,13 +1,103 @@
 #include "report/histograms_report.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/format.h"
-#include "report/write/document.h"
-#include "report/write/text_cells.h"
+#include "report/write/markdown_table.h"
+#include "report/write/row_table.h"
 
 #define BAR 30u
+
+/* ---- rows */
+
+struct size_row {
+    uint64_t from; /* bytes */
+    struct size_class of;
+};
+
+static void get_size(struct row_value *v, const void *row)
+{
+    (void)row;
+    v->word = "size";
+}
+
+#define SIZE(KEY, KIND, MEMBER) KEY, KIND, .offset = offsetof(struct size_row, MEMBER)
+
+static const struct row_column size_columns[] = {
+    {"kind", VALUE_WORD, .get = get_size},
+    {SIZE("from", VALUE_BYTES, from)},
+    {SIZE("count", VALUE_COUNT, of.count)},
+    {SIZE("bytes", VALUE_BYTES, of.bytes)},
+    {SIZE("live_count", VALUE_COUNT, of.live_count)},
+    {SIZE("live_bytes", VALUE_BYTES, of.live_bytes)},
+    {SIZE("temporary", VALUE_COUNT, of.temporary)},
+    {SIZE("glibc_waste_bytes", VALUE_BYTES, of.waste)},
+    {0},
+};
+
+static const struct row_table size_table = {
+    .columns = size_columns,
+    .text = "from=Size from:10|count=Count:12|bytes=Size:9|live_count=Live:11"
+            "|temporary=Temporary:11|glibc_waste_bytes=Waste:9",
+    .json = "from|count|bytes|live_count|live_bytes|temporary|glibc_waste_bytes",
+    .csv = "kind|from|count|bytes|live_count|live_bytes|temporary|glibc_waste_bytes",
+    .markdown = "from=>Size from|count=>Count|bytes=>Size|live_count=>Live|temporary=>Temporary"
+                "|glibc_waste_bytes=>glibc adds",
+};
+
+struct life_row {
+    unsigned class;
+    int64_t from, below; /* ns; undefined for blocks that are live */
+    struct life_class of;
+};
+
+static const struct life_row *life_of(const void *row)
+{
+    return row;
+}
+
+static bool is_freed_row(const void *row)
+{
+    return life_of(row)->class != LIFE_LIVE;
+}
+
+static bool has_end(const void *row)
+{
+    return life_of(row)->class + 1 < LIFE_LIVE;
+}
+
+static void get_life(struct row_value *v, const void *row)
+{
+    v->word = is_freed_row(row) ? "lifetime_ns" : "live";
+}
+
+static void get_below(struct row_value *v, const void *row)
+{
+    v->word = has_end(row)        ? format_duration(v->room, life_of(row)->below)
+              : is_freed_row(row) ? "(longer)"
+                                  : "(live)";
+}
+
+#define LIFE(KEY, KIND, MEMBER) KEY, KIND, .offset = offsetof(struct life_row, MEMBER)
+
+static const struct row_column life_columns[] = {
+    {"kind", VALUE_WORD, .get = get_life},
+    {LIFE("from", VALUE_TIME, from), .known = is_freed_row},
+    {LIFE("below_ns", VALUE_TIME, below), .known = has_end},
+    {"below", VALUE_WORD, .get = get_below},
+    {LIFE("count", VALUE_COUNT, of.count)},
+    {LIFE("bytes", VALUE_BYTES, of.bytes)},
+    {0},
+};
+
+/* CSV has the columns of sizes. */
+static const struct row_table life_table = {
+    .columns = life_columns,
+    .text = "below=Lived below:12|count=Count:12|bytes=Size:9",
+    .json = "below_ns|count|bytes",
+    .csv = "kind|from|count|bytes||||",
+    .markdown = "below=>Lived below|count=>Count|bytes=>Size",
+};
 
 /* ---- text */
 
@@ -23,60 +113,46 @@ static void put_bar(struct buf *b, uint64_t n, uint64_t most)
     buf_puts(b, "\n");
 }
 
-static void text_sizes(struct buf *b, const struct histograms *h)
+/* A row, in text with a bar that shows `count` of the most. */
+static void write_row(struct row_writer *w, const void *row, uint64_t count, uint64_t most)
+{
+    if (count && w->format == REPORT_TEXT) {
+        row_cells(w, row);
+        put_bar(&w->doc->buf, count, most);
+    } else if (count) {
+        row_write(w, row);
+    }
+}
+
+static void write_sizes(struct row_writer *w, const struct histograms *h)
 {
     uint64_t most = 0;
-    char text[FORMAT_SIZE];
-    static const char *const titles[] = {"Size from", "Count",     "Size",
-                                         "Live",      "Temporary", "Waste"};
-    static const size_t widths[] = {10, 12, 9, 11, 11, 9};
     for (unsigned i = 0; i < SIZE_CLASSES; i++)
         most = h->sizes[i].count > most ? h->sizes[i].count : most;
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-        cell(b, titles[i], widths[i]);
-    buf_puts(b, "\n");
+    row_titles(w);
     for (unsigned i = 0; i < SIZE_CLASSES; i++) {
-        const struct size_class *c = &h->sizes[i];
-        if (c->count == 0)
-            continue;
-        cell(b, format_bytes(text, size_class_begin(i)), widths[0]);
-        cell_count(b, c->count, widths[1]);
-        cell_bytes(b, c->bytes, widths[2]);
-        cell_count(b, c->live_count, widths[3]);
-        cell_count(b, c->temporary, widths[4]);
-        cell_bytes(b, c->waste, widths[5]);
-        put_bar(b, c->count, most);
+        const struct size_row row = {size_class_begin(i), h->sizes[i]};
+        write_row(w, &row, row.of.count, most);
     }
 }
 
-static void text_lives(struct buf *b, const struct histograms *h)
+/* JSON has live blocks apart. */
+static void write_lives(struct row_writer *w, const struct histograms *h)
 {
     uint64_t most = 0;
-    char text[FORMAT_SIZE];
     for (unsigned i = 0; i < LIFE_CLASSES; i++)
         most = h->lives[i].count > most ? h->lives[i].count : most;
-    buf_puts(b, "\n");
-    cell(b, "Lived below", 12);
-    cell(b, "Count", 12);
-    cell(b, "Size", 9);
-    buf_puts(b, "\n");
-    for (unsigned i = 0; i < LIFE_CLASSES; i++) {
-        const struct life_class *c = &h->lives[i];
-        if (c->count == 0)
-            continue;
-        cell(b,
-             i == LIFE_LIVE       ? "(live)"
-             : i + 1 == LIFE_LIVE ? "(longer)"
-                                  : format_duration(text, life_class_end(i)),
-             12);
-        cell_count(b, c->count, 12);
-        cell_bytes(b, c->bytes, 9);
-        put_bar(b, c->count, most);
+    if (w->format != REPORT_CSV)
+        row_titles(w);
+    for (unsigned i = 0; i < (w->format == REPORT_JSON ? LIFE_LIVE : LIFE_CLASSES); i++) {
+        const struct life_row row = {i, i ? life_class_end(i - 1) : 0, life_class_end(i),
+                                     h->lives[i]};
+        write_row(w, &row, row.of.count, most);
     }
 }
 
-static void text_line(struct buf *b, const char *what, const struct life_class *c,
-                      const struct life_class *all)
+static void put_line(struct buf *b, const char *what, const struct life_class *c,
+                     const struct life_class *all)
 {
     char count[FORMAT_SIZE];
     char bytes[FORMAT_SIZE];
@@ -85,55 +161,64 @@ static void text_line(struct buf *b, const char *what, const struct life_class *
                format_percent(share, c->count, all->count), format_bytes(bytes, c->bytes));
 }
 
-static void write_text(struct buf *b, const struct histograms *h)
+static void text_lines(struct buf *b, const struct histograms *h)
 {
     char text[FORMAT_SIZE];
-    if (h->total.count == 0) {
-        buf_puts(b, "no allocations\n");
-        return;
-    }
-    text_sizes(b, h);
-    text_lives(b, h);
     buf_puts(b, "\n");
-    text_line(b, "freed on another thread", &h->elsewhere, &h->total);
-    text_line(b, "freed right after a larger block of the same call stack came", &h->regrown,
-              &h->total);
+    put_line(b, "freed on another thread", &h->elsewhere, &h->total);
+    put_line(b, "freed right after a larger block of the same call stack came", &h->regrown,
+             &h->total);
     buf_printf(b, "what glibc's malloc would add to live blocks: %s at most\n",
                format_bytes(text, h->peak_waste));
 }
 
-/* ---- JSON, CSV */
+static void markdown_lines(struct buf *b, const struct histograms *h)
+{
+    char text[FORMAT_SIZE];
+    put_line(b, "- Live at the end", &h->lives[LIFE_LIVE], &h->total);
+    put_line(b, "- Freed by another thread", &h->elsewhere, &h->total);
+    put_line(b, "- Freed right after a larger one came", &h->regrown, &h->total);
+    buf_printf(b, "- glibc's malloc would add to what is live: at most %s\n\n",
+               format_bytes(text, h->peak_waste));
+}
+
+static void write_read(struct row_writer *sizes, struct row_writer *lives,
+                       const struct histograms *h)
+{
+    struct document *d = sizes->doc;
+    bool text = sizes->format == REPORT_TEXT;
+    if (!text)
+        markdown_title(d, "Sizes and lifetimes of blocks in", sizes->s->trace, &sizes->s->options);
+    if (h->total.count == 0) {
+        buf_puts(&d->buf, text ? "no allocations\n" : "No allocations.\n");
+        return;
+    }
+    if (!text)
+        markdown_lines(&d->buf, h);
+    write_sizes(sizes, h);
+    buf_puts(&d->buf, "\n");
+    write_lives(lives, h);
+    if (text)
+        text_lines(&d->buf, h);
+}
+
+/* ---- JSON */
 
 static json_t *make_pair(const struct life_class *c)
 {
     return json_pack("{s:o, s:o}", "count", json_count(c->count), "bytes", json_count(c->bytes));
 }
 
-static void write_json(struct document *d, const struct histograms *h, const struct trace *t)
+static void write_json(struct row_writer *sizes, struct row_writer *lives,
+                       const struct histograms *h)
 {
-    document_open(d, "tidemark.histograms/1");
-    document_member(d, "trace", document_trace(t));
+    struct document *d = sizes->doc;
+    document_begin_json(d, "tidemark.histograms/1", sizes->s->trace);
     document_list(d, "sizes");
-    for (unsigned i = 0; i < SIZE_CLASSES; i++) {
-        const struct size_class *c = &h->sizes[i];
-        if (c->count)
-            document_element(
-                d, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "from",
-                             json_count(size_class_begin(i)), "count", json_count(c->count),
-                             "bytes", json_count(c->bytes), "live_count", json_count(c->live_count),
-                             "live_bytes", json_count(c->live_bytes), "temporary",
-                             json_count(c->temporary), "glibc_waste_bytes", json_count(c->waste)));
-    }
+    write_sizes(sizes, h);
     document_list_end(d);
     document_list(d, "lifetimes");
-    for (unsigned i = 0; i < LIFE_LIVE; i++) {
-        const struct life_class *c = &h->lives[i];
-        if (c->count)
-            document_element(
-                d, json_pack("{s:o, s:o, s:o}", "below_ns",
-                             i + 1 < LIFE_LIVE ? json_integer(life_class_end(i)) : json_null(),
-                             "count", json_count(c->count), "bytes", json_count(c->bytes)));
-    }
+    write_lives(lives, h);
     document_list_end(d);
     document_member(d, "live", make_pair(&h->lives[LIFE_LIVE]));
     document_member(d, "freed_on_another_thread", make_pair(&h->elsewhere));
@@ -142,37 +227,19 @@ static void write_json(struct document *d, const struct histograms *h, const str
     document_close(d);
 }
 
-static void write_csv(struct buf *b, const struct histograms *h)
-{
-    buf_puts(b, "kind,from,count,bytes,live_count,live_bytes,temporary,glibc_waste_bytes\n");
-    for (unsigned i = 0; i < SIZE_CLASSES; i++) {
-        const struct size_class *c = &h->sizes[i];
-        if (c->count)
-            buf_printf(b,
-                       "size,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-                       ",%" PRIu64 "\n",
-                       size_class_begin(i), c->count, c->bytes, c->live_count, c->live_bytes,
-                       c->temporary, c->waste);
-    }
-    for (unsigned i = 0; i < LIFE_CLASSES; i++) {
-        const struct life_class *c = &h->lives[i];
-        if (c->count && i < LIFE_LIVE)
-            buf_printf(b, "lifetime_ns,%" PRId64 ",%" PRIu64 ",%" PRIu64 ",,,,\n",
-                       i ? life_class_end(i - 1) : 0, c->count, c->bytes);
-        else if (c->count)
-            buf_printf(b, "live,,%" PRIu64 ",%" PRIu64 ",,,,\n", c->count, c->bytes);
-    }
-}
-
-int histograms_write(const struct histograms *h, const struct trace *t, enum report_format format,
-                     FILE *out, struct err *e)
+int histograms_write(const struct histograms *h, const struct selection *s,
+                     enum report_format format, FILE *out, struct err *e)
 {
     struct document d = document_begin(out);
-    if (format == REPORT_TEXT)
-        write_text(&d.buf, h);
-    else if (format == REPORT_JSON)
-        write_json(&d, h, t);
-    else
-        write_csv(&d.buf, h);
+    struct row_writer sizes = row_writer(&d, &size_table, s, format, false);
+    struct row_writer lives = row_writer(&d, &life_table, s, format, false);
+    if (format == REPORT_JSON) {
+        write_json(&sizes, &lives, h);
+    } else if (format == REPORT_CSV) {
+        write_sizes(&sizes, h);
+        write_lives(&lives, h);
+    } else {
+        write_read(&sizes, &lives, h);
+    }
     return document_end(&d, e);
 }

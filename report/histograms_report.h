@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_HISTOGRAMS_REPORT_H
 #define TIDEMARK_REPORT_HISTOGRAMS_REPORT_H
 
-/* Histograms of sizes and lifetimes as text, JSON ("tidemark.histograms/1") or CSV. */
+/* Histograms of sizes and lifetimes as text, JSON ("tidemark.histograms/1"), CSV or Markdown. */
 
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 #include "report/report.h"
 
 /* ERR_OUTPUT if `out` cannot be written. */
-int histograms_write(const struct histograms *h, const struct trace *t, enum report_format format,
-                     FILE *out, struct err *e);
+int histograms_write(const struct histograms *h, const struct selection *s,
+                     enum report_format format, FILE *out, struct err *e);
 
 #endif

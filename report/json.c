@@ -1,11 +1,13 @@
 /* The report as one JSON document, written row by row. */
 
+#include "analysis/names/permanent.h"
 #include "base/format.h"
 #include "report/cost.h"
 #include "report/processes.h"
 #include "report/sink.h"
 #include "report/write/counter_columns.h"
 #include "report/write/json_value.h"
+#include "report/write/resident_json.h"
 
 /* Writes the next element of the open list, on a separate line. */
 static void element(struct report *r, json_t *value)
@@ -74,9 +76,19 @@ static void json_begin(struct report *r)
     r->failed |= !json_put(&r->buf, make_trace(r->s), 0);
     if (r->options->process_count)
         r->failed |= !processes_json(&r->buf, r->options);
+    buf_puts(&r->buf, ",\n \"answer\": ");
+    r->failed |= !json_put(
+        &r->buf,
+        json_text_or_null((struct view){(const char *)r->s->answer.data, r->s->answer.len}), 0);
     buf_puts(&r->buf, ",\n \"callstacks\": ");
     r->failed |= !json_put(&r->buf, make_callstacks(&r->s->coverage), 0);
-    if (selection_is_narrow(&r->s->selection.options)) {
+    struct resident_shares shares;
+    bool narrow = selection_is_narrow(&r->s->selection.options);
+    if (!r->s->empty && !narrow && resident_fact_read(r->s->trace, &shares)) {
+        buf_puts(&r->buf, ",\n \"resident\": ");
+        r->failed |= !json_put(&r->buf, resident_json(&shares), 0);
+    }
+    if (narrow) {
         buf_puts(&r->buf, ",\n \"selection\": ");
         r->failed |= !json_put(&r->buf, make_selection(&r->s->selection), 0);
     }
@@ -94,16 +106,18 @@ static void json_pool(struct report *r, const struct summary_pool *p)
     for (size_t i = 0; ids && i < p->key_count; i++)
         ids = json_add(ids, json_address(r->s->pool_keys.at[p->first_key + i]));
     bool any = f->allocations != 0;
-    element(r, json_pack(
-                   "{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-                   json_text(p->name), "pool_ids", ids, "counted", p->contained ? 0 : 1,
-                   "allocations", json_count(f->allocations), "frees", json_count(f->frees),
-                   "live_allocations", json_count(f->live), "live_bytes", json_count(f->live_bytes),
-                   "peak_bytes", json_count(f->peak_bytes), "peak_time_ns",
-                   f->peak_bytes ? json_integer(f->peak_time) : json_null(), "total_bytes",
-                   json_count(f->total_bytes), "temporary_allocations", json_count(f->temporary),
-                   "low_address", any ? json_address(p->low_address) : json_null(), "high_address",
-                   any ? json_address(p->high_address) : json_null()));
+    element(r,
+            json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                      "name", json_text(p->name), "pool_ids", ids, "counted", p->contained ? 0 : 1,
+                      "allocations", json_count(f->allocations), "frees", json_count(f->frees),
+                      "live_allocations", json_count(f->live), "live_bytes",
+                      json_count(f->live_bytes), "permanent_allocations", json_count(p->permanent),
+                      "permanent_bytes", json_count(p->permanent_bytes), "peak_bytes",
+                      json_count(f->peak_bytes), "peak_time_ns",
+                      f->peak_bytes ? json_integer(f->peak_time) : json_null(), "total_bytes",
+                      json_count(f->total_bytes), "temporary_allocations", json_count(f->temporary),
+                      "low_address", any ? json_address(p->low_address) : json_null(),
+                      "high_address", any ? json_address(p->high_address) : json_null()));
 }
 
 static void json_rows_begin(struct report *r, const struct row_list *rows, bool groups)
@@ -133,8 +147,12 @@ static void json_row(struct report *r, const struct summary_row *row)
         json_text_or_null(row->frame.file), "line",
         row->frame.line ? json_integer(row->frame.line) : json_null(), "image",
         json_text_or_null(row->frame.image), "type", json_text_or_null(row->type));
-    v = json_with(counter_json(v, &row->figures), "callstack",
-                  json_callstack(r->s->trace, row->callstack));
+    v = counter_json(v, &row->figures);
+    if (r->resident)
+        v = json_with(v, "resident_bytes", json_count(row->resident_bytes));
+    v = json_with(v, "callstack", json_callstack(r->s->trace, row->callstack));
+    if (row->permanent)
+        v = json_with(v, "permanent", json_string(permanent_reason(row->permanent)));
     /* The name of a group without a frame. */
     if (row->name.len)
         v = json_with(v, "name", json_text(row->name));
@@ -192,8 +210,9 @@ static void json_checks_begin(struct report *r)
 
 static void json_check(struct report *r, const struct summary_check *c)
 {
-    element(r, json_pack("{s:s, s:b, s:o}", "name", c->name, "holds", c->holds ? 1 : 0, "detail",
-                         json_text(view_of(c->detail))));
+    element(r, json_pack("{s:s, s:b, s:o, s:o}", "name", c->name, "holds", c->holds ? 1 : 0,
+                         "detail", json_text(view_of(c->detail)), "remedy",
+                         c->remedy ? json_text(view_of(c->remedy)) : json_null()));
 }
 
 static void json_end(struct report *r)

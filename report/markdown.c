@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/format.h"
+#include "report/leaks_report.h"
 #include "report/write/document.h"
 #include "report/write/markdown_table.h"
 #include "report/write/markup.h"
@@ -12,7 +13,8 @@ struct writer {
     const struct summary *s;
     const struct markdown_options *options;
     struct document doc;
-    bool types; /* rows have a type column */
+    bool types;    /* rows have a type column */
+    bool resident; /* rows have resident bytes */
 };
 
 static void put_name(struct writer *w, const struct buf *name)
@@ -29,6 +31,10 @@ static void head(struct writer *w)
     markdown_title(&w->doc, "Memory of", w->s->trace, &w->s->selection.options);
     markup_text(b, (struct view){(const char *)w->s->verdict.data, w->s->verdict.len});
     buf_puts(b, "\n\n");
+    if (w->s->answer.len) {
+        markup_text(b, (struct view){(const char *)w->s->answer.data, w->s->answer.len});
+        buf_puts(b, "\n\n");
+    }
 }
 
 /* Lists budgets, and failed checks without an expression as warnings. */
@@ -102,8 +108,7 @@ static void row(struct writer *w, const struct summary_row *r)
     const struct counter *c = &r->figures;
     struct buf name = {0};
     char text[FORMAT_SIZE];
-    summary_row_name(&name, r);
-    put_source(&name, &r->frame);
+    summary_row_place(&name, r);
     buf_puts(b, "| ");
     put_name(w, &name);
     buf_release(&name);
@@ -111,6 +116,8 @@ static void row(struct writer *w, const struct summary_row *r)
     buf_printf(b, " | %s", format_count(text, c->count));
     buf_printf(b, " | %s", format_bytes(text, c->peak_bytes));
     buf_printf(b, " | %s", format_bytes(text, c->live_bytes));
+    if (w->resident)
+        buf_printf(b, " | %s", format_bytes(text, r->resident_bytes));
     buf_printf(b, " | %s |", format_count(text, c->temporary));
     if (w->types) {
         struct buf type = {0};
@@ -152,34 +159,16 @@ static void rows(struct writer *w)
              sort_key_name(w->options->sort));
     details(w, title);
     w->types = has_types(list, w->s->by);
-    buf_puts(&w->doc.buf,
-             "| Where | All allocations | Count | Peak | Live at the end | Temporary |");
-    buf_puts(&w->doc.buf, w->types ? " Type |" : "");
+    w->resident = w->s->has_resident && grouping_has_resident(w->s->by);
+    buf_puts(&w->doc.buf, "| Where | All allocations | Count | Peak | Live at the end |");
+    buf_puts(&w->doc.buf, w->resident ? " Resident |" : "");
+    buf_puts(&w->doc.buf, w->types ? " Temporary | Type |" : " Temporary |");
     buf_puts(&w->doc.buf, "\n| --- | ---: | ---: | ---: | ---: | ---: |");
+    buf_puts(&w->doc.buf, w->resident ? " ---: |" : "");
     buf_puts(&w->doc.buf, w->types ? " --- |\n" : "\n");
     for (size_t i = 0; i < list->len; i++)
         row(w, &list->at[i]);
     details_end(w);
-}
-
-static void leak(struct writer *w, const struct leak_row *r, const struct selection *s)
-{
-    struct buf *b = &w->doc.buf;
-    struct buf name = {0};
-    char text[FORMAT_SIZE];
-    put_site(&name, &r->frame, r->no_callstack);
-    buf_printf(b, "| %s | ", leak_kind_name(r->kind));
-    put_name(w, &name);
-    buf_release(&name);
-    buf_puts(b, " | ");
-    markup_code(b, s->pools.at[r->pool].name);
-    buf_printf(b, " | %s", format_count(text, r->count));
-    buf_printf(b, " | %s", format_bytes(text, r->bytes));
-    if (r->kind == LEAK_GROWING && r->rate >= 1 && r->rate < 0x1p63)
-        buf_printf(b, " | %s/s |\n", format_bytes(text, (uint64_t)r->rate));
-    else
-        buf_puts(b, " | |\n");
-    document_flush(&w->doc);
 }
 
 static void leaks(struct writer *w, const struct leaks *l, const struct selection *s)
@@ -199,14 +188,7 @@ static void leaks(struct writer *w, const struct leaks *l, const struct selectio
              format_counted(count, blocks, "block"), format_bytes(bytes, size),
              format_bytes(growing, l->bytes[LEAK_GROWING]));
     details(w, title);
-    buf_puts(&w->doc.buf, "| | Where | Pool | Blocks | Size | Growth |\n"
-                          "| --- | --- | --- | ---: | ---: | ---: |\n");
-    size_t shown = rows_shown(l->rows.len, w->options->limit);
-    for (size_t i = 0; i < shown; i++)
-        leak(w, &l->rows.at[i], s);
-    if (shown < l->rows.len)
-        buf_printf(&w->doc.buf, "\n%s not shown.\n",
-                   format_counted(count, l->rows.len - shown, "more site"));
+    leaks_short_table(&w->doc, l, s, rows_shown(l->rows.len, w->options->limit));
     details_end(w);
 }
 

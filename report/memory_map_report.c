@@ -3,20 +3,72 @@
 #include <inttypes.h>
 
 #include "base/format.h"
-#include "report/write/csv_field.h"
-#include "report/write/document.h"
-#include "report/write/text_cells.h"
+#include "report/write/row_table.h"
 
 struct writer {
     const struct memory_map *m;
     const struct map_report_options *options;
     uint64_t oldest; /* of all cells; ns */
     struct document doc;
+    struct row_writer samples;
 };
 
-static uint64_t page_bytes(const struct map_sample *s)
+/* ---- samples */
+
+struct sample_row {
+    struct view pool;
+    uint64_t page_bytes;
+    struct map_sample of;
+};
+
+static bool has_blocks(const void *row)
 {
-    return s->pages * MAP_PAGE;
+    return ((const struct sample_row *)row)->of.blocks != 0;
+}
+
+static void get_used(struct row_value *v, const void *row)
+{
+    v->n = ((const struct sample_row *)row)->of.covered;
+    v->whole = ((const struct sample_row *)row)->page_bytes;
+}
+
+#define SAMPLE(KEY, KIND, MEMBER) KEY, KIND, .offset = offsetof(struct sample_row, MEMBER)
+
+static const struct row_column sample_columns[] = {
+    {SAMPLE("pool", VALUE_NAME, pool)},
+    {SAMPLE("time_ns", VALUE_TIME, of.time)},
+    {SAMPLE("blocks", VALUE_COUNT, of.blocks)},
+    {SAMPLE("bytes", VALUE_BYTES, of.bytes)},
+    {SAMPLE("covered_bytes", VALUE_BYTES, of.covered)},
+    {SAMPLE("page_bytes", VALUE_BYTES, page_bytes)},
+    {"used", VALUE_SHARE, .get = get_used},
+    {SAMPLE("holes", VALUE_COUNT, of.holes)},
+    {SAMPLE("hole_bytes", VALUE_BYTES, of.hole_bytes)},
+    {SAMPLE("largest_hole_bytes", VALUE_BYTES, of.largest_hole)},
+    {SAMPLE("low_address", VALUE_ADDRESS, of.low), .known = has_blocks},
+    {SAMPLE("high_address", VALUE_ADDRESS, of.high), .known = has_blocks},
+    {0},
+};
+
+#define SAMPLE_FIGURES                                                                             \
+    "time_ns|blocks|bytes|covered_bytes|page_bytes|holes|hole_bytes|largest_hole_bytes"            \
+    "|low_address|high_address"
+
+static const struct row_table sample_table = {
+    .columns = sample_columns,
+    .text = "time_ns=Time:12|blocks=Blocks:12|bytes=Size:9|page_bytes=Pages:9|used=Used:7"
+            "|holes=Holes:11|hole_bytes=In holes:9|largest_hole_bytes=Largest:9",
+    .json = SAMPLE_FIGURES,
+    .csv = "pool|" SAMPLE_FIGURES,
+};
+
+static void write_samples(struct writer *w, const struct map_pool *p)
+{
+    for (size_t i = 0; i < p->samples.len; i++) {
+        const struct map_sample *s = &p->samples.at[i];
+        const struct sample_row row = {p->name, s->pages * MAP_PAGE, *s};
+        row_write(&w->samples, &row);
+    }
 }
 
 /* ---- text */
@@ -65,30 +117,6 @@ static void draw_lines(struct writer *w, const struct map_pool *p)
     }
 }
 
-static void list_samples(struct writer *w, const struct map_pool *p)
-{
-    struct buf *b = &w->doc.buf;
-    char text[FORMAT_SIZE];
-    static const char *const titles[] = {"Time", "Blocks", "Size",     "Pages",
-                                         "Used", "Holes",  "In holes", "Largest"};
-    static const size_t widths[] = {12, 12, 9, 9, 7, 11, 9, 9};
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
-        cell(b, titles[i], widths[i]);
-    buf_puts(b, "\n");
-    for (size_t i = 0; i < p->samples.len; i++) {
-        const struct map_sample *s = &p->samples.at[i];
-        cell(b, format_duration(text, s->time), widths[0]);
-        cell_count(b, s->blocks, widths[1]);
-        cell_bytes(b, s->bytes, widths[2]);
-        cell_bytes(b, page_bytes(s), widths[3]);
-        cell(b, format_percent(text, s->covered, page_bytes(s)), widths[4]);
-        cell_count(b, s->holes, widths[5]);
-        cell_bytes(b, s->hole_bytes, widths[6]);
-        cell_bytes(b, s->largest_hole, widths[7]);
-        buf_puts(b, "\n");
-    }
-}
-
 static void text_pool(struct writer *w, const struct map_pool *p, bool first)
 {
     struct buf *b = &w->doc.buf;
@@ -105,7 +133,8 @@ static void text_pool(struct writer *w, const struct map_pool *p, bool first)
     buf_puts(b, "\n");
     draw_lines(w, p);
     buf_puts(b, "\n");
-    list_samples(w, p);
+    row_titles(&w->samples);
+    write_samples(w, p);
 }
 
 static void text_legend(struct writer *w)
@@ -127,20 +156,7 @@ static void text_legend(struct writer *w)
     buf_printf(b, " 0 to %s\n", format_duration(text, (int64_t)w->oldest));
 }
 
-/* ---- JSON, CSV */
-
-static void json_sample(struct writer *w, const struct map_sample *s)
-{
-    document_element(&w->doc,
-                     json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "time_ns",
-                               (json_int_t)s->time, "blocks", json_count(s->blocks), "bytes",
-                               json_count(s->bytes), "covered_bytes", json_count(s->covered),
-                               "page_bytes", json_count(page_bytes(s)), "holes",
-                               json_count(s->holes), "hole_bytes", json_count(s->hole_bytes),
-                               "largest_hole_bytes", json_count(s->largest_hole), "low_address",
-                               s->blocks ? json_address(s->low) : json_null(), "high_address",
-                               s->blocks ? json_address(s->high) : json_null()));
-}
+/* ---- JSON */
 
 static void json_line(struct writer *w, const struct map_line *line)
 {
@@ -160,8 +176,7 @@ static void json_pool(struct writer *w, const struct map_pool *p, bool first)
     buf_puts(&w->doc.buf, first ? "\n {\"name\": " : ",\n {\"name\": ");
     w->doc.failed |= !json_put(&w->doc.buf, json_text(p->name), 0);
     document_list(&w->doc, "samples");
-    for (size_t i = 0; i < p->samples.len; i++)
-        json_sample(w, &p->samples.at[i]);
+    write_samples(w, p);
     document_list_end(&w->doc);
     document_member(&w->doc, "cell_bytes", json_count(p->cell));
     document_list(&w->doc, "lines");
@@ -169,24 +184,6 @@ static void json_pool(struct writer *w, const struct map_pool *p, bool first)
         json_line(w, &p->lines.at[i]);
     document_list_end(&w->doc);
     buf_puts(&w->doc.buf, "}");
-}
-
-static void csv_pool(struct writer *w, const struct map_pool *p)
-{
-    struct buf *b = &w->doc.buf;
-    for (size_t i = 0; i < p->samples.len; i++) {
-        const struct map_sample *s = &p->samples.at[i];
-        csv_field(b, p->name);
-        buf_printf(b, ",%" PRId64, s->time);
-        const uint64_t rest[] = {s->blocks, s->bytes,      s->covered,     page_bytes(s),
-                                 s->holes,  s->hole_bytes, s->largest_hole};
-        for (size_t n = 0; n < sizeof rest / sizeof *rest; n++)
-            buf_printf(b, ",%" PRIu64, rest[n]);
-        if (s->blocks)
-            buf_printf(b, ",0x%" PRIx64 ",0x%" PRIx64 "\n", s->low, s->high);
-        else
-            buf_puts(b, ",,\n");
-    }
 }
 
 /* ---- entry point */
@@ -210,20 +207,19 @@ int memory_map_write(const struct memory_map *m, const struct trace *trace,
 {
     struct writer w = {
         .m = m, .options = options, .oldest = oldest_cell(m), .doc = document_begin(out)};
+    w.samples = row_writer(&w.doc, &sample_table, NULL, options->format, false);
     if (options->format == REPORT_JSON) {
-        document_open(&w.doc, "tidemark.map/1");
-        document_member(&w.doc, "trace", document_trace(trace));
+        document_begin_json(&w.doc, "tidemark.map/1", trace);
         document_member(&w.doc, "time_ns", json_integer(m->time));
         document_list(&w.doc, "pools");
     } else if (options->format == REPORT_CSV) {
-        buf_puts(&w.doc.buf, "pool,time_ns,blocks,bytes,covered_bytes,page_bytes,holes,hole_bytes,"
-                             "largest_hole_bytes,low_address,high_address\n");
+        row_titles(&w.samples);
     }
     for (size_t i = 0; i < m->pools.len; i++) {
         if (options->format == REPORT_JSON)
             json_pool(&w, &m->pools.at[i], i == 0);
         else if (options->format == REPORT_CSV)
-            csv_pool(&w, &m->pools.at[i]);
+            write_samples(&w, &m->pools.at[i]);
         else
             text_pool(&w, &m->pools.at[i], i == 0);
         document_flush(&w.doc);

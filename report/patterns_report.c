@@ -1,66 +1,125 @@
 #include "report/patterns_report.h"
 
-#include <inttypes.h>
-
 #include "base/format.h"
 #include "base/saturate.h"
-#include "report/write/csv_field.h"
-#include "report/write/document.h"
-#include "report/write/text_cells.h"
+#include "report/write/markdown_table.h"
+#include "report/write/row_table.h"
 
-struct writer {
-    struct patterns *p;
-    const struct selection *s;
-    const struct leak_report_options *options;
-    struct document doc;
+/* ---- columns */
+
+static const struct pattern_row *pattern_of(const void *row)
+{
+    return row;
+}
+
+static bool has_one_size(const void *row)
+{
+    return pattern_of(row)->only_size != 0;
+}
+
+static void get_grows(struct row_value *v, const void *row)
+{
+    v->n = pattern_grows(row);
+}
+
+static void get_never_grew(struct row_value *v, const void *row)
+{
+    v->n = pattern_never_grew(row);
+}
+
+static void get_temporary_share(struct row_value *v, const void *row)
+{
+    v->n = pattern_of(row)->temporary;
+    v->whole = pattern_of(row)->count;
+}
+
+static void get_brief_share(struct row_value *v, const void *row)
+{
+    v->n = pattern_of(row)->brief;
+    v->whole = pattern_of(row)->count;
+}
+
+static uint64_t mean_of_brief(const void *row, uint64_t sum)
+{
+    uint64_t n = pattern_of(row)->brief;
+    return n ? sum / n : 0;
+}
+
+static void get_brief_allocations(struct row_value *v, const void *row)
+{
+    v->n = mean_of_brief(row, pattern_of(row)->brief_allocations);
+}
+
+static void get_brief_time(struct row_value *v, const void *row)
+{
+    v->ns = (int64_t)mean_of_brief(row, pattern_of(row)->brief_time);
+}
+
+static void get_waste_share(struct row_value *v, const void *row)
+{
+    v->n = pattern_of(row)->waste;
+    v->whole = saturating_add(pattern_of(row)->bytes, pattern_of(row)->waste);
+}
+
+static void get_mean(struct row_value *v, const void *row)
+{
+    v->n = pattern_of(row)->count ? pattern_of(row)->bytes / pattern_of(row)->count : 0;
+}
+
+#define COLUMN(KEY, KIND, MEMBER) KEY, KIND, .offset = offsetof(struct pattern_row, MEMBER)
+
+static const struct row_column columns[] = {
+    SITE_COLUMNS(struct pattern_row),
+    {COLUMN("count", VALUE_COUNT, count)},
+    {COLUMN("bytes", VALUE_BYTES, bytes)},
+    {COLUMN("largest", VALUE_BYTES, largest)},
+    {COLUMN("live_bytes", VALUE_BYTES, live_bytes)},
+    {COLUMN("peak_bytes", VALUE_BYTES, peak_bytes)},
+    {COLUMN("only_size", VALUE_BYTES, only_size)},
+    {COLUMN("one_size", VALUE_BYTES, only_size), .known = has_one_size},
+    {"grows", VALUE_FLAG, .get = get_grows},
+    {"never_grown", VALUE_FLAG, .get = get_never_grew},
+    {COLUMN("chains", VALUE_COUNT, chains)},
+    {COLUMN("grown", VALUE_COUNT, grown)},
+    {COLUMN("copied_bytes", VALUE_BYTES, copied)},
+    {COLUMN("longest_chain", VALUE_COUNT, longest)},
+    {COLUMN("steps_down", VALUE_COUNT, down)},
+    {COLUMN("given_back_bytes", VALUE_BYTES, given_back)},
+    {COLUMN("temporary", VALUE_COUNT, temporary)},
+    {COLUMN("temporary_bytes", VALUE_BYTES, temporary_bytes)},
+    {COLUMN("longest_run", VALUE_COUNT, longest_run)},
+    {COLUMN("short_lived", VALUE_COUNT, brief)},
+    {COLUMN("short_lived_bytes", VALUE_BYTES, brief_bytes)},
+    {"short_lived_allocations", VALUE_COUNT, .get = get_brief_allocations},
+    {"short_lived_ns", VALUE_TIME, .get = get_brief_time},
+    {"short_lived_share", VALUE_SHARE, .get = get_brief_share},
+    {COLUMN("glibc_waste_bytes", VALUE_BYTES, waste)},
+    {COLUMN("glibc_waste_peak_bytes", VALUE_BYTES, peak_waste)},
+    {"temporary_share", VALUE_SHARE, .get = get_temporary_share},
+    {"waste_share", VALUE_SHARE, .get = get_waste_share},
+    {"mean", VALUE_BYTES, .get = get_mean},
+    {0},
 };
 
-static struct view pool_name(const struct writer *w, const struct pattern_row *r)
-{
-    return w->s->pools.at[r->pool].name;
-}
-
-/* ---- text */
-
-static void text_name(struct writer *w, const struct pattern_row *r)
-{
-    struct buf name = {0};
-    put_site(&name, &r->frame, r->no_callstack);
-    buf_puts(&w->doc.buf, "  ");
-    format_terminal(&w->doc.buf, buf_view(&name));
-    w->doc.failed |= name.failed;
-    buf_release(&name);
-    if (w->s->pools.len > 1) {
-        buf_puts(&w->doc.buf, "  pool ");
-        format_terminal(&w->doc.buf, pool_name(w, r));
-    }
-    buf_puts(&w->doc.buf, "\n");
-    struct frame_walk walk = frame_walk_start(w->s->trace, r->callstack);
-    struct frame_view f;
-    while (w->options->stack_traces && frame_walk_next(&walk, &f))
-        put_stack_line(&w->doc.buf, &f, 11);
-}
-
-/* One of the tables: its rows, their order and its columns. */
-struct table {
-    const char *title;
-    enum pattern_order order;
-    bool (*wants)(const struct pattern_row *r);
-    const char *columns[6]; /* each 11 wide; NULL: the end */
-    void (*cells)(struct buf *b, const struct pattern_row *r);
+static const struct row_table rows = {
+    .columns = columns,
+    .json = "pool|site|count|bytes|largest|live_bytes|peak_bytes|one_size=only_size|never_grown"
+            "|grows=growth.told|chains=growth.chains|grown=growth.steps"
+            "|copied_bytes=growth.copied_bytes|longest_chain=growth.longest"
+            "|steps_down=growth.steps_down|given_back_bytes=growth.given_back_bytes"
+            "|temporary=temporary.count|temporary_bytes=temporary.bytes"
+            "|longest_run=temporary.longest_run|short_lived=short_lived.count"
+            "|short_lived_bytes=short_lived.bytes"
+            "|short_lived_allocations=short_lived.mean_allocations"
+            "|short_lived_ns=short_lived.mean_ns|glibc_waste_bytes=glibc_waste.bytes"
+            "|glibc_waste_peak_bytes=glibc_waste.peak_bytes|callstack",
+    .csv = "pool|site|count|bytes|largest|live_bytes|peak_bytes|only_size|chains|grown|copied_bytes"
+           "|longest_chain|steps_down|given_back_bytes|temporary|temporary_bytes|longest_run"
+           "|glibc_waste_bytes|glibc_waste_peak_bytes|short_lived|short_lived_bytes"
+           "|short_lived_allocations|short_lived_ns",
 };
 
-#define WIDTH 11
-
-static void cells_grown(struct buf *b, const struct pattern_row *r)
-{
-    cell_bytes(b, r->copied, WIDTH);
-    cell_count(b, r->grown, WIDTH);
-    cell_count(b, r->chains, WIDTH);
-    cell_count(b, r->longest, WIDTH);
-    cell_bytes(b, r->largest, WIDTH);
-    cell_bytes(b, r->given_back, WIDTH);
-}
+/* ---- tables of text and Markdown */
 
 /* A single temporary block is not worth a row. */
 static bool has_loops(const struct pattern_row *r)
@@ -68,178 +127,113 @@ static bool has_loops(const struct pattern_row *r)
     return r->longest_run > 1;
 }
 
-static void cells_temporary(struct buf *b, const struct pattern_row *r)
-{
-    char text[FORMAT_SIZE];
-    cell_count(b, r->temporary, WIDTH);
-    cell(b, format_percent(text, r->temporary, r->count), WIDTH);
-    cell_count(b, r->longest_run, WIDTH);
-    cell_bytes(b, r->temporary_bytes, WIDTH);
-}
-
-static void cells_fixed(struct buf *b, const struct pattern_row *r)
-{
-    cell_bytes(b, r->only_size, WIDTH);
-    cell_count(b, r->count, WIDTH);
-    cell_bytes(b, r->peak_bytes, WIDTH);
-    cell_bytes(b, r->live_bytes, WIDTH);
-}
-
 static bool has_waste(const struct pattern_row *r)
 {
     return r->peak_waste != 0;
 }
 
-static void cells_waste(struct buf *b, const struct pattern_row *r)
-{
-    char text[FORMAT_SIZE];
-    cell_bytes(b, r->peak_waste, WIDTH);
-    cell(b, format_percent(text, r->waste, saturating_add(r->bytes, r->waste)), WIDTH);
-    cell_count(b, r->count, WIDTH);
-    cell_bytes(b, r->count ? r->bytes / r->count : 0, WIDTH);
-}
-
-static const struct table tables[] = {
+static const struct pattern_table {
+    const char *title;
+    enum pattern_order order;
+    bool (*wants)(const struct pattern_row *r);
+    struct row_table table;
+} tables[] = {
     {"Grow by copying",
      PATTERN_BY_COPIED,
      pattern_grows,
-     {"Copied", "Steps", "Chains", "Longest", "Largest", "Given back"},
-     cells_grown},
+     {.columns = columns,
+      .text = "copied_bytes=Copied:11|grown=Steps:11|chains=Chains:11|longest_chain=Longest:11"
+              "|largest=Largest:11|given_back_bytes=Given back:11|site=Source location|pool",
+      .markdown = "site=Where|pool=Pool|copied_bytes=>Copied|grown=>Steps|chains=>Chains"
+                  "|longest_chain=>Longest|largest=>Largest|given_back_bytes=>Given back"}},
     {"Temporary blocks one after the other",
      PATTERN_BY_TEMPORARY,
      has_loops,
-     {"Temporary", "Of all", "In a row", "Size", NULL, NULL},
-     cells_temporary},
+     {.columns = columns,
+      .text = "temporary=Temporary:11|temporary_share=Of all:11|longest_run=In a row:11"
+              "|temporary_bytes=Size:11|site=Source location|pool",
+      .markdown = "site=Where|pool=Pool|temporary=>Temporary|temporary_share=>Of all"
+                  "|longest_run=>In a row|temporary_bytes=>Size"}},
+    {"Short-lived blocks between others",
+     PATTERN_BY_BRIEF,
+     pattern_is_brief,
+     {.columns = columns,
+      .text = "short_lived=Short-lived:11|short_lived_share=Of all:11"
+              "|short_lived_allocations=Allocs over:11|short_lived_ns=Mean life:11"
+              "|short_lived_bytes=Size:11|site=Source location|pool",
+      .markdown = "site=Where|pool=Pool|short_lived=>Short-lived|short_lived_share=>Of all"
+                  "|short_lived_allocations=>Allocations over|short_lived_ns=>Mean life"
+                  "|short_lived_bytes=>Size"}},
     {"Large, of one size, and never grown",
      PATTERN_BY_PEAK,
      pattern_never_grew,
-     {"Size each", "Count", "Peak", "Live size", NULL, NULL},
-     cells_fixed},
+     {.columns = columns,
+      .text = "only_size=Size each:11|count=Count:11|peak_bytes=Peak:11|live_bytes=Live size:11"
+              "|site=Source location|pool",
+      .markdown = "site=Where|pool=Pool|only_size=>Size each|count=>Count|peak_bytes=>Peak"
+                  "|live_bytes=>Live"}},
     {"Room that glibc's malloc would add",
      PATTERN_BY_WASTE,
      has_waste,
-     {"At most", "Of all", "Count", "Mean size", NULL, NULL},
-     cells_waste},
+     {.columns = columns,
+      .text = "glibc_waste_peak_bytes=At most:11|waste_share=Of all:11|count=Count:11"
+              "|mean=Mean size:11|site=Source location|pool",
+      .markdown = "site=Where|pool=Pool|glibc_waste_peak_bytes=>At most|count=>Count"
+                  "|mean=>Mean size"}},
 };
 
-static void text_table(struct writer *w, const struct table *t)
+static void write_table(struct document *d, struct patterns *p, const struct selection *s,
+                        const struct pattern_table *t, const struct leak_report_options *o)
 {
-    struct buf *b = &w->doc.buf;
-    char text[FORMAT_SIZE];
+    bool text = o->format == REPORT_TEXT;
+    struct row_writer w = row_writer(d, &t->table, s, o->format, o->stack_traces);
     size_t shown = 0;
-    size_t rest = 0;
-    patterns_sort(w->p, t->order);
-    for (size_t i = 0; i < w->p->rows.len; i++) {
-        const struct pattern_row *r = &w->p->rows.at[i];
-        if (!t->wants(r))
+    size_t all = 0;
+    patterns_sort(p, t->order);
+    for (size_t i = 0; i < p->rows.len; i++) {
+        const struct pattern_row *r = &p->rows.at[i];
+        if (!t->wants(r) || (all++, o->limit && shown == o->limit))
             continue;
-        if (w->options->limit && shown == w->options->limit) {
-            rest++;
-            continue;
-        }
         if (shown++ == 0) {
-            buf_printf(b, "%s%s\n", b->len || w->doc.first ? "\n" : "", t->title);
-            for (size_t k = 0; k < 6 && t->columns[k]; k++)
-                cell(b, t->columns[k], WIDTH);
-            buf_puts(b, "  Source location\n");
+            /* `first`: there is no text above */
+            buf_printf(&d->buf, text ? "%s%s\n" : "%s**%s**\n\n", text && d->first ? "" : "\n",
+                       t->title);
+            row_titles(&w);
         }
-        t->cells(b, r);
-        text_name(w, r);
-        w->doc.first = true; /* there is text above */
-        document_flush(&w->doc);
+        row_write(&w, r);
+        d->first = false;
     }
-    if (rest)
-        buf_printf(b, "%s not shown (--limit 0 shows all)\n",
-                   format_counted(text, rest, "more site"));
+    rows_end(&w, shown, all, "more site");
 }
 
-static void write_text(struct writer *w)
+static void write_tables(struct document *d, struct patterns *p, const struct selection *s,
+                         const struct leak_report_options *o)
 {
-    if (w->p->rows.len == 0)
-        buf_puts(&w->doc.buf, "no allocations\n");
-    w->doc.first = false;
+    d->first = p->rows.len != 0;
+    if (o->format == REPORT_MARKDOWN)
+        markdown_title(d, "What sites do with their blocks in", s->trace, &s->options);
+    if (p->rows.len == 0)
+        buf_puts(&d->buf, o->format == REPORT_TEXT ? "no allocations\n" : "No allocations.\n");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        text_table(w, &tables[i]);
-}
-
-/* ---- JSON, CSV */
-
-static json_t *make_row(const struct writer *w, const struct pattern_row *r)
-{
-    json_t *growth =
-        json_pack("{s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "told", pattern_grows(r) ? 1 : 0, "chains",
-                  json_count(r->chains), "steps", json_count(r->grown), "copied_bytes",
-                  json_count(r->copied), "longest", json_count(r->longest), "steps_down",
-                  json_count(r->down), "given_back_bytes", json_count(r->given_back));
-    json_t *temporary =
-        json_pack("{s:o, s:o, s:o}", "count", json_count(r->temporary), "bytes",
-                  json_count(r->temporary_bytes), "longest_run", json_count(r->longest_run));
-    json_t *waste = json_pack("{s:o, s:o}", "bytes", json_count(r->waste), "peak_bytes",
-                              json_count(r->peak_waste));
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}", "pool",
-        json_text(pool_name(w, r)), "function", json_text_or_null(r->frame.function), "file",
-        json_text_or_null(r->frame.file), "line",
-        r->frame.line ? json_integer(r->frame.line) : json_null(), "image",
-        json_text_or_null(r->frame.image), "count", json_count(r->count), "bytes",
-        json_count(r->bytes), "largest", json_count(r->largest), "live_bytes",
-        json_count(r->live_bytes), "peak_bytes", json_count(r->peak_bytes), "only_size",
-        r->only_size ? json_count(r->only_size) : json_null(), "never_grown",
-        pattern_never_grew(r) ? 1 : 0, "growth", growth, "temporary", temporary, "glibc_waste",
-        waste, "callstack", json_callstack(w->s->trace, r->callstack));
-}
-
-static void write_json(struct writer *w)
-{
-    document_open(&w->doc, "tidemark.patterns/1");
-    document_member(&w->doc, "trace", document_trace(w->s->trace));
-    document_list(&w->doc, "sites");
-    for (size_t i = 0; i < w->p->rows.len && (!w->options->limit || i < w->options->limit); i++) {
-        document_element(&w->doc, make_row(w, &w->p->rows.at[i]));
-        document_flush(&w->doc);
-    }
-    document_list_end(&w->doc);
-    document_close(&w->doc);
-}
-
-static void csv_row(struct writer *w, const struct pattern_row *r)
-{
-    struct buf *b = &w->doc.buf;
-    csv_field(b, pool_name(w, r));
-    buf_puts(b, ",");
-    csv_site(b, &r->frame, r->no_callstack);
-    const uint64_t numbers[] = {r->count,      r->bytes,           r->largest,     r->live_bytes,
-                                r->peak_bytes, r->only_size,       r->chains,      r->grown,
-                                r->copied,     r->longest,         r->down,        r->given_back,
-                                r->temporary,  r->temporary_bytes, r->longest_run, r->waste,
-                                r->peak_waste};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        buf_printf(b, ",%" PRIu64, numbers[i]);
-    buf_puts(b, "\n");
-}
-
-static void write_csv(struct writer *w)
-{
-    buf_puts(&w->doc.buf,
-             "pool,function,file,line,image,count,bytes,largest,live_bytes,peak_bytes,only_size,"
-             "chains,grown,copied_bytes,longest_chain,steps_down,given_back_bytes,temporary,"
-             "temporary_bytes,longest_run,glibc_waste_bytes,glibc_waste_peak_bytes\n");
-    for (size_t i = 0; i < w->p->rows.len && (!w->options->limit || i < w->options->limit); i++) {
-        csv_row(w, &w->p->rows.at[i]);
-        document_flush(&w->doc);
-    }
+        write_table(d, p, s, &tables[i], o);
 }
 
 int patterns_write(struct patterns *p, const struct selection *s,
                    const struct leak_report_options *options, FILE *out, struct err *e)
 {
-    struct writer w = {.p = p, .s = s, .options = options, .doc = document_begin(out)};
+    struct document d = document_begin(out);
     patterns_sort(p, PATTERN_BY_BYTES);
-    if (options->format == REPORT_TEXT)
-        write_text(&w);
-    else if (options->format == REPORT_JSON)
-        write_json(&w);
-    else
-        write_csv(&w);
-    return document_end(&w.doc, e);
+    if (options->format == REPORT_TEXT || options->format == REPORT_MARKDOWN) {
+        write_tables(&d, p, s, options);
+        return document_end(&d, e);
+    }
+    struct row_writer w = row_writer(&d, &rows, s, options->format, false);
+    if (options->format == REPORT_JSON) {
+        document_begin_json(&d, "tidemark.patterns/1", s->trace);
+        document_list(&d, "sites");
+    }
+    row_titles(&w);
+    rows_write(&w, p->rows.at, rows_shown(p->rows.len, options->limit), sizeof *p->rows.at);
+    rows_end(&w, 0, 0, "");
+    return document_end(&d, e);
 }

@@ -3,41 +3,99 @@
 #include <inttypes.h>
 
 #include "base/format.h"
-#include "report/write/csv_field.h"
-#include "report/write/document.h"
-#include "report/write/text_cells.h"
+#include "report/write/markdown_table.h"
+#include "report/write/row_table.h"
 
-#define NAME_WIDTH 40u
+/* ---- columns */
 
-static struct view name_of(struct view name)
+static bool is_rated(const void *row)
 {
-    return name.len ? name : view_of("[no name]");
+    return ((const struct related_plot *)row)->p >= 0;
 }
 
-/* ---- text */
-
-static void cell_real(struct buf *b, double x, int digits, size_t width)
+static void get_plot(struct row_value *v, const void *row)
 {
-    char text[400];
-    snprintf(text, sizeof text, "%.*f", digits, x);
-    cell(b, text, width);
+    (void)row;
+    v->word = "plot";
 }
 
-static void cell_probability(struct buf *b, double p)
+static void get_message(struct row_value *v, const void *row)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%.1e", p);
-    cell(b, text, 8);
+    (void)row;
+    v->word = "message";
 }
 
-static void put_pool(struct buf *b, const struct selection *s, uint32_t pool)
+static void get_plot_related(struct row_value *v, const void *row)
 {
-    buf_puts(b, "  ");
-    format_terminal(b, s->pools.at[pool].name);
-    buf_puts(b, "\n");
+    v->n = related_is_one(((const struct related_plot *)row)->adjusted);
 }
 
-static void put_rest(struct buf *b, size_t related, size_t shown, size_t all, const char *what)
+static void get_message_related(struct row_value *v, const void *row)
+{
+    v->n = related_is_one(((const struct related_message *)row)->adjusted);
+}
+
+#define PLOT(KEY, KIND, MEMBER) KEY, KIND, .offset = offsetof(struct related_plot, MEMBER)
+
+static const struct row_column plot_columns[] = {
+    {"kind", VALUE_WORD, .get = get_plot},
+    {PLOT("plot", VALUE_NAME, name)},
+    {PLOT("pool", VALUE_POOL, pool)},
+    {PLOT("points", VALUE_COUNT, points)},
+    {PLOT("steps", VALUE_COUNT32, n)},
+    {PLOT("moved", VALUE_COUNT32, moved)},
+    {PLOT("spearman", VALUE_REAL, spearman), .known = is_rated, .text = {'f', 2}},
+    {PLOT("pearson", VALUE_REAL, pearson), .known = is_rated, .text = {'f', 2}},
+    {PLOT("p", VALUE_REAL, p), .known = is_rated},
+    {PLOT("p_adjusted", VALUE_REAL, adjusted), .known = is_rated, .text = {'e', 1}},
+    {"related", VALUE_FLAG, .get = get_plot_related},
+    {0},
+};
+
+static const struct row_table plot_table = {
+    .columns = plot_columns,
+    .text = "plot=Plot:40|spearman=Rho:6|pearson=r:6|steps=Steps:6|moved=Moved:6|p_adjusted=p:8"
+            "|pool=Pool",
+    .json = "plot|pool|points|steps|moved|spearman|pearson|p|p_adjusted|related",
+    .csv = "kind|plot=name|pool|points=count|steps=used|p|p_adjusted|related|spearman|pearson|moved"
+           "|=steep|=expected|=rise_bytes|=usual_rise_bytes",
+    .markdown = "plot=Plot|pool=Pool|spearman=>Rho|pearson=>r|steps=>Steps|p_adjusted=>p",
+};
+
+#define MESSAGE(KEY, KIND, MEMBER) KEY, KIND, .offset = offsetof(struct related_message, MEMBER)
+
+static const struct row_column message_columns[] = {
+    {"kind", VALUE_WORD, .get = get_message},
+    {MESSAGE("message", VALUE_NAME, text)},
+    {MESSAGE("pool", VALUE_POOL, pool)},
+    {MESSAGE("count", VALUE_COUNT, count)},
+    {MESSAGE("used", VALUE_COUNT32, n)},
+    {MESSAGE("steep", VALUE_COUNT32, steep)},
+    {MESSAGE("expected", VALUE_REAL, expected), .text = {'f', 1}},
+    {MESSAGE("rise_bytes", VALUE_RISE, rise)},
+    {MESSAGE("usual_rise_bytes", VALUE_RISE, usual)},
+    {MESSAGE("p", VALUE_REAL, p)},
+    {MESSAGE("p_adjusted", VALUE_REAL, adjusted), .text = {'e', 1}},
+    {"related", VALUE_FLAG, .get = get_message_related},
+    {0},
+};
+
+/* CSV has the columns of plots. */
+static const struct row_table message_table = {
+    .columns = message_columns,
+    .text = "message=Message:40|count=Count:9|used=Used:7|steep=Steep:7|expected=Expected:8"
+            "|rise_bytes=Rise:10|usual_rise_bytes=Usual:10|p_adjusted=p:8|pool=Pool",
+    .json = "message|pool|count|used|steep|expected|rise_bytes|usual_rise_bytes|p|p_adjusted"
+            "|related",
+    .csv = "kind|message|pool|count|used|p|p_adjusted|related||||steep|expected|rise_bytes"
+           "|usual_rise_bytes",
+    .markdown = "message=Message|pool=Pool|count=>Count|steep=>Steep|expected=>Expected"
+                "|rise_bytes=>Rise|usual_rise_bytes=>Usual|p_adjusted=>p",
+};
+
+/* ---- text and Markdown: only related rows */
+
+static void text_rest(struct buf *b, size_t related, size_t shown, size_t all, const char *what)
 {
     char n[FORMAT_SIZE];
     if (related > shown)
@@ -47,111 +105,58 @@ static void put_rest(struct buf *b, size_t related, size_t shown, size_t all, co
         buf_printf(b, "%s of a %s and a pool %s no relation (JSON has them)\n",
                    format_counted(n, all - related, "pair"), what,
                    all - related == 1 ? "shows" : "show");
+    if (all == 0)
+        buf_printf(b, "no %ss\n", what);
 }
 
-static void text_plots(struct buf *b, const struct related *r, const struct selection *s,
-                       uint64_t limit)
+/* Rows of one kind, of which the first `related` are related; `none` is what Markdown has instead.
+ */
+static void related_rows(struct row_writer *w, const void *rows, size_t size, size_t related,
+                         size_t all, uint64_t limit, const char *what, const char *none)
 {
-    size_t related = 0;
-    while (related < r->plots.len && related_is_one(r->plots.at[related].adjusted))
-        related++;
-    size_t shown = rows_shown(related, limit);
-    if (shown) {
-        cell_text(b, view_of("Plot"), NAME_WIDTH);
-        cell(b, "Rho", 6);
-        cell(b, "r", 6);
-        cell(b, "Steps", 6);
-        cell(b, "Moved", 6);
-        cell(b, "p", 8);
-        buf_puts(b, "  Pool\n");
-    }
-    for (size_t i = 0; i < shown; i++) {
-        const struct related_plot *p = &r->plots.at[i];
-        cell_text(b, name_of(p->name), NAME_WIDTH);
-        cell_real(b, p->spearman, 2, 6);
-        cell_real(b, p->pearson, 2, 6);
-        cell_count(b, p->n, 6);
-        cell_count(b, p->moved, 6);
-        cell_probability(b, p->adjusted);
-        put_pool(b, s, p->pool);
-    }
-    put_rest(b, related, shown, r->plots.len, "plot");
-    if (r->plots.len == 0)
-        buf_puts(b, "no plots\n");
+    size_t n = rows_shown(related, limit);
+    if (n)
+        row_titles(w);
+    else if (w->format == REPORT_MARKDOWN)
+        buf_puts(&w->doc->buf, none);
+    rows_write(w, rows, n, size);
+    if (w->format == REPORT_MARKDOWN)
+        rows_end(w, n, related, "more row");
+    else
+        text_rest(&w->doc->buf, related, n, all, what);
 }
 
-/* A cell with signed bytes. */
-static void cell_rise(struct buf *b, double rise, size_t width)
+static void write_related(struct row_writer *plots, struct row_writer *messages,
+                          const struct related *r, uint64_t limit)
 {
-    char bytes[FORMAT_SIZE];
-    char text[FORMAT_SIZE + 1];
-    double size = rise < 0 ? -rise : rise;
-    format_bytes(bytes, size < 9e18 ? (uint64_t)(size + 0.5) : UINT64_MAX);
-    snprintf(text, sizeof text, "%s%s", rise < 0 ? "-" : "", bytes);
-    cell(b, text, width);
-}
-
-static void text_messages(struct buf *b, const struct related *r, const struct selection *s,
-                          uint64_t limit)
-{
-    size_t related = 0;
-    while (related < r->messages.len && related_is_one(r->messages.at[related].adjusted))
-        related++;
-    size_t shown = rows_shown(related, limit);
-    if (shown) {
-        cell_text(b, view_of("Message"), NAME_WIDTH);
-        cell(b, "Count", 9);
-        cell(b, "Used", 7);
-        cell(b, "Steep", 7);
-        cell(b, "Expected", 8);
-        cell(b, "Rise", 10);
-        cell(b, "Usual", 10);
-        cell(b, "p", 8);
-        buf_puts(b, "  Pool\n");
-    }
-    for (size_t i = 0; i < shown; i++) {
-        const struct related_message *m = &r->messages.at[i];
-        cell_text(b, name_of(m->text), NAME_WIDTH);
-        cell_count(b, m->count, 9);
-        cell_count(b, m->n, 7);
-        cell_count(b, m->steep, 7);
-        cell_real(b, m->expected, 1, 8);
-        cell_rise(b, m->rise, 10);
-        cell_rise(b, m->usual, 10);
-        cell_probability(b, m->adjusted);
-        put_pool(b, s, m->pool);
-    }
-    put_rest(b, related, shown, r->messages.len, "message");
-    if (r->messages.len == 0)
-        buf_puts(b, "no messages\n");
-}
-
-static void write_text(struct buf *b, const struct related *r, const struct selection *s,
-                       uint64_t limit)
-{
+    struct document *d = plots->doc;
+    bool text = plots->format == REPORT_TEXT;
     char step[FORMAT_SIZE];
-    char window[FORMAT_SIZE];
-    int64_t length = (r->end - r->begin) / (int64_t)r->steps;
-    buf_printf(b, "Plots that moved with memory: changes in %" PRIu32 " steps of %s\n", r->steps,
-               format_duration(step, length));
-    text_plots(b, r, s, limit);
-    buf_printf(b, "\nMessages before rises of memory: what came within %s\n",
-               format_duration(window, r->window));
-    text_messages(b, r, s, limit);
+    size_t n = 0;
+    while (n < r->plots.len && related_is_one(r->plots.at[n].adjusted))
+        n++;
+    if (text)
+        buf_printf(&d->buf, "Plots that moved with memory: changes in %" PRIu32 " steps of %s\n",
+                   r->steps, format_duration(step, (r->end - r->begin) / (int64_t)r->steps));
+    else
+        markdown_title(d, "What moved with memory in", plots->s->trace, &plots->s->options);
+    related_rows(plots, r->plots.at, sizeof *r->plots.at, n, r->plots.len, limit, "plot",
+                 "No plot moved with memory.\n");
+    for (n = 0; n < r->messages.len && related_is_one(r->messages.at[n].adjusted);)
+        n++;
+    buf_puts(&d->buf, "\n");
+    if (text)
+        buf_printf(&d->buf, "Messages before rises of memory: what came within %s\n",
+                   format_duration(step, r->window));
+    related_rows(messages, r->messages.at, sizeof *r->messages.at, n, r->messages.len, limit,
+                 "message", "No message came before rises of memory.\n");
 }
 
-/* ---- JSON */
+/* ---- JSON and CSV: all rows */
 
-static json_t *real_or_null(double x, bool known)
+static void json_head(struct document *d, const struct related *r, const struct trace *t)
 {
-    return known ? json_real(x) : json_null();
-}
-
-static void write_json(struct document *d, const struct related *r, const struct selection *s,
-                       uint64_t limit)
-{
-    document_open(d, "tidemark.related/1");
-    document_member(d, "trace", document_trace(s->trace));
+    document_begin_json(d, "tidemark.related/1", t);
     document_member(d, "begin_ns", json_integer(r->begin));
     document_member(d, "end_ns", json_integer(r->end));
     document_member(d, "steps", json_integer(r->steps));
@@ -159,81 +164,29 @@ static void write_json(struct document *d, const struct related *r, const struct
     document_member(d, "window_ns", json_integer(r->window));
     document_member(d, "threshold", json_real(RELATED_BELOW));
     document_list(d, "plots");
-    for (size_t i = 0; i < rows_shown(r->plots.len, limit); i++) {
-        const struct related_plot *p = &r->plots.at[i];
-        bool known = p->p >= 0;
-        document_element(
-            d, json_pack("{s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:b}", "plot",
-                         json_text_or_null(p->name), "pool", json_text(s->pools.at[p->pool].name),
-                         "points", json_count(p->points), "steps", (json_int_t)p->n, "moved",
-                         (json_int_t)p->moved, "spearman", real_or_null(p->spearman, known),
-                         "pearson", real_or_null(p->pearson, known), "p", real_or_null(p->p, known),
-                         "p_adjusted", real_or_null(p->adjusted, known), "related",
-                         related_is_one(p->adjusted) ? 1 : 0));
-    }
-    document_list_end(d);
-    document_list(d, "messages");
-    for (size_t i = 0; i < rows_shown(r->messages.len, limit); i++) {
-        const struct related_message *m = &r->messages.at[i];
-        document_element(
-            d, json_pack("{s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:b}", "message",
-                         json_text_or_null(m->text), "pool", json_text(s->pools.at[m->pool].name),
-                         "count", json_count(m->count), "used", (json_int_t)m->n, "steep",
-                         (json_int_t)m->steep, "expected", m->expected, "rise_bytes", m->rise,
-                         "usual_rise_bytes", m->usual, "p", m->p, "p_adjusted", m->adjusted,
-                         "related", related_is_one(m->adjusted) ? 1 : 0));
-    }
-    document_list_end(d);
-    document_close(d);
-}
-
-/* ---- CSV */
-
-static void csv_begin(struct buf *b, const char *kind, struct view name, struct view pool)
-{
-    buf_puts(b, kind);
-    csv_field(b, name);
-    buf_puts(b, ",");
-    csv_field(b, pool);
-}
-
-static void write_csv(struct document *d, const struct related *r, const struct selection *s,
-                      uint64_t limit)
-{
-    struct buf *b = &d->buf;
-    buf_puts(b, "kind,name,pool,count,used,p,p_adjusted,related,spearman,pearson,moved,steep,"
-                "expected,rise_bytes,usual_rise_bytes\n");
-    for (size_t i = 0; i < rows_shown(r->plots.len, limit); i++) {
-        const struct related_plot *p = &r->plots.at[i];
-        csv_begin(b, "plot,", p->name, s->pools.at[p->pool].name);
-        buf_printf(b, ",%" PRIu64 ",%" PRIu32 ",", p->points, p->n);
-        if (p->p >= 0)
-            buf_printf(b, "%.6g,%.6g,%d,%.6g,%.6g", p->p, p->adjusted, related_is_one(p->adjusted),
-                       p->spearman, p->pearson);
-        else
-            buf_puts(b, ",,0,,");
-        buf_printf(b, ",%" PRIu32 ",,,,\n", p->moved);
-        document_flush(d);
-    }
-    for (size_t i = 0; i < rows_shown(r->messages.len, limit); i++) {
-        const struct related_message *m = &r->messages.at[i];
-        csv_begin(b, "message,", m->text, s->pools.at[m->pool].name);
-        buf_printf(b, ",%" PRIu64 ",%" PRIu32 ",%.6g,%.6g,%d,,,,%" PRIu32 ",%.6g,%.6g,%.6g\n",
-                   m->count, m->n, m->p, m->adjusted, related_is_one(m->adjusted), m->steep,
-                   m->expected, m->rise, m->usual);
-        document_flush(d);
-    }
 }
 
 int related_write(const struct related *r, const struct selection *s, enum report_format format,
                   uint64_t limit, FILE *out, struct err *e)
 {
     struct document d = document_begin(out);
-    if (format == REPORT_TEXT)
-        write_text(&d.buf, r, s, limit);
-    else if (format == REPORT_JSON)
-        write_json(&d, r, s, limit);
-    else
-        write_csv(&d, r, s, limit);
+    struct row_writer plots = row_writer(&d, &plot_table, s, format, false);
+    struct row_writer messages = row_writer(&d, &message_table, s, format, false);
+    if (format == REPORT_TEXT || format == REPORT_MARKDOWN) {
+        write_related(&plots, &messages, r, limit);
+        return document_end(&d, e);
+    }
+    bool json = format == REPORT_JSON;
+    if (json)
+        json_head(&d, r, s->trace);
+    row_titles(&plots);
+    rows_write(&plots, r->plots.at, rows_shown(r->plots.len, limit), sizeof *r->plots.at);
+    if (json) {
+        document_list_end(&d);
+        document_list(&d, "messages");
+    }
+    rows_write(&messages, r->messages.at, rows_shown(r->messages.len, limit),
+               sizeof *r->messages.at);
+    rows_end(&messages, 0, 0, "");
     return document_end(&d, e);
 }

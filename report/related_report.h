@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_RELATED_REPORT_H
 
 /*
- * Plots and messages that correlate with memory use, as text, JSON ("schema": "tidemark.related/1")
- * or CSV.
+ * Plots and messages that correlate with memory use, as text, JSON ("schema":
+ * "tidemark.related/1"), CSV or Markdown.
  */
 
 #include <stdint.h>

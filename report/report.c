@@ -46,6 +46,7 @@ static void call(struct report *r, void (*function)(struct report *))
 static void write_rows(struct report *r, const struct report_sink *to, const struct row_list *rows,
                        bool groups)
 {
+    r->resident = r->s->has_resident && (!groups || grouping_has_resident(r->s->by));
     if (to->rows_begin)
         to->rows_begin(r, rows, groups);
     for (size_t i = 0; i < rows->len; i++) {

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 #include "analysis/figures/summary.h"
+#include "analysis/names/program_frames.h"
 #include "base/err.h"
-
-enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV };
+#include "report/write/document.h"
 
 /* "text", "json" or "csv". */
 bool report_format_parse(const char *text, enum report_format *format);
@@ -33,6 +33,7 @@ struct report_options {
     enum sort_key sort;                     /* text shows the column of this key */
     const struct report_process *processes; /* text and JSON: shown as a table before the report */
     size_t process_count;                   /* 0: none */
+    struct program_frames *why_site; /* text: explains the sites of the first rows; NULL: not */
     bool stack_traces; /* text: call stacks under each row; needs summary_options.stacks */
 };
 

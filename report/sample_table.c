@@ -117,8 +117,7 @@ static json_t *function_json(const struct sample_function_row *r)
 static void write_json(struct document *d, const struct sample_profile *p, const struct trace *t,
                        uint64_t limit)
 {
-    document_open(d, "tidemark.samples/1");
-    document_member(d, "trace", document_trace(t));
+    document_begin_json(d, "tidemark.samples/1", t);
     document_member(d, "samples", json_count(p->samples));
     document_member(d, "samples_without_call_stack", json_count(p->stackless));
     document_member(d, "context_switch_samples", json_count(p->switch_samples));

@@ -13,6 +13,7 @@ struct report {
     bool failed;       /* memory was short */
     size_t width;      /* text: width of the first column */
     size_t type_width; /* text: width of the type column; 0: hidden */
+    bool resident;     /* the rows have resident bytes */
     bool first;        /* JSON: the open list is empty */
 };
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/figures/resident_fact.h"
 #include "base/format.h"
 #include "report/cost.h"
 #include "report/processes.h"
@@ -20,13 +21,6 @@
 #define FAULTS_MAX 20u
 #define ROWS_WITH_CALLERS 10u
 
-/* "function (file.cpp:12)", raw bytes. */
-static void put_location(struct buf *out, const struct summary_row *row)
-{
-    summary_row_name(out, row);
-    put_source(out, &row->frame);
-}
-
 /* ---- begin, pools */
 
 static void text_begin(struct report *r)
@@ -37,6 +31,16 @@ static void text_begin(struct report *r)
         buf_printf(&r->buf, "live at %s: ", format_duration(time, r->s->selection.options.at));
     buf_put(&r->buf, r->s->verdict.data, r->s->verdict.len);
     buf_puts(&r->buf, "\n");
+    if (r->s->answer.len) {
+        buf_put(&r->buf, r->s->answer.data, r->s->answer.len);
+        buf_puts(&r->buf, "\n");
+    }
+    struct resident_shares shares;
+    if (!r->s->empty && !selection_is_narrow(&r->s->selection.options) &&
+        resident_fact_read(r->s->trace, &shares)) {
+        resident_words(&r->buf, &shares);
+        buf_puts(&r->buf, "\n");
+    }
 }
 
 static void text_pools_begin(struct report *r)
@@ -165,7 +169,7 @@ static void text_rows_begin(struct report *r, const struct row_list *rows, bool 
     r->width = strlen(title);
     for (size_t i = 0; i < rows->len; i++) {
         buf_clear(&location);
-        put_location(&location, &rows->at[i]);
+        summary_row_place(&location, &rows->at[i]);
         size_t width =
             text_width((struct view){(const char *)location.data, location.len}, &r->failed);
         if (width > r->width && width <= NAME_WIDTH_MAX)
@@ -180,6 +184,8 @@ static void text_rows_begin(struct report *r, const struct row_list *rows, bool 
         if (is_shown(r, c))
             cell(&r->buf, c->title, c->is_bytes ? 9 : 11);
     }
+    if (r->resident)
+        cell(&r->buf, "Resident", 9);
     if (groups)
         text_cost_titles(r);
     const struct view pool = view_of("Pool");
@@ -234,10 +240,48 @@ static void put_callers(struct report *r, const struct summary_row *row)
     buf_release(&name);
 }
 
+static bool is_shell_word(struct view text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] <= ' ' || text.p[i] >= 0x7f || text.p[i] == '\'' || text.p[i] == '\\')
+            return false;
+    }
+    return text.len != 0;
+}
+
+/* What looks like an allocation wrapper, and the option that passes over it. */
+static void put_wrapper(struct report *r, const struct summary_row *row)
+{
+    char callers[FORMAT_SIZE], sizes[FORMAT_SIZE];
+    const struct row_list *rows = r->s->by == GROUP_SITE ? &r->s->sites : &r->s->groups;
+    if (!summary_row_wraps(row) || row >= rows->at + ROWS_WITH_CALLERS)
+        return;
+    buf_printf(&r->buf, "    looks like an allocation wrapper (%s, %s or more)",
+               format_counted(callers, row->wraps_callers, "caller"),
+               format_counted(sizes, row->wraps_sizes, "size"));
+    if (row->frame.has_name && is_shell_word(row->frame.function)) {
+        buf_puts(&r->buf, ": --skip '^\\Q");
+        buf_put(&r->buf, row->frame.function.p, row->frame.function.len);
+        buf_puts(&r->buf, "\\E$' gives its bytes to its callers");
+    }
+    buf_puts(&r->buf, "\n");
+}
+
+/* Why the first rows are the sites that they are, by their call stacks with most bytes. */
+static void put_why(struct report *r, const struct summary_row *row)
+{
+    const struct row_list *rows = r->s->by == GROUP_SITE ? &r->s->sites : &r->s->groups;
+    if (!r->options->why_site || r->s->by > GROUP_FUNCTION || row >= rows->at + ROWS_WITH_CALLERS ||
+        row->callstack == 0)
+        return;
+    buf_puts(&r->buf, "    why this site, in its call stack with most bytes:\n");
+    program_frames_explain(r->options->why_site, row->callstack, &r->buf);
+}
+
 static void text_row(struct report *r, const struct summary_row *row)
 {
     struct buf location = {0};
-    put_location(&location, row);
+    summary_row_place(&location, row);
     cell_text(&r->buf, (struct view){(const char *)location.data, location.len}, r->width);
     r->failed |= location.failed;
     buf_release(&location);
@@ -248,6 +292,8 @@ static void text_row(struct report *r, const struct summary_row *row)
         else if (is_shown(r, c))
             cell_count(&r->buf, counter_value(c, &row->figures), 11);
     }
+    if (r->resident)
+        cell_bytes(&r->buf, row->resident_bytes, 9);
     text_cost(r, row);
     struct buf type = {0};
     put_type(&type, r, row);
@@ -259,6 +305,8 @@ static void text_row(struct report *r, const struct summary_row *row)
         put_stacks(r, row);
     else
         put_callers(r, row);
+    put_wrapper(r, row);
+    put_why(r, row);
 }
 
 static void text_rows_end(struct report *r, const struct row_list *rows, bool groups)
@@ -306,7 +354,7 @@ static void put_fault(struct report *r, const struct summary_fault *f)
     buf_puts(&r->buf, ", at ");
     const struct summary_row where = {
         .name = {"", 0}, .frame = f->site, .no_callstack = f->callstack == 0};
-    put_location(&site, &where);
+    summary_row_place(&site, &where);
     format_terminal(&r->buf, (struct view){(const char *)site.data, site.len});
     r->failed |= site.failed;
     buf_release(&site);
@@ -345,6 +393,8 @@ static void text_check(struct report *r, const struct summary_check *c)
     buf_puts(&r->buf, r->first ? "\nnote: " : "note: ");
     r->first = false;
     format_terminal(&r->buf, view_of(c->detail));
+    if (c->remedy)
+        buf_printf(&r->buf, "; %s", c->remedy);
     buf_puts(&r->buf, "\n");
 }
 

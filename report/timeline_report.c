@@ -1,12 +1,10 @@
 #include "report/timeline_report.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/format.h"
-#include "report/write/csv_field.h"
-#include "report/write/document.h"
+#include "report/write/row_table.h"
 #include "report/write/text_cells.h"
 
 #define LABEL_WIDTH 10
@@ -18,6 +16,7 @@ struct writer {
     const struct timeline *t;
     const struct timeline_report_options *options;
     struct document doc;
+    struct row_writer rows; /* of buckets, in JSON and CSV */
 };
 
 static uint64_t highest(const struct writer *w, const struct timeline_series *s, bool live)
@@ -145,18 +144,45 @@ static void text_series(struct writer *w, const struct timeline_series *s, bool 
 
 /* ---- JSON, CSV */
 
-static void json_bucket(struct writer *w, size_t i, const struct timeline_bucket *b)
+struct bucket_row {
+    struct view pool;
+    int64_t begin, end;
+    struct timeline_bucket of;
+};
+
+#define BUCKET(KEY, KIND, MEMBER) KEY, KIND, .offset = offsetof(struct bucket_row, MEMBER)
+
+static const struct row_column bucket_columns[] = {
+    {BUCKET("pool", VALUE_NAME, pool)},
+    {BUCKET("begin_ns", VALUE_TIME, begin)},
+    {BUCKET("end_ns", VALUE_TIME, end)},
+    {BUCKET("low_bytes", VALUE_BYTES, of.low)},
+    {BUCKET("high_bytes", VALUE_BYTES, of.high)},
+    {BUCKET("high_time_ns", VALUE_TIME, of.high_time)},
+    {BUCKET("last_bytes", VALUE_BYTES, of.last)},
+    {BUCKET("high_live", VALUE_COUNT, of.high_live)},
+    {BUCKET("last_live", VALUE_COUNT, of.last_live)},
+    {BUCKET("allocations", VALUE_COUNT, of.allocations)},
+    {BUCKET("frees", VALUE_COUNT, of.frees)},
+    {BUCKET("allocated_bytes", VALUE_BYTES, of.allocated)},
+    {BUCKET("freed_bytes", VALUE_BYTES, of.freed)},
+    {0},
+};
+
+#define BUCKET_FIGURES                                                                             \
+    "begin_ns|end_ns|low_bytes|high_bytes|high_time_ns|last_bytes|high_live|last_live"             \
+    "|allocations|frees|allocated_bytes|freed_bytes"
+
+static const struct row_table bucket_table = {
+    .columns = bucket_columns, .json = BUCKET_FIGURES, .csv = "pool|" BUCKET_FIGURES};
+
+static void write_buckets(struct writer *w, const struct timeline_series *s)
 {
-    document_element(
-        &w->doc,
-        json_pack("{s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin_ns",
-                  (json_int_t)timeline_time(w->t, i), "end_ns",
-                  (json_int_t)timeline_time(w->t, i + 1), "low_bytes", json_count(b->low),
-                  "high_bytes", json_count(b->high), "high_time_ns", (json_int_t)b->high_time,
-                  "last_bytes", json_count(b->last), "high_live", json_count(b->high_live),
-                  "last_live", json_count(b->last_live), "allocations", json_count(b->allocations),
-                  "frees", json_count(b->frees), "allocated_bytes", json_count(b->allocated),
-                  "freed_bytes", json_count(b->freed)));
+    for (size_t i = 0; i < w->t->count; i++) {
+        const struct bucket_row row = {s->name, timeline_time(w->t, i), timeline_time(w->t, i + 1),
+                                       s->buckets[i]};
+        row_write(&w->rows, &row);
+    }
 }
 
 static void json_series(struct writer *w, const struct timeline_series *s, bool first)
@@ -175,28 +201,9 @@ static void json_series(struct writer *w, const struct timeline_series *s, bool 
     document_list_end(&w->doc);
     free(list);
     document_list(&w->doc, "buckets");
-    for (size_t i = 0; i < w->t->count; i++)
-        json_bucket(w, i, &s->buckets[i]);
+    write_buckets(w, s);
     document_list_end(&w->doc);
     buf_puts(&w->doc.buf, "}");
-}
-
-static void csv_series(struct writer *w, const struct timeline_series *s)
-{
-    struct buf *b = &w->doc.buf;
-    for (size_t i = 0; i < w->t->count; i++) {
-        const struct timeline_bucket *k = &s->buckets[i];
-        csv_field(b, s->name);
-        buf_printf(b, ",%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64,
-                   timeline_time(w->t, i), timeline_time(w->t, i + 1), k->low, k->high,
-                   k->high_time);
-        const uint64_t rest[] = {k->last,  k->high_live, k->last_live, k->allocations,
-                                 k->frees, k->allocated, k->freed};
-        for (size_t n = 0; n < sizeof rest / sizeof *rest; n++)
-            buf_printf(b, ",%" PRIu64, rest[n]);
-        buf_puts(b, "\n");
-        document_flush(&w->doc);
-    }
 }
 
 /* ---- entry point */
@@ -205,13 +212,13 @@ int timeline_write(const struct timeline *t, const struct trace *trace,
                    const struct timeline_report_options *options, FILE *out, struct err *e)
 {
     struct writer w = {.t = t, .options = options, .doc = document_begin(out)};
+    if (options->format != REPORT_TEXT)
+        w.rows = row_writer(&w.doc, &bucket_table, NULL, options->format, false);
     if (options->format == REPORT_JSON) {
-        document_open(&w.doc, "tidemark.timeline/1");
-        document_member(&w.doc, "trace", document_trace(trace));
+        document_begin_json(&w.doc, "tidemark.timeline/1", trace);
         document_list(&w.doc, "pools");
     } else if (options->format == REPORT_CSV) {
-        buf_puts(&w.doc.buf, "pool,begin_ns,end_ns,low_bytes,high_bytes,high_time_ns,last_bytes,"
-                             "high_live,last_live,allocations,frees,allocated_bytes,freed_bytes\n");
+        row_titles(&w.rows);
     } else if (t->series.len == 0) {
         buf_puts(&w.doc.buf, "no memory data\n");
     }
@@ -219,7 +226,7 @@ int timeline_write(const struct timeline *t, const struct trace *trace,
         if (options->format == REPORT_JSON)
             json_series(&w, &t->series.at[i], i == 0);
         else if (options->format == REPORT_CSV)
-            csv_series(&w, &t->series.at[i]);
+            write_buckets(&w, &t->series.at[i]);
         else
             text_series(&w, &t->series.at[i], i == 0);
         document_flush(&w.doc);

@@ -120,9 +120,9 @@ static void text_node(struct writer *w, uint32_t node, const char *branch)
     if (node == TREE_ROOT) {
         buf_puts(b, "all");
     } else {
-        tree_label_name(&name, w->t, l);
+        tree_label_short(&name, w->t, l);
         if (w->t->options.by == TREE_LINE)
-            put_source(&name, &l->frame);
+            frame_source(&name, &l->frame);
         format_terminal(b, (struct view){(const char *)name.data, name.len});
     }
     buf_puts(b, "\n");
@@ -187,9 +187,9 @@ static void markdown_node(struct writer *w, uint32_t node)
     struct buf *b = &w->doc.buf;
     struct buf name = {0};
     char share[FORMAT_SIZE];
-    tree_label_name(&name, w->t, l);
+    tree_label_short(&name, w->t, l);
     if (w->t->options.by == TREE_LINE)
-        put_source(&name, &l->frame);
+        frame_source(&name, &l->frame);
     buf_put(b, w->prefix.data, w->prefix.len);
     buf_puts(b, "- ");
     markup_code(b, (struct view){(const char *)name.data, name.len});
@@ -263,8 +263,7 @@ static void json_node(struct writer *w, uint32_t node)
 static void json_head(struct writer *w)
 {
     const struct tree *t = w->t;
-    document_open(&w->doc, "tidemark.tree/1");
-    document_member(&w->doc, "trace", document_trace(t->trace));
+    document_begin_json(&w->doc, "tidemark.tree/1", t->trace);
     document_member(&w->doc, "direction",
                     json_string(t->options.bottom_up ? "bottom-up" : "top-down"));
     document_member(&w->doc, "by", json_string(tree_by_name(t->options.by)));

@@ -1,27 +1,10 @@
 #include "report/verify_report.h"
 
-#include <string.h>
-
 #include "analysis/figures/no_data.h"
 #include "base/format.h"
 #include "report/junit.h"
 #include "report/write/json_value.h"
 #include "report/write/markup.h"
-
-bool verify_format_parse(const char *text, enum verify_format *format)
-{
-    static const char *const names[] = {[VERIFY_TEXT] = "text",
-                                        [VERIFY_JSON] = "json",
-                                        [VERIFY_JUNIT] = "junit",
-                                        [VERIFY_MARKDOWN] = "markdown"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *format = (enum verify_format)i;
-            return true;
-        }
-    }
-    return false;
-}
 
 static struct view note_of(const struct verify_result *r)
 {
@@ -79,7 +62,7 @@ static void put_lines(struct buf *b, const struct verify_result *r)
 
 static void put_markdown(struct buf *b, const struct verify_result *r)
 {
-    buf_printf(b, "### Memory data: %s\n\n",
+    buf_printf(b, MARKUP_MARKER "### Memory data: %s\n\n",
                r->holds ? "all checks hold" : "a check does not hold");
     for (size_t i = 0; i < r->checks.len; i++) {
         const struct summary_check *c = &r->checks.at[i];

@@ -13,9 +13,6 @@
 
 enum verify_format { VERIFY_TEXT, VERIFY_JSON, VERIFY_JUNIT, VERIFY_MARKDOWN };
 
-/* "text", "json", "junit" or "markdown". */
-bool verify_format_parse(const char *text, enum verify_format *format);
-
 /* ERR_OUTPUT if `out` cannot be written. */
 int verify_write(const struct verify_result *r, enum verify_format format, FILE *out,
                  struct err *e);

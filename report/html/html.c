@@ -7,14 +7,10 @@
 #include "report/html/html_pack.h"
 #include "report/html/html_template.h"
 
-/*
- * Size limit of the page in bytes, without the small timeline and map. The history gets what the
- * other parts leave, at least LEAST_HISTORY.
- */
-#define PAGE_SIZE 4500000u
-#define LEAST_HISTORY 1000000u
-
 #define FAULTS_MAX 200u
+
+/* Bytes of what follows the history, at most. */
+#define END_SIZE 200u
 
 struct page {
     struct page_data *d;
@@ -156,6 +152,12 @@ static void put_trace(struct page *p)
     buf_printf(&p->out, "\"duration\":%" PRId64 ",\"complete\":%s},", t->facts.last_time,
                s->complete ? "true" : "false");
     put_member(p, "verdict", (struct view){(const char *)s->verdict.data, s->verdict.len});
+    put_member(p, "answer", (struct view){(const char *)s->answer.data, s->answer.len});
+    struct buf head = {0};
+    leaks_put_head(&p->d->leaks, &head);
+    put_member(p, "leakHead", (struct view){(const char *)head.data, head.len});
+    p->out.failed |= head.failed;
+    buf_release(&head);
     struct buf only = {0};
     selection_describe(&only, &s->selection.options);
     put_member(p, "selection", (struct view){only.len ? (const char *)only.data : "", only.len});
@@ -166,6 +168,7 @@ static void put_trace(struct page *p)
         buf_puts(&p->out, "{");
         put_member(p, "name", view_of(s->checks.at[i].name));
         put_member(p, "detail", view_of(s->checks.at[i].detail));
+        put_member(p, "remedy", view_of(s->checks.at[i].remedy ? s->checks.at[i].remedy : ""));
         buf_printf(&p->out, "\"holds\":%s},", s->checks.at[i].holds ? "true" : "false");
     }
     end_list(&p->out, "],");
@@ -218,9 +221,13 @@ static void put_stacks(struct page *p)
     for (size_t i = 1; i < d->nodes.len; i++)
         buf_printf(out, "%zu,%u,", i - d->nodes.at[i].parent, d->nodes.at[i].frame);
     end_list(out, "],\"stacks\":[");
-    for (size_t i = 0; i < d->stacks.len; i++)
-        buf_printf(out, "%u,%u,%u,", d->stacks.at[i].site, d->stacks.at[i].node,
-                   d->stacks.at[i].begin);
+    /* Nodes are numbered as call stacks need them: the differences are small. */
+    for (size_t i = 0; i < d->stacks.len; i++) {
+        const struct page_stack *stack = &d->stacks.at[i];
+        int64_t last = i ? d->stacks.at[i - 1].node : 0;
+        buf_printf(out, "%u,%" PRId64 ",%" PRId64 ",", stack->site, stack->node - last,
+                   (int64_t)stack->node - stack->begin);
+    }
     end_list(out, "],\"keys\":[");
     for (size_t i = 0; i < d->series.keys.len; i++) {
         const struct page_key *key = &d->series.keys.at[i];
@@ -273,7 +280,6 @@ static void put_texts(struct page *p)
         end_list(out, "]},");
     }
     end_list(out, "],");
-    buf_printf(out, "\"textsLeftOut\":%" PRIu64 ",", texts->left_out);
 }
 
 /* ---- history */
@@ -343,12 +349,14 @@ static int pack_history(const struct page_series *s, struct buf *out, struct err
     return status;
 }
 
+/* Comes last: it gets what the other parts leave, at least a quarter of the page. */
 static int put_history(struct page *p, struct err *e)
 {
     struct page_series *s = &p->d->series;
     struct buf packed = {0};
-    size_t taken = page_template.head_len + page_template.tail_len + p->out.len + p->strings.len;
-    size_t room = taken + LEAST_HISTORY < PAGE_SIZE ? PAGE_SIZE - taken : LEAST_HISTORY;
+    size_t size = p->d->size;
+    size_t taken = page_template.head_len + page_template.tail_len + p->out.len + END_SIZE;
+    size_t room = taken + size / 4 < size ? size - taken : size / 4;
     int status = pack_history(s, &packed, e);
     while (status == 0 && packed.len > room && page_cells_steps(&s->cells) > 1) {
         struct page_cells *all[] = {&s->cells, &s->histogram, &s->blocks};
@@ -379,10 +387,7 @@ static int put_timeline(struct page *p, struct err *e)
             last = points[i];
         }
     }
-    buf_printf(&p->out,
-               "\"time\":{\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"slots\":%u,\"slot\":%" PRIu64
-               ",\"steps\":%u},\"points\":\"",
-               d->from, d->to, PAGE_SLOTS, d->series.slot_ns, page_cells_steps(&d->series.cells));
+    buf_puts(&p->out, "\"points\":\"");
     int status = pack_text(&raw, &p->out, e);
     buf_puts(&p->out, "\",");
     buf_release(&raw);
@@ -441,8 +446,9 @@ static void put_leaks(struct page *p)
     size_t n = l->rows.len < PAGE_LEAKS_MAX ? l->rows.len : PAGE_LEAKS_MAX;
     uint64_t count, bytes;
     leaks_total(l, &count, &bytes);
+    buf_puts(&p->out, "\"leaks\":{");
     buf_printf(&p->out,
-               "\"leaks\":{\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"growing\":%" PRIu64
+               "\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"growing\":%" PRIu64
                ",\"more\":%zu,\"rows\":[",
                count, bytes, l->bytes[LEAK_GROWING], l->rows.len - n);
     for (size_t i = 0; i < n; i++) {
@@ -473,32 +479,51 @@ static void put_bounds(struct page *p)
     const struct page_data *d = p->d;
     buf_printf(&p->out,
                "\"other\":{\"threads\":%" PRIu64 ",\"sites\":%" PRIu64 ",\"stacks\":%" PRIu64
-               ",\"allocations\":%" PRIu64 "},",
-               d->other_threads, d->other_sites, d->other_stacks, d->series.folded);
+               ",\"allocations\":%" PRIu64 "},\"allThreads\":%s,\"textsLeftOut\":%" PRIu64 ",",
+               d->other_threads, d->other_sites, d->other_stacks, d->series.folded,
+               d->series.options.all_threads ? "true" : "false", p->texts->left_out);
+}
+
+/* The tables that refer to the list of texts, and this list: JSON, which compresses well. */
+static int put_tables(struct page *p, struct err *e)
+{
+    buf_puts(&p->out, "{");
+    put_stacks(p);
+    put_faults(p);
+    put_leaks(p);
+    put_texts(p);
+    buf_puts(&p->out, "\"strings\":[\"\"");
+    buf_put(&p->out, p->strings.data, p->strings.len);
+    buf_puts(&p->out, "]}");
+    struct buf raw = p->out;
+    p->out = (struct buf){.failed = p->strings.failed};
+    buf_puts(&p->out, "{\"schema\":\"tidemark.page/2\",\"tables\":\"");
+    int status = pack_text(&raw, &p->out, e);
+    buf_puts(&p->out, "\",");
+    buf_release(&raw);
+    return status;
 }
 
 static int put_data(struct page *p, struct err *e)
 {
-    buf_puts(&p->out, "{\"schema\":\"tidemark.page/1\",");
+    const struct page_data *d = p->d;
+    if (put_tables(p, e) != 0)
+        return -1;
     put_trace(p);
     put_pools(p);
-    put_stacks(p);
-    put_faults(p);
-    put_leaks(p);
     put_bounds(p);
-    buf_printf(&p->out, "\"allThreads\":%s,", p->d->series.options.all_threads ? "true" : "false");
-    put_texts(p);
-    /* The history comes first: it decides the length of the steps. */
-    if (put_history(p, e) != 0 || put_timeline(p, e) != 0 || put_map(p, e) != 0 ||
-        put_owners(p, e) != 0)
+    if (put_timeline(p, e) != 0 || put_map(p, e) != 0 || put_owners(p, e) != 0 ||
+        put_history(p, e) != 0)
         return -1;
-    buf_puts(&p->out, "\"strings\":[\"\"");
-    buf_put(&p->out, p->strings.data, p->strings.len);
-    buf_puts(&p->out, "]}\n");
-    return p->out.failed || p->strings.failed ? err_no_memory(e, "the page") : 0;
+    buf_printf(&p->out,
+               "\"time\":{\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"slots\":%u,\"slot\":%" PRIu64
+               ",\"steps\":%u}}\n",
+               d->from, d->to, PAGE_SLOTS, d->series.slot_ns, page_cells_steps(&d->series.cells));
+    return p->out.failed ? err_no_memory(e, "the page") : 0;
 }
 
-int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, struct err *e)
+int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, size_t *written,
+               struct err *e)
 {
     struct page p = {.d = d, .texts = texts};
     int status = put_data(&p, e);
@@ -508,6 +533,7 @@ int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, s
          fwrite(page_template.tail, 1, page_template.tail_len, out) != page_template.tail_len ||
          fflush(out) != 0))
         status = err_errno(e, ERR_OUTPUT, "cannot write the report");
+    *written = page_template.head_len + p.out.len + page_template.tail_len;
     buf_release(&p.out);
     buf_release(&p.strings);
     buf_release(&p.scratch);

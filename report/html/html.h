@@ -3,7 +3,7 @@
 
 /*
  * Writes a memory report as one self-contained HTML file: the page built from web/, with the data
- * as a block of JSON ("schema": "tidemark.page/1"). Text of the trace is escaped as for a terminal.
+ * as a block of JSON ("schema": "tidemark.page/2"). Text of the trace is escaped as for a terminal.
  * `<`, `>` and `&` are escaped, so nothing in the block can end it.
  */
 
@@ -18,9 +18,10 @@
 bool html_available(void);
 
 /*
- * Writes the page. If it would get too large, the time steps in `d` are made longer. ERR_OUTPUT if
- * `out` cannot be written.
+ * Writes the page, and sets *written to its bytes. If it would exceed d->size, the time steps in
+ * `d` are made longer; if one step is left, it exceeds it. ERR_OUTPUT if `out` cannot be written.
  */
-int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, struct err *e);
+int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, size_t *written,
+               struct err *e);
 
 #endif

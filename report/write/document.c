@@ -79,3 +79,9 @@ json_t *document_trace(const struct trace *t)
         f->capture_time ? json_string(format_date(date, f->capture_time)) : json_null(),
         "duration_ns", (json_int_t)f->last_time);
 }
+
+void document_begin_json(struct document *d, const char *schema, const struct trace *t)
+{
+    document_open(d, schema);
+    document_member(d, "trace", document_trace(t));
+}

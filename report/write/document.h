@@ -13,6 +13,8 @@
 #include "base/err.h"
 #include "report/write/json_value.h"
 
+enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV, REPORT_MARKDOWN };
+
 struct document {
     FILE *out;
     struct buf buf; /* not written yet */
@@ -34,6 +36,9 @@ int document_end(struct document *d, struct err *e);
 /* Writes `{"schema": "NAME"`; document_close ends it. */
 void document_open(struct document *d, const char *schema);
 void document_close(struct document *d);
+
+/* document_open, and the member "trace". */
+void document_begin_json(struct document *d, const char *schema, const struct trace *t);
 
 /* Writes a member of the document. Takes over the reference; NULL means that memory was short. */
 void document_member(struct document *d, const char *key, json_t *value);

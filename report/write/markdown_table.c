@@ -18,7 +18,7 @@ void markdown_title(struct document *d, const char *title, const struct trace *t
 {
     struct view program = strings_get(&t->strings, t->facts.program);
     struct buf words = {0};
-    buf_printf(&d->buf, "### %s ", title);
+    buf_printf(&d->buf, MARKUP_MARKER "### %s ", title);
     if (program.len)
         markup_code(&d->buf, program);
     else
@@ -39,7 +39,7 @@ void markdown_columns(struct document *d, const char *titles)
     for (const char *p = titles; *p;) {
         size_t n = strcspn(p, "|");
         size_t mark = *p == '>';
-        buf_printf(&d->buf, "| %.*s ", (int)(n - mark), p + mark);
+        buf_printf(&d->buf, n > mark ? "| %.*s " : "|%.*s ", (int)(n - mark), p + mark);
         p += n + (p[n] == '|');
     }
     buf_puts(&d->buf, "|\n");

@@ -1,8 +1,47 @@
 #include "report/write/markup.h"
 
+#include <ctype.h>
+#include <string.h>
+
 #include "base/format.h"
 
-void markup_text(struct buf *out, struct view text)
+static bool is_word(const struct buf *text, size_t i)
+{
+    return i < text->len && isalnum(text->data[i]);
+}
+
+/* Whether the colon at `i` is the end of ":name:", which may be an emoji, or of a link's scheme. */
+static bool is_colon_markup(const struct buf *text, size_t i, bool code)
+{
+    size_t begin = i;
+    if (i + 1 < text->len && text->data[i + 1] == '/')
+        return true;
+    while (begin > 0 && (is_word(text, begin - 1) || strchr("_+-", text->data[begin - 1])))
+        begin--;
+    return !code && begin > 0 && begin < i && text->data[begin - 1] == ':';
+}
+
+/*
+ * Whether the character at `i` can act as markup in CommonMark or in the dialects of GitHub and
+ * GitLab. At the beginning any sign may, since that can be the beginning of a line.
+ */
+static bool is_markup(const struct buf *text, size_t i, bool code)
+{
+    char c = (char)text->data[i];
+    if (c <= 0 || c >= 0x7f || is_word(text, i) || c == ' ')
+        return false;
+    if (i == 0)
+        return !strchr("./,", c);
+    if (c == ':')
+        return is_colon_markup(text, i, code);
+    if (c == '_') /* within a word it is no emphasis */
+        return !is_word(text, i - 1) || !is_word(text, i + 1);
+    if (c == '%') /* "%name" is a milestone */
+        return is_word(text, i + 1) || (i + 1 < text->len && text->data[i + 1] == '"');
+    return !strchr("./,;()-+='\"?{}", c);
+}
+
+static void put_text(struct buf *out, struct view text, bool code)
 {
     struct buf plain = {0};
     format_terminal(&plain, text);
@@ -11,8 +50,7 @@ void markup_text(struct buf *out, struct view text)
         /* Every Markdown dialect supports numeric character references. */
         if (c == '\n')
             buf_puts(out, " ");
-        else if (c > 0 && c < 0x7f && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') &&
-                 !(c >= 'A' && c <= 'Z') && c != ' ' && c != '.' && c != '/' && c != ',')
+        else if (is_markup(&plain, i, code))
             buf_printf(out, "&#%d;", c);
         else
             buf_u8(out, (uint8_t)c);
@@ -21,10 +59,15 @@ void markup_text(struct buf *out, struct view text)
     buf_release(&plain);
 }
 
+void markup_text(struct buf *out, struct view text)
+{
+    put_text(out, text, false);
+}
+
 void markup_code(struct buf *out, struct view text)
 {
     buf_puts(out, "<code>");
-    markup_text(out, text);
+    put_text(out, text, true);
     buf_puts(out, "</code>");
 }
 

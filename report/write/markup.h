@@ -9,7 +9,16 @@
 #include "base/buf.h"
 #include "base/view.h"
 
-/* For Markdown, also in tables: replaces special characters by numeric references. */
+/*
+ * The first line of documents in Markdown, an HTML comment that is not displayed: a bot finds the
+ * comment by it that it wrote before, and replaces it.
+ */
+#define MARKUP_MARKER "<!-- tidemark -->\n"
+
+/*
+ * For Markdown, also in tables: replaces characters that can act as markup by numeric references,
+ * and leaves the others, so that the source can be read.
+ */
 void markup_text(struct buf *out, struct view text);
 
 /* For `<code>` in Markdown. */

@@ -53,33 +53,13 @@ size_t text_width(struct view text, bool *failed)
     return width;
 }
 
-struct view base_name(struct view path)
-{
-    size_t at = path.len;
-    while (at && path.p[at - 1] != '/' && path.p[at - 1] != '\\')
-        at--;
-    return (struct view){path.p + at, path.len - at};
-}
-
-void put_source(struct buf *out, const struct frame_view *f)
-{
-    struct view file = base_name(f->file);
-    if (file.len == 0)
-        return;
-    buf_puts(out, " (");
-    buf_put(out, file.p, file.len);
-    if (f->line)
-        buf_printf(out, ":%" PRIu32, f->line);
-    buf_puts(out, ")");
-}
-
 void put_site(struct buf *out, const struct frame_view *f, bool no_callstack)
 {
     if (no_callstack)
         buf_puts(out, "[no call stack]");
     else
-        frame_name(out, f);
-    put_source(out, f);
+        frame_short_name(out, f);
+    frame_source(out, f);
 }
 
 void put_stack_line(struct buf *out, const struct frame_view *f, unsigned indent)
@@ -99,7 +79,7 @@ void put_stack_line(struct buf *out, const struct frame_view *f, unsigned indent
     }
     if (f->function.len && f->image.len) {
         buf_puts(out, "  [");
-        format_terminal(out, base_name(f->image));
+        format_terminal(out, view_base_name(f->image));
         buf_puts(out, "]");
     }
     buf_puts(out, "\n");

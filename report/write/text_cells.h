@@ -17,14 +17,9 @@ void cell_text(struct buf *b, struct view text, size_t width);
 /* The columns that a text of the trace takes on a terminal; sets *failed if memory is short. */
 size_t text_width(struct view text, bool *failed);
 
-/* The part after the last "/" or "\". */
-struct view base_name(struct view path);
-
-/* Appends " (file.cpp:12)", raw bytes; nothing if the file is unknown. */
-void put_source(struct buf *out, const struct frame_view *f);
-
 /*
  * An allocation site: "function (file.cpp:12)", raw bytes, or a note that there was no call stack.
+ * A long function is shortened.
  */
 void put_site(struct buf *out, const struct frame_view *f, bool no_callstack);
 

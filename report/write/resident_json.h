@@ -1,0 +1,11 @@
+#ifndef TIDEMARK_REPORT_WRITE_RESIDENT_JSON_H
+#define TIDEMARK_REPORT_WRITE_RESIDENT_JSON_H
+
+#include <jansson.h>
+
+#include "analysis/figures/resident_fact.h"
+
+/* The shares as an object; NULL if memory is short. */
+json_t *resident_json(const struct resident_shares *s);
+
+#endif
