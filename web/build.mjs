@@ -21,8 +21,6 @@ async function bundle(entry, loader) {
     format: "iife",
     target: ["chrome103", "firefox115", "safari16.4"],
     nodePaths: [modules],
-    // d3 tells its own nodes by the name of their constructor.
-    keepNames: true,
     legalComments: "none",
     loader,
     plugins: [licencesModule],

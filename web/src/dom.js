@@ -25,6 +25,7 @@ export class Table {
     columns.forEach((column, i) => head.append(this.head(column, i)));
     this.body = make("tbody");
     element.append(make("thead", {}, head), this.body);
+    if (!options.sortable && element.parentElement.className === "scroll") Object.assign(element.parentElement, { tabIndex: 0, role: "region", ariaLabel: caption });
     if (options.more) options.more.addEventListener("click", () => this.showMore());
   }
 
@@ -52,7 +53,7 @@ export class Table {
 
   showMore() {
     const from = this.limit;
-    this.limit += 500;
+    this.limit += 100;
     this.draw();
     this.body.children[from]?.querySelector("button")?.focus();
   }

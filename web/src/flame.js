@@ -1,199 +1,368 @@
-// Flame graph and inverted flame graph. Trees are cut where frames would be too narrow to be seen;
-// what is cut is one frame "(n smaller)", and zooming in brings it back.
+// The flame graph. Frames too narrow to be seen are combined into one, "(n smaller)"; zooming in brings
+// them back. With folded chains, a chain of calls without a branch and without own amounts is one frame.
 
-import flamegraph from "d3-flame-graph";
-import { select } from "d3-selection";
-import { amount, percent } from "./format.js";
-import { $, foreign, make, Table } from "./dom.js";
+import { callTree, labelOf, matcher, stacksThrough } from "./calls.js";
+import { bytes, count, percent } from "./format.js";
+import { $, foreign, make } from "./dom.js";
 
 const NARROWEST = 1 / 500; // of the width
-const DEEPEST = 120; // levels drawn below the zoomed frame
+const DEEPEST = 200; // levels drawn below the zoomed frame
 const CELL = 20; // pixels
+const LEGEND_MOST = 10;
+const HUES = [28, 205, 130, 325, 262, 55, 178, 0, 95, 295]; // degrees
+const [GREW, SHRANK] = ["more at the end of the range than at its start", "less at the end of the range than at its start"];
+
+// Columns of amounts by call stack; those of threads follow.
+export const [BYTES, COUNT, GROWTH, COLUMNS] = [0, 1, 2, 3];
 
 export class Flame {
-  constructor(element, model) {
-    Object.assign(this, { element, model, path: [], selected: null, term: "" });
+  // act(what, frame): "only" or "hide" was chosen for a frame. changed(): what the address holds.
+  constructor(model, act, changed) {
+    Object.assign(this, { model, act, changed, element: $("flame"), tip: $("flame-tip"), path: [], selected: null, pinned: false, hits: [], hues: new Map() });
+    this.nodes = new WeakMap();
+    const { element, tip } = this;
     element.addEventListener("keydown", (event) => this.key(event));
-    let width = 0;
-    new ResizeObserver(() => {
-      if (element.clientWidth !== width && this.tree) this.render();
-      width = element.clientWidth;
-    }).observe(element);
-    this.table = new Table(
-      $("flame-table"),
-      "Frames of the graph, callers before what they call",
-      [
-        { name: "Frame", text: true, value: (r) => r.data.name, show: (r) => this.tableName(r) },
-        { name: "Amount", value: (r) => r.data.value, show: (r) => this.amount(r.data.value) },
-        { name: "Share", value: (r) => r.data.value, show: (r) => percent(r.data.value, this.tree.total) },
-      ],
-      { limit: 400 },
-    );
-  }
-
-  tableName(row) {
-    const cell = foreign(row.data.name);
-    cell.style.paddingInlineStart = `${Math.min(row.depth, 30) * 0.8}em`;
-    return cell;
+    element.addEventListener("pointermove", (event) => this.hover(event));
+    element.addEventListener("pointerleave", () => this.pinned || this.hideTip());
+    element.addEventListener("click", (event) => this.click(event));
+    element.addEventListener("dblclick", (event) => this.frameAt(event) && this.zoom(this.frameAt(event)));
+    document.addEventListener("pointerdown", (event) => this.pinned && !tip.contains(event.target) && !element.contains(event.target) && this.unpin());
+    tip.addEventListener("keydown", (event) => event.key === "Escape" && this.unpin(true));
+    $("flame-next").addEventListener("click", () => this.step(1));
+    $("flame-previous").addEventListener("click", () => this.step(-1));
+    $("flame-reset").addEventListener("click", () => this.reset());
   }
 
   amount(n) {
-    return amount(n, this.unit === "bytes" ? "bytes" : "count");
+    return this.main === BYTES ? bytes(n) : `${count(n)} block${n === 1 ? "" : "s"}`;
   }
 
-  // Values by stack.
-  show(values, way, unit, allocators) {
-    this.unit = unit;
-    this.expand = way === "up" ? upwards(this.model, values) : downwards(this.model, values, allocators);
+  // Columns by call stack, and {unit, way, allocators, fold, upside, color}.
+  show(columns, options) {
+    this.main = options.unit === "bytes" ? BYTES : COUNT;
+    Object.assign(this, { columns, options });
+    this.calls = callTree(this.model, columns, this.main, { way: options.way, allocators: options.allocators, recursion: options.fold });
     this.render();
   }
 
   reset() {
-    this.element.style.minHeight = "";
     this.path = [];
-    this.selected = null;
     this.render();
+    this.changed();
   }
 
-  // From the root along the zoomed frames, then all that is wide enough.
+  // ---- the drawn tree
+
   build() {
-    const root = this.expand.root;
-    const tree = { name: "all", value: root.value, source: root, children: [] };
-    let at = tree;
-    for (const label of this.path) {
-      const child = this.expand.children(at.source).find((c) => c.label === label);
+    const { root } = this.calls;
+    this.total = root.sums[this.main];
+    const top = { source: root, chain: [root], value: this.total, children: [], parent: null, depth: 0, x: 0, width: 1 };
+    let at = top;
+    for (let i = 0; i < this.path.length; ) {
+      const child = this.calls.children(at.source).find((c) => c.label === this.path[i]);
       if (!child) {
         this.path = [];
         return this.build();
       }
-      at.fade = true;
-      at.value = child.value;
-      at.children = [{ name: child.name, label: child.label, value: child.value, source: child, children: [], parent: at }];
-      at = at.children[0];
+      const node = this.node(child, at);
+      at.children = [node];
+      at.above = true;
+      i += node.chain.length;
+      at = node;
     }
-    for (let up = tree; up !== at; up = up.children[0]) up.value = at.value;
-    at.zoomed = true;
-    tree.total = root.value;
-    this.grow(at, at.value * NARROWEST, DEEPEST);
-    return tree;
+    this.zoomed = at;
+    this.grow(at);
+    return top;
   }
 
-  grow(top, least, deepest) {
-    const todo = [[top, 0]];
+  // A node to draw, with the chain that it stands for.
+  node(source, parent) {
+    const chain = [source];
+    while (this.options.fold) {
+      const [child, ...others] = this.calls.children(chain[chain.length - 1]);
+      if (!child || others.length || child.sums[this.main] !== source.sums[this.main]) break;
+      chain.push(child);
+    }
+    return { source: chain[chain.length - 1], chain, value: source.sums[this.main], children: [], parent, depth: parent.depth + 1, x: 0, width: 1 };
+  }
+
+  grow(top) {
+    const least = top.value * NARROWEST;
+    const todo = [top];
     while (todo.length) {
-      const [node, depth] = todo.pop();
+      const node = todo.pop();
+      const deep = node.depth - top.depth >= DEEPEST;
+      let x = node.x;
       let rest = 0;
       let restValue = 0;
-      for (const child of this.expand.children(node.source)) {
-        if (child.value <= 0) continue;
-        if (child.value < least || depth >= deepest) {
+      const place = (child) => {
+        child.x = x;
+        child.width = child.value / top.value;
+        x += child.width;
+        node.children.push(child);
+      };
+      for (const child of this.calls.children(node.source)) {
+        const value = child.sums[this.main];
+        if (deep || value < least) {
           rest++;
-          restValue += child.value;
-          continue;
+          restValue += value;
+        } else {
+          const made = this.node(child, node);
+          place(made);
+          todo.push(made);
         }
-        const made = { name: child.name, label: child.label, value: child.value, source: child, children: [], parent: node };
-        node.children.push(made);
-        todo.push([made, depth + 1]);
       }
-      if (rest) node.children.push({ name: depth >= deepest ? "(deeper: zoom in)" : `(${rest} smaller)`, label: null, value: restValue, children: [], parent: node });
+      if (rest) place({ rest: deep ? "(deeper: zoom in)" : `(${count(rest)} smaller)`, chain: [], value: restValue, children: [], parent: node, depth: node.depth + 1 });
     }
   }
 
   render() {
-    if (!this.expand) return;
+    if (!this.calls) return;
+    this.unpin();
     this.tree = this.build();
-    // The page must not move under the pointer: the graph's room does not shrink.
-    this.element.style.minHeight = `${this.element.offsetHeight}px`;
-    this.draw();
-  }
-
-  draw() {
-    this.element.replaceChildren();
-    const holder = make("div");
-    this.element.append(holder);
-    if (this.tree.total <= 0) {
-      $("flame-detail").textContent = "";
-      holder.append(make("p", { text: "Nothing of this kind in the range." }));
-      this.table.show([]);
-      return;
+    this.drawn = [];
+    const walk = [this.tree];
+    while (walk.length) {
+      const node = walk.pop();
+      this.drawn.push(node);
+      for (let i = node.children.length - 1; i >= 0; i--) walk.push(node.children[i]);
     }
-    this.chart = flamegraph()
-      .width(Math.max(240, this.element.clientWidth))
-      .cellHeight(CELL)
-      .minFrameSize(1)
-      .transitionDuration(0)
-      .inverted(true)
-      .sort(false)
-      .getName((d) => d.data.name)
-      .setLabelHandler((d) => this.describe(d.data))
-      .setColorMapper((d) => (d.highlight ? "var(--found)" : color(d.data)))
-      .setSearchMatch((d, term) => d.data.name.toLowerCase().includes(term))
-      .setSearchHandler((_, sum) => this.found(sum))
-      .onClick((d) => this.zoom(d.data))
-      .onHover((d) => this.detail(d.data));
-    select(holder).datum(this.tree).call(this.chart);
-    this.search(this.term);
-    this.rows();
-    this.mark(this.zoomedNode());
-    this.detail(this.zoomedNode());
+    const levels = this.drawn.reduce((most, n) => Math.max(most, n.depth), 0) + 1;
+    this.element.style.height = `${levels * CELL + 2}px`;
+    const fresh = this.total > 0 ? this.drawn.map((node) => this.frame(node, levels)) : [make("p", { class: "note", text: "Nothing of this kind in the range." })];
+    this.element.replaceChildren(...fresh);
+    $("flame-reset").disabled = !this.path.length;
+    this.paint();
+    this.search();
+    this.mark(this.zoomed);
+    this.detail(this.zoomed);
   }
 
-  zoomedNode() {
-    let node = this.tree;
-    while (!node.zoomed && node.children.length) node = node.children[0];
-    return node;
+  frame(node, levels) {
+    const element = make("div", { class: "frame", "data-names": node.chain.map((c) => c.name).join("\n") });
+    const row = this.options.upside ? levels - 1 - node.depth : node.depth;
+    element.style.top = `${row * CELL}px`;
+    element.style.left = `${100 * node.x}%`;
+    element.style.width = `${100 * node.width}%`;
+    if (node.width > 0.012) element.append(foreign(this.name(node)));
+    node.element = element;
+    this.nodes.set(element, node);
+    return element;
   }
+
+  name(node) {
+    if (node.rest) return node.rest;
+    const { chain } = node;
+    if (chain.length < 2) return chain[0].name;
+    return `${this.subject(node).name} ⋯ +${chain.length - 1}`;
+  }
+
+  // The frame whose facts are shown for a node.
+  subject(node) {
+    return this.options.way === "up" ? node.chain[0] : node.source;
+  }
+
+  // ---- colours
+
+  paint() {
+    const { color } = this.options;
+    const legend = new Map();
+    const named = this.drawn.map((node) => [node, this.label(node, color)]);
+    for (const [node, label] of named) if (label) legend.set(label, (legend.get(label) ?? 0) + node.width);
+    const items = [...legend].sort((a, b) => b[1] - a[1]);
+    for (const [label] of items) if (!this.hues.has(label)) this.hues.set(label, this.hues.size);
+    for (const [node, label] of named) if (node.element) node.element.style.background = this.color(node, label, color);
+    const mark = (paint) => {
+      const span = make("span", { class: "mark", "aria-hidden": "true" });
+      span.style.background = paint;
+      return span;
+    };
+    const shown = items.slice(0, LEGEND_MOST).map(([label]) => make("li", {}, mark(this.paintOf(label, 0)), foreign(label)));
+    if (items.length > LEGEND_MOST) shown.push(make("li", { text: `and ${count(items.length - LEGEND_MOST)} more` }));
+    $("flame-legend").replaceChildren(...shown);
+    $("flame-legend").hidden = !shown.length;
+  }
+
+  // What a node's colour stands for; nothing for functions, of which there are too many.
+  label(node, by) {
+    if (node.rest || node.above || node.source.root || by === "function") return "";
+    const frame = this.subject(node);
+    if (by === "growth") return frame.sums[GROWTH] > 0 ? GREW : frame.sums[GROWTH] < 0 ? SHRANK : "";
+    if (by === "file") return frame.place.replace(/:\d+$/, "") || "(file unknown)";
+    if (by === "module") return baseName(frame.image) || "(module unknown)";
+    let most = COLUMNS;
+    for (let k = COLUMNS; k < frame.sums.length; k++) if (frame.sums[k] > frame.sums[most]) most = k;
+    return `most by ${this.model.threadName(most - COLUMNS)}`;
+  }
+
+  color(node, label, by) {
+    if (by === "function" && !node.rest && !node.source.root) return `hsl(${(hash(this.subject(node).name) * 13) % 360}deg 60% ${70 + (hash(this.subject(node).name) % 12)}%)`;
+    return label ? this.paintOf(label, hash(this.subject(node).name) % 9) : "var(--flame-rest)";
+  }
+
+  // Labels keep their colours; the first ones get hues far apart.
+  paintOf(label, tone) {
+    if (label === GREW) return "var(--grown)";
+    if (label === SHRANK) return "var(--shrunk)";
+    const n = this.hues.get(label);
+    return `hsl(${n < HUES.length ? HUES[n] : (n * 47) % 360}deg 62% ${71 + tone}%)`;
+  }
+
+  // ---- search
+
+  // Marks what the form asks for: {text, regex}.
+  find(term) {
+    this.term = term;
+    this.search();
+  }
+
+  search() {
+    const { text, regex } = this.term ?? { text: "" };
+    const test = matcher(text, regex);
+    this.hits = [];
+    this.element.classList.toggle("searched", Boolean(test));
+    $("flame-next").disabled = $("flame-previous").disabled = true;
+    const found = $("flame-found");
+    found.textContent = text.trim() && !test ? "This is no regular expression." : "";
+    if (!test || this.total <= 0) return;
+    this.hits = this.drawn.filter((node) => node.chain.some((frame) => !frame.root && test(frame)));
+    const hits = new Set(this.hits);
+    for (const node of this.drawn) node.element?.classList.toggle("hit", hits.has(node));
+    const through = stacksThrough(this.model, test);
+    const sum = this.columns[this.main].reduce((s, v, stack) => s + (through[stack] ? v : 0), 0);
+    const functions = new Set(this.hits.flatMap((node) => node.chain.filter((f) => !f.root && test(f)).map((f) => f.label)));
+    found.textContent = sum ? `${count(functions.size)} function${functions.size === 1 ? "" : "s"} in ${count(this.hits.length)} frame${this.hits.length === 1 ? "" : "s"}: ${percent(sum, this.total)}, ${this.amount(sum)}` : "No match.";
+    $("flame-next").disabled = $("flame-previous").disabled = !this.hits.length;
+  }
+
+  // The next match, or the one before.
+  step(by) {
+    const at = this.hits.indexOf(this.selected);
+    const next = at < 0 ? (by > 0 ? 0 : this.hits.length - 1) : (at + by + this.hits.length) % this.hits.length;
+    this.choose(this.hits[next]);
+    this.selected.element.scrollIntoView({ block: "nearest" });
+  }
+
+  // ---- facts of a frame
 
   describe(node) {
-    const whole = this.tree.total;
-    const value = node.zoomed || !node.fade ? node.value : this.expand.value(node.source);
-    return `${node.name}: ${this.amount(value)}, ${percent(value, whole)} of all`;
+    if (node.rest) return `${node.rest}: ${this.amount(node.value)}`;
+    const frame = this.subject(node);
+    return `${frame.name}: ${this.amount(node.value)}, ${percent(node.value, this.total)} of all${frame.place ? `, ${frame.place}` : ""}`;
   }
 
   detail(node) {
-    $("flame-detail").textContent = this.describe(node) + (node.source?.place ? `, ${node.source.place}` : "");
+    $("flame-detail").textContent = this.describe(node);
+  }
+
+  facts(node) {
+    const frame = this.subject(node);
+    const own = this.calls.own(node.source);
+    const parent = node.parent ? node.parent.source.sums[this.main] : 0;
+    const rows = [
+      ["At", frame.path ? `${frame.path}${frame.line ? `:${frame.line}` : ""}` : ""],
+      ["Source", this.model.sourceLine(frame)?.text.trim() ?? ""],
+      ["Module", frame.image],
+      ["Bytes", bytes(frame.sums[BYTES])],
+      ["Blocks", count(frame.sums[COUNT])],
+      ["Own", own > 0 ? `${this.amount(own)}, ${percent(own, this.total)}` : ""],
+      ["Share", `${percent(node.value, this.total)} of all${node.parent?.parent ? `, ${percent(node.value, parent)} of ${this.options.way === "up" ? "what it calls" : "its caller"}` : ""}`],
+      ["Chain", node.chain.length > 1 ? node.chain.map((f) => f.name).join(" › ") : ""],
+    ];
+    return make("dl", {}, ...rows.filter(([, text]) => text).map(([name, text]) => make("div", {}, make("dt", { text: name }), make("dd", {}, foreign(text)))));
+  }
+
+  showTip(node, x, y, pin) {
+    const { tip } = this;
+    const button = (text, run) => make("button", { type: "button", text, onclick: run });
+    const frame = node.rest ? null : this.subject(node);
+    const parts = [make("p", { class: "tip-name" }, foreign(node.rest ?? frame.name))];
+    if (frame) parts.push(this.facts(node));
+    else parts.push(make("p", { text: `${this.amount(node.value)}: zoom into the frame above to see them` }));
+    if (pin) {
+      parts.push(
+        make("p", { class: "row" }, button("Zoom in", () => this.zoom(node)), ...(frame && !frame.root && !frame.list ? [button("Only this", () => this.act("only", frame)), button("Hide", () => this.act("hide", frame)), button("Copy", () => this.copy())] : []), ...(frame && this.model.sourceLine(frame) ? [button("Source", () => this.act("source", frame))] : []), button("Close", () => this.unpin(true))),
+      );
+    } else parts.push(make("p", { class: "note", text: "Click pins this, a double click zooms in." }));
+    tip.replaceChildren(...parts);
+    tip.hidden = false;
+    tip.classList.toggle("pinned", pin);
+    const [width, height] = [tip.offsetWidth, tip.offsetHeight];
+    const room = document.documentElement;
+    tip.style.left = `${Math.max(4, Math.min(x + 14, room.clientWidth - width - 4))}px`;
+    tip.style.top = `${y + 18 + height > room.clientHeight ? Math.max(4, y - height - 10) : y + 18}px`;
+  }
+
+  hideTip() {
+    this.tip.hidden = true;
+  }
+
+  pin(node, x, y) {
+    this.pinned = true;
+    this.showTip(node, x, y, true);
+    this.tip.querySelector("button").focus({ preventScroll: true });
+  }
+
+  unpin(focus) {
+    this.pinned = false;
+    this.hideTip();
+    if (focus) this.element.focus({ preventScroll: true });
+  }
+
+  async copy() {
+    const text = [...this.tip.querySelectorAll(".tip-name, dl div")].map((e) => [...(e.children.length > 1 ? e.children : [e])].map((c) => c.textContent).join(": ")).join("\n");
+    const button = [...this.tip.querySelectorAll("button")].find((b) => b.textContent === "Copy");
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      window.getSelection().selectAllChildren(this.tip);
+      button.textContent = document.execCommand("copy") ? "Copied" : "Select and copy";
+    }
+  }
+
+  // ---- pointer and keys
+
+  frameAt(event) {
+    const element = event.target.closest?.(".frame");
+    return element ? this.nodes.get(element) : null;
+  }
+
+  hover(event) {
+    if (this.pinned || event.pointerType === "touch") return;
+    const node = this.frameAt(event);
+    if (node) this.showTip(node, event.clientX, event.clientY, false);
+    else this.hideTip();
+  }
+
+  click(event) {
+    const node = this.frameAt(event);
+    if (!node || event.detail > 1) return;
+    this.mark(node);
+    this.detail(node);
+    this.pin(node, event.clientX, event.clientY);
   }
 
   zoom(node) {
-    if (node.label === null) node = node.parent;
-    const path = [];
-    for (let n = node; n.parent; n = n.parent) path.unshift(n.label);
-    this.path = path;
+    if (node.rest) node = node.parent;
+    this.path = [];
+    for (let n = node; n.parent; n = n.parent) this.path.unshift(...n.chain.map((c) => c.label));
     this.render();
+    this.changed();
+    this.element.focus({ preventScroll: true });
   }
-
-  search(term) {
-    this.term = term.trim().toLowerCase();
-    $("flame-found").textContent = "";
-    if (!this.chart || this.tree.total <= 0) return;
-    if (this.term) this.chart.search(this.term);
-    else this.chart.clear();
-    this.mark(this.selected);
-  }
-
-  found(sum) {
-    const whole = this.zoomedNode().value;
-    $("flame-found").textContent = sum ? `Found: ${this.amount(sum)}, ${percent(sum, whole)} of what is shown.` : "Not found among the frames shown.";
-  }
-
-  rows() {
-    const rows = [];
-    const walk = [[this.zoomedNode(), 0]];
-    while (walk.length) {
-      const [data, depth] = walk.pop();
-      rows.push({ data, depth });
-      for (let i = data.children.length - 1; i >= 0; i--) walk.push([data.children[i], depth + 1]);
-    }
-    this.table.show(rows);
-  }
-
-  // ---- keyboard
 
   mark(node) {
+    this.selected?.element?.classList.remove("selected");
     this.selected = node;
-    select(this.element)
-      .selectAll("g.frame")
-      .classed("selected", (d) => d.data === node);
+    node.element?.classList.add("selected");
+  }
+
+  choose(node) {
+    this.mark(node);
+    this.detail(node);
+    const box = node.element.getBoundingClientRect();
+    if (!this.pinned) this.showTip(node, box.left, box.top, false);
   }
 
   key(event) {
@@ -201,116 +370,49 @@ export class Flame {
     const now = this.selected ?? this.tree;
     const beside = now.parent ? now.parent.children : [now];
     const at = beside.indexOf(now);
-    const next = {
-      ArrowDown: () => now.children[0],
-      ArrowUp: () => now.parent,
-      ArrowLeft: () => beside[at - 1],
-      ArrowRight: () => beside[at + 1],
-      Home: () => this.tree,
+    const [out, inwards] = this.options.upside ? ["ArrowDown", "ArrowUp"] : ["ArrowUp", "ArrowDown"];
+    const next = { [inwards]: () => now.children[0], [out]: () => now.parent, ArrowLeft: () => beside[at - 1], ArrowRight: () => beside[at + 1], Home: () => this.tree };
+    const box = now.element?.getBoundingClientRect();
+    const acts = {
+      Enter: () => this.zoom(now),
+      " ": () => this.pin(now, box.left, box.top),
+      n: () => this.hits.length && this.step(1),
+      p: () => this.hits.length && this.step(-1),
+      Backspace: () => this.out(),
+      Escape: () => (this.tip.hidden ? this.out() : this.unpin()),
     };
     if (next[event.key]) {
-      event.preventDefault();
       const to = next[event.key]();
-      if (to) {
-        this.mark(to);
-        this.detail(to);
-      }
-    } else if (event.key === "Enter") {
-      event.preventDefault();
-      this.zoom(now);
-    } else if (event.key === "Backspace" || event.key === "Escape") {
-      event.preventDefault();
-      this.path.pop();
-      this.render();
-    }
+      if (to?.element) this.choose(to);
+    } else if (acts[event.key]) acts[event.key]();
+    else return;
+    event.preventDefault();
+  }
+
+  // One frame back.
+  out() {
+    if (!this.zoomed.parent) return;
+    this.path.length = Math.max(0, this.path.length - this.zoomed.chain.length);
+    this.render();
+    this.changed();
+  }
+
+  // The functions down to the zoomed frame, for the page's address, and back.
+  get place() {
+    const numbers = this.path.map((label) => this.model.frameNumber(label));
+    const known = numbers.indexOf(undefined);
+    return numbers.slice(0, known < 0 ? numbers.length : known).join(".");
+  }
+
+  set place(text) {
+    this.path = text.split(".").filter((n) => this.model.frames[n]).map((n) => labelOf(this.model.frames[n]));
   }
 }
 
-// Frames of one image are of one hue.
-function color(node) {
-  if (!node.source || node.fade) return "var(--flame-rest)";
-  let hash = 0;
-  for (const c of node.source.image || node.name) hash = (hash * 31 + c.charCodeAt(0)) % 997;
-  let tone = 0;
-  for (const c of node.name) tone = (tone * 33 + c.charCodeAt(0)) % 499;
-  return `hsl(${20 + (hash % 12) * 28}deg ${62 + (tone % 20)}% ${66 + (tone % 16)}%)`;
+function hash(text) {
+  let h = 7;
+  for (const c of text) h = (h * 31 + c.charCodeAt(0)) % 9973;
+  return h;
 }
 
-const labelOf = (frame) => `${frame.name}\n${frame.image}`;
-
-function group(items, add) {
-  const groups = new Map();
-  for (const item of items) add(groups, item);
-  return [...groups.values()].sort((a, b) => b.value - a.value);
-}
-
-function member(groups, frame, fresh) {
-  const label = labelOf(frame);
-  let found = groups.get(label);
-  if (!found) groups.set(label, (found = { label, name: frame.name, image: frame.image, place: frame.place, value: 0, ...fresh() }));
-  return found;
-}
-
-// Calls from the outermost frame to the allocation site, or into the allocator: a frame stands for
-// all nodes of one name below its caller's.
-function downwards(model, values, allocators) {
-  const inclusive = new Float64Array(model.nodeParent.length);
-  const folded = new Map(); // sites whose call stacks are combined
-  let whole = 0;
-  values.forEach((value, stack) => {
-    whole += value;
-    const node = allocators ? model.stackNode[stack] : model.stackBegin[stack];
-    if (node) inclusive[node] += value;
-    else if (value > 0) folded.set(model.stackSite[stack], (folded.get(model.stackSite[stack]) || 0) + value);
-  });
-  for (let i = inclusive.length - 1; i > 0; i--) if (model.nodeParent[i]) inclusive[model.nodeParent[i]] += inclusive[i];
-  const root = { value: whole, nodes: [0], root: true };
-  const rest = () => {
-    const sites = [...folded].map(([site, value]) => ({ ...model.sites[site], label: `site ${site}`, value, leaf: true })).sort((a, b) => b.value - a.value);
-    return { label: "rest", name: "(sites without call stacks of their own)", image: "", place: "", value: sites.reduce((sum, s) => sum + s.value, 0), list: sites };
-  };
-  return {
-    root,
-    value: (source) => source.value,
-    children(source) {
-      if (source.list) return source.list;
-      if (source.leaf) return [];
-      source.made ??= group(
-        source.nodes.flatMap((n) => model.children[n]).filter((n) => inclusive[n] > 0),
-        (groups, n) => {
-          const g = member(groups, model.frames[model.nodeFrame[n]], () => ({ nodes: [] }));
-          g.value += inclusive[n];
-          g.nodes.push(n);
-        },
-      ).concat(source.root && folded.size ? [rest()] : []);
-      return source.made;
-    },
-  };
-}
-
-// From the allocation sites outwards: frames within the allocator are left out.
-function upwards(model, values) {
-  const start = [];
-  let whole = 0;
-  values.forEach((value, stack) => {
-    if (!value) return;
-    whole += value;
-    start.push({ node: model.stackBegin[stack], value, site: model.sites[model.stackSite[stack]] });
-  });
-  const root = { value: whole, entries: start, root: true };
-  return {
-    root,
-    value: (source) => source.value,
-    children(source) {
-      source.made ??= group(source.entries, (groups, entry) => {
-        const here = entry.node;
-        if (!here && !source.root) return;
-        const frame = here ? model.frames[model.nodeFrame[here]] : entry.site;
-        const g = member(groups, frame, () => ({ entries: [] }));
-        g.value += entry.value;
-        g.entries.push({ ...entry, node: here ? model.nodeParent[here] : 0 });
-      });
-      return source.made;
-    },
-  };
-}
+const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);

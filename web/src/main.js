@@ -1,27 +1,45 @@
 // The page of a trace: reads its data, and keeps all views at one range of time and one filter.
 
 import licences from "licences";
+import { labelOf } from "./calls.js";
 import { bytes, count, duration } from "./format.js";
 import { $, foreign, make } from "./dom.js";
-import { Flame } from "./flame.js";
+import { BYTES, COLUMNS, COUNT, Flame, GROWTH } from "./flame.js";
 import { Histograms } from "./histograms.js";
 import { Leaks } from "./leaks.js";
 import { MemoryMap } from "./map.js";
 import { loadCells, loadPoints } from "./model.js";
-import { showNotes } from "./notes.js";
+import { checksSum, showNotes } from "./notes.js";
 import { Sites } from "./sites.js";
+import { State } from "./state.js";
 import { seriesMark, Timeline } from "./timeline.js";
+import { Tree, TREE_COLUMNS } from "./tree.js";
 
 const LINES_MAX = 6; // pools with a separate line at first
+
+// Controls whose values the address of the page holds, beside those that State reads elsewhere.
+const CONTROLS = ["plot-what", "flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators", "flame-search", "flame-regex", "tree-sort", "tree-way", "sites-show", "sites-search", "map-what"];
+const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "1" : "0") : control.value);
+
+function setValue(control, text) {
+  if (control.type === "checkbox") control.checked = text === "1";
+  else control.value = text;
+}
 
 class App {
   constructor(model) {
     const { data } = model;
     this.model = model;
     this.range = { from: 0, to: model.steps };
-    this.filter = { pools: data.pools.map(() => true), threads: data.threads.map(() => true), site: -1 };
+    this.filter = { pools: data.pools.map(() => true), threads: data.threads.map(() => true), site: -1, frames: [] };
     $("main").hidden = false;
-    this.timeline = new Timeline($("timeline"), model, (from, to) => this.choose(from, to));
+    const zoomTo = (from, to) => {
+      this.zoom(from, to);
+      this.save(true);
+    };
+    this.timeline = new Timeline($("timeline"), model, (from, to) => this.choose(from, to), zoomTo);
+    showFindings(data);
+    this.addFilters();
     this.addRange();
     this.drawTimeline();
   }
@@ -30,23 +48,28 @@ class App {
   start() {
     const { model } = this;
     this.sites = new Sites(model, (site) => this.filterSite(site));
-    const flame = new Flame($("flame"), model);
+    this.flame = new Flame(model, (what, frame) => this.filterFrame(what, frame), () => this.save());
+    this.tree = new Tree(model, (what, frame) => this.filterFrame(what, frame));
     const leaks = new Leaks(model, (site) => this.openSite(site));
     const map = new MemoryMap(model);
     const histograms = new Histograms(model);
     this.views = {
-      flame: () => this.showFlame(flame),
+      flame: () => this.showFlame(),
+      tree: () => this.showTree(),
       sites: () => this.sites.update(this.query, this.mask),
       leaks: () => leaks.update(this.query, this.mask, this.range),
       map: () => map.update(this.range, this.filter),
       histograms: () => histograms.update(this.range, this.filter),
       notes: () => {},
     };
-    this.addFilters();
+    this.dropIdleThread();
+    if (model.data.pools.length > 1) $("flame-what").options[0].text = "at each pool's peak";
     this.addTabs();
-    this.addFlame(flame);
+    this.addFlame();
     showNotes(model, licences);
     this.refresh();
+    this.state = new State(() => this.readState(), (state) => this.applyState(state));
+    for (const id of CONTROLS) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));
   }
 
   redraw() {
@@ -54,48 +77,134 @@ class App {
     if (this.query) this.refresh();
   }
 
+  // ---- the address of the page
+
+  save(replace) {
+    this.state?.save(replace);
+  }
+
+  readState() {
+    const { model, filter, range, timeline } = this;
+    const ns = ([from, to]) => (from === 0 && to === model.steps ? "" : `${Math.round(model.stepTime(from))}-${Math.round(model.stepTime(to))}`);
+    const chosen = (list) => (list.every(Boolean) ? "" : list.flatMap((on, i) => (on ? [i] : [])).join(".") || "none");
+    const state = { tab: this.tab, range: ns([range.from, range.to]), zoom: ns(timeline.zoomed), pools: chosen(filter.pools), threads: chosen(filter.threads), site: filter.site < 0 ? "" : String(filter.site) };
+    state.frames = filter.frames.map((f) => `${f.keep ? "only" : "hide"} ${f.number}`).join(",");
+    for (const id of CONTROLS) state[id] = valueOf($(id));
+    state.at = this.flame.place;
+    return state;
+  }
+
+  applyState(state) {
+    const { model, filter, flame } = this;
+    const steps = (text) => {
+      const [from, to] = text.split("-").map((ns) => Math.round(this.timeline.stepAt(Number(ns) / 1e9)));
+      return to > from && from >= 0 && to <= model.steps ? [from, to] : [0, model.steps];
+    };
+    const choose = (list, text) => list.forEach((_, i) => (list[i] = text === "" || text.split(".").includes(String(i))));
+    for (const id of CONTROLS) setValue($(id), state[id]);
+    choose(filter.pools, state.pools);
+    choose(filter.threads, state.threads);
+    filter.site = model.sites[state.site] && state.site ? Number(state.site) : -1;
+    filter.frames = state.frames.split(",").map((text) => text.split(" ")).filter(([, n]) => model.frames[n]).map(([what, n]) => this.frameFilter(what === "only", model.frames[n]));
+    [this.range.from, this.range.to] = steps(state.range);
+    this.tab = this.views[state.tab] ? state.tab : "flame";
+    this.showChips();
+    this.markTabs();
+    this.drawTimeline();
+    this.zoom(...steps(state.zoom));
+    flame.place = state.at;
+    this.lookAtFlame();
+    this.refresh();
+  }
+
   // ---- filters
 
   addFilters() {
-    const box = (list, i, name, mark) => {
+    const chip = (list, i, name, mark) => {
       const input = make("input", { type: "checkbox", checked: true });
       input.addEventListener("change", () => {
         list[i] = input.checked;
-        this.redraw();
+        this.filtered();
       });
-      return make("label", {}, input, mark, foreign(name));
+      return make("label", { class: "chip" }, input, mark, foreign(name));
     };
-    this.model.data.pools.forEach((_, i) => $("pools").append(box(this.filter.pools, i, this.model.poolName(i), seriesMark(i))));
-    const threads = this.model.data.threads.length;
-    for (let i = 0; i < threads; i++) {
-      if (this.model.data.threads[i].rest && !this.usesThread(i)) continue;
-      $("threads").append(box(this.filter.threads, i, this.model.threadName(i), ""));
-    }
+    const { model, filter } = this;
+    model.data.pools.forEach((_, i) => $("pools").append(chip(filter.pools, i, model.poolName(i), seriesMark(i))));
+    model.data.threads.forEach((_, i) => $("threads").append(chip(filter.threads, i, model.threadName(i), "")));
     for (const id of ["pools", "threads"]) {
       this.addAllButton($(id));
-      $(id).hidden = !$(id).querySelector("input");
+      $(id).hidden = $(id).querySelectorAll("input").length < 2;
     }
-    $("site-filter-off").addEventListener("click", () => this.filterSite(-1));
+    this.showChips();
     $("filters").addEventListener("submit", (e) => e.preventDefault());
+  }
+
+  filtered() {
+    this.redraw();
+    this.save();
   }
 
   usesThread(i) {
     return this.model.cells.keys.some((k) => this.model.keyThread[k] === i);
   }
 
+  // "(other threads)", if there are none.
+  dropIdleThread() {
+    const i = this.model.data.threads.findIndex((t) => t.rest);
+    if (i < 0 || this.usesThread(i)) return;
+    this.idleThread = i;
+    $("threads").querySelectorAll("label")[i].hidden = true;
+    $("threads").hidden = $("threads").querySelectorAll("label:not([hidden])").length < 2;
+    this.showChips();
+  }
+
   // Many boxes are tedious one by one.
   addAllButton(fieldset) {
     const boxes = [...fieldset.querySelectorAll("input")];
     if (boxes.length < 3) return;
-    const set = (on) => boxes.forEach((b) => b.checked !== on && b.click());
-    fieldset.append(make("button", { type: "button", text: "all", onclick: () => set(true) }), make("button", { type: "button", text: "none", onclick: () => set(false) }));
+    const list = this.filter[fieldset.id];
+    const set = (on) => {
+      list.fill(on);
+      this.showChips();
+      this.filtered();
+    };
+    fieldset.append(make("button", { type: "button", class: "chip", text: "all", onclick: () => set(true) }), make("button", { type: "button", class: "chip", text: "none", onclick: () => set(false) }));
+  }
+
+  // The filters as chips.
+  showChips() {
+    const { filter, model } = this;
+    for (const id of ["pools", "threads"]) $(id).querySelectorAll("input").forEach((input, i) => (input.checked = filter[id][i]));
+    const chip = (text, name, remove) => make("button", { type: "button", class: "chip", "aria-label": `${text} ${name}: remove this filter`, onclick: remove }, `${text} `, foreign(name), " ✕");
+    const chips = filter.frames.map((f) => chip(f.keep ? "only" : "without", f.name, () => this.setFrames(filter.frames.filter((other) => other !== f))));
+    if (filter.site >= 0) chips.push(chip("only site", model.sites[filter.site].name, () => this.filterSite(-1)));
+    $("only").replaceChildren($("only").querySelector("legend"), ...chips);
+    $("only").hidden = !chips.length;
+    $("filters").hidden = !chips.length && $("pools").hidden && $("threads").hidden;
   }
 
   filterSite(site) {
     this.filter.site = site;
-    $("site-filter").hidden = site < 0;
-    if (site >= 0) $("site-filter-name").replaceChildren("Only allocations at ", foreign(this.model.sites[site].name));
-    this.redraw();
+    this.showChips();
+    this.filtered();
+  }
+
+  frameFilter(keep, frame) {
+    const label = labelOf(frame);
+    return { keep, number: this.model.frameNumber(label), name: frame.name, test: (f) => labelOf(f) === label };
+  }
+
+  // "only" or "hide": only call stacks through a function, or none of these; "source": its source.
+  filterFrame(what, frame) {
+    if (what === "source") return this.openSite(this.model.sourceLine(frame).site);
+    this.setFrames([...this.filter.frames, this.frameFilter(what === "only", frame)]);
+    $(this.tab)?.focus({ preventScroll: true });
+  }
+
+  setFrames(frames) {
+    this.filter.frames = frames;
+    this.showChips();
+    this.filtered();
   }
 
   openSite(site) {
@@ -109,7 +218,7 @@ class App {
     const { model, filter } = this;
     const what = $("plot-what").value;
     const unit = what === "bytes" ? "bytes" : "count";
-    const whole = filter.site < 0 && filter.threads.every((on, i) => on || !this.usesThread(i));
+    const whole = filter.site < 0 && !filter.frames.length && filter.threads.every((on, i) => on || i === this.idleThread);
     const pools = model.data.pools.map((_, i) => i).filter((i) => filter.pools[i]);
     const shown = pools.slice(0, LINES_MAX);
     const column = { bytes: "max", blocks: "blocks", allocs: "allocs" }[what];
@@ -141,6 +250,10 @@ class App {
 
   addRange() {
     $("plot-what").addEventListener("change", () => this.drawTimeline());
+    const zoom = (from, to) => {
+      this.zoom(from, to);
+      this.save();
+    };
     $("range").addEventListener("submit", (event) => {
       event.preventDefault();
       const step = (id) => this.timeline.stepAt(Number.parseFloat($(id).value.replace(",", ".")));
@@ -148,9 +261,15 @@ class App {
       if (Number.isFinite(from) && Number.isFinite(to)) this.choose(Math.floor(from + 1e-6), Math.ceil(to - 1e-6));
       else this.showRange();
     });
+    for (const id of ["range-from", "range-to"]) $(id).addEventListener("change", () => $("range").requestSubmit());
     $("range-all").addEventListener("click", () => this.choose(0, this.model.steps));
-    $("zoom-in").addEventListener("click", () => this.timeline.zoom(this.range.from, this.range.to));
-    $("zoom-out").addEventListener("click", () => this.timeline.zoom(0, this.model.steps));
+    $("zoom-in").addEventListener("click", () => zoom(this.range.from, this.range.to));
+    $("zoom-out").addEventListener("click", () => zoom(0, this.model.steps));
+  }
+
+  zoom(from, to) {
+    this.timeline.zoom(from, to);
+    $("zoom-out").disabled = from === 0 && to === this.model.steps;
   }
 
   choose(from, to) {
@@ -160,6 +279,7 @@ class App {
     to = Math.max(from + 1, Math.min(steps, to));
     this.range = { from, to };
     this.refresh();
+    this.save();
   }
 
   // ---- views
@@ -189,6 +309,7 @@ class App {
     this.tab = name;
     this.markTabs();
     this.views[name]();
+    this.save();
   }
 
   markTabs() {
@@ -200,25 +321,50 @@ class App {
     }
   }
 
-  addFlame(flame) {
-    for (const id of ["flame-what", "flame-unit", "flame-way", "flame-allocators"]) {
+  addFlame() {
+    const { flame } = this;
+    for (const id of ["flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators"]) {
       $(id).addEventListener("change", () => {
-        if (id === "flame-way") flame.path = [];
-        $("flame").style.minHeight = "";
-        $("flame-allocators").disabled = $("flame-way").value === "up";
-        this.showFlame(flame);
+        if (id === "flame-way" || id === "flame-fold") flame.path = [];
+        this.lookAtFlame();
+        this.showFlame();
       });
     }
-    $("flame-search").addEventListener("input", () => flame.search($("flame-search").value));
-    $("flame-reset").addEventListener("click", () => flame.reset());
+    for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
+    for (const id of ["flame-search", "flame-regex"]) $(id).addEventListener("input", () => this.lookAtFlame());
     for (const form of document.querySelectorAll("form.row")) form.addEventListener("submit", (e) => e.preventDefault());
+    $("flame-search").addEventListener("keydown", (event) => event.key === "Enter" && flame.hits.length && flame.step(event.shiftKey ? -1 : 1));
   }
 
-  showFlame(flame) {
-    const column = this.query[$("flame-what").value][$("flame-unit").value];
-    const values = new Float64Array(this.model.stackSite.length);
-    for (let key = 0; key < this.model.keyCount; key++) if (this.mask[key]) values[this.model.keyStack[key]] += Math.max(0, column[key]);
-    flame.show(values, $("flame-way").value, $("flame-unit").value, $("flame-allocators").checked);
+  // What follows from other controls of the flame graph.
+  lookAtFlame() {
+    $("flame-allocators").disabled = $("flame-way").value === "up";
+    this.flame.find({ text: $("flame-search").value, regex: $("flame-regex").checked });
+  }
+
+  showFlame() {
+    const { model, query, mask } = this;
+    const { bytes: size, count: blocks } = query[$("flame-what").value];
+    const color = $("flame-color").value;
+    const threads = color === "thread" ? model.data.threads.length : 0;
+    const columns = Array.from({ length: COLUMNS + threads }, () => new Float64Array(model.stackSite.length));
+    for (let key = 0; key < model.keyCount; key++) {
+      if (!mask[key]) continue;
+      const stack = model.keyStack[key];
+      columns[BYTES][stack] += Math.max(0, size[key]);
+      columns[COUNT][stack] += Math.max(0, blocks[key]);
+      columns[GROWTH][stack] += query.live.bytes[key] - query.before.bytes[key];
+      if (threads) columns[COLUMNS + model.keyThread[key]][stack] += Math.max(0, size[key]);
+    }
+    this.flame.show(columns, { unit: $("flame-unit").value, way: $("flame-way").value, allocators: $("flame-allocators").checked, fold: $("flame-fold").checked, upside: $("flame-upside").checked, color });
+  }
+
+  showTree() {
+    const { model, query, mask } = this;
+    const growth = query.live.bytes.map((v, key) => v - query.before.bytes[key]);
+    const keys = { peak: query.peak.bytes, live: query.live.bytes, growth, bytes: query.total.bytes, count: query.total.count, temporary: query.temporary.count };
+    const columns = TREE_COLUMNS.map(({ id }) => model.byStack(keys[id], mask));
+    this.tree.show(columns, { way: $("tree-way").value, sort: $("tree-sort").value });
   }
 
   // Everything but the plot's lines.
@@ -237,20 +383,21 @@ class App {
     const text = (step) => (model.stepTime(step) / 1e9).toFixed(Math.min(9, digits));
     $("range-from").value = text(range.from);
     $("range-to").value = text(range.to);
+    const whole = range.from === 0 && range.to === model.steps;
     const sum = (column) => column.reduce((s, v, key) => s + (mask[key] ? v : 0), 0);
     const figures = [
-      ["Range", duration(model.stepTime(range.to) - model.stepTime(range.from)), `${duration(model.stepTime(range.from))} to ${duration(model.stepTime(range.to))}`],
+      ["Range", duration(model.stepTime(range.to) - model.stepTime(range.from)), whole ? "whole trace" : ""],
       ["Allocations", count(sum(query.total.count)), bytes(sum(query.total.bytes))],
       ["Frees", count(sum(query.frees.count)), bytes(sum(query.frees.bytes))],
       ["Temporary", count(sum(query.temporary.count)), bytes(sum(query.temporary.bytes))],
-      ["In use at its begin", bytes(sum(query.before.bytes)), `${count(sum(query.before.count))} blocks`],
-      ["In use at its end", bytes(sum(query.live.bytes)), `${count(sum(query.live.count))} blocks`],
+      ["At start", bytes(sum(query.before.bytes)), `${count(sum(query.before.count))} blocks`],
+      ["At end", bytes(sum(query.live.bytes)), `${count(sum(query.live.count))} blocks`],
       ["Growth", bytes(sum(query.live.bytes) - sum(query.before.bytes)), `${count(sum(query.live.count) - sum(query.before.count))} blocks`],
       this.peakFigure(),
     ];
-    $("range-figures").replaceChildren(...figures.map(([name, value, more]) => make("div", {}, make("dt", { text: name }), make("dd", { text: value }, make("small", { text: more })))));
-    const whole = range.from === 0 && range.to === model.steps;
-    $("announce").textContent = `${whole ? "The whole trace" : `Range ${figures[0][2]}`}: ${figures[1][1]} allocations, ${figures[5][1]} in use at the end, peak ${figures[7][1]}`;
+    $("range-figures").replaceChildren(...figures.map(([name, value, more]) => make("div", {}, make("dt", { text: name }), make("dd", { title: `${value}, ${more}` }, value, make("small", { text: more })))));
+    $("range-all").disabled = $("zoom-in").disabled = whole;
+    $("announce").textContent = `${whole ? "The whole trace" : `Range ${duration(model.stepTime(range.from))} to ${duration(model.stepTime(range.to))}`}: ${figures[1][1]} allocations, ${figures[5][1]} in use at the end, peak ${figures[7][1]}`;
   }
 
   // Pools peak at different times, so their peaks have no sum: that of the highest pool is shown.
@@ -261,8 +408,8 @@ class App {
     const pools = [...peaks.keys()].filter((i) => this.filter.pools[i]);
     if (!pools.length) return ["Peak", bytes(0), "no pool is chosen"];
     const highest = pools.reduce((a, b) => (peaks[b] > peaks[a] ? b : a));
-    const when = `at about ${duration(model.slotTime(query.peaks[highest].slot))}`;
-    return ["Peak", bytes(peaks[highest]), pools.length > 1 ? `of pool ${model.poolName(highest)}, ${when}` : when];
+    const when = `≈ ${duration(model.slotTime(query.peaks[highest].slot))}`;
+    return ["Peak", bytes(peaks[highest]), pools.length > 1 ? `${model.poolName(highest)}, ${when}` : when];
   }
 }
 
@@ -287,15 +434,29 @@ function addTheme(changed) {
   system.addEventListener("change", () => set(system.matches));
 }
 
-function showTrace({ trace, verdict, selection }) {
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+// The first screen's answer: the peak's owners, as the text and the JSON of a report have them.
+function showTrace({ trace, answer, verdict, selection }) {
   const program = trace.program || trace.name || "unknown program";
   document.title = `${program}: memory report`;
   $("program").replaceChildren(foreign(program), ": memory report");
   const facts = [trace.captured !== "unknown" && `captured ${trace.captured}`, ...trace.host, trace.version && `trace version ${trace.version}`, `${duration(trace.duration)} long`, !trace.complete && "incomplete"];
-  $("origin").replaceChildren(foreign(facts.filter(Boolean).join(" · ")));
-  $("verdict").replaceChildren(foreign(verdict));
+  for (const id of ["origin", "trace-facts"]) $(id).replaceChildren(foreign(facts.filter(Boolean).join(" · ")));
+  $("answer").replaceChildren(foreign(sentence(answer || verdict)));
+  $("verdict").replaceChildren(foreign(answer ? sentence(verdict) : ""));
+  $("verdict").hidden = !answer;
   $("selection").replaceChildren(...(selection ? ["Only allocations ", foreign(selection), "."] : []));
   $("selection").hidden = !selection;
+}
+
+// What is never freed, and which checks failed, with their remedies.
+function showFindings({ leakHead, checks, pools }) {
+  const failed = checks.filter((c) => !c.holds && c.name !== "memory-data");
+  const link = (text, tab) => make("button", { type: "button", class: "link", text, onclick: () => $(`tab-${tab}`)?.click() });
+  const parts = [...(pools.length ? [link(sentence(leakHead), "leaks"), " · "] : []), link(checksSum(checks), "notes"), failed.length ? ": " : ""];
+  failed.forEach((c, i) => parts.push(i ? "; " : "", foreign(c.detail), c.remedy ? ` (${c.remedy})` : ""));
+  $("findings").replaceChildren(...parts);
 }
 
 function fail(error) {

@@ -25,7 +25,7 @@ export class MemoryMap {
       { name: "In use", value: (r) => r.bytes, show: (r) => bytes(r.bytes) },
       { name: "Pieces touched", value: (r) => r.touched, show: (r) => count(r.touched), title: "at any time" },
       { name: "Pieces with blocks", value: (r) => r.used, show: (r) => count(r.used) },
-      { name: "Of these full", value: (r) => r.bytes, show: (r) => percent(r.bytes, r.used * r.size), title: "the bytes in use, of the pieces that hold any: less means more fragmented" },
+      { name: "Utilisation", value: (r) => r.bytes, show: (r) => percent(r.bytes, r.used * r.size), title: "the bytes in use, of the pieces that hold any: less means more fragmented" },
       { name: "Empty between", value: (r) => r.holes, show: (r) => count(r.holes), title: "pieces without blocks between the first and the last that has some" },
     ]);
     $("map-what").addEventListener("change", () => this.paintAll());
@@ -36,7 +36,7 @@ export class MemoryMap {
     const { model } = this;
     Object.assign(this, { range, at: model.mapAt(range.from, range.to) });
     const size = bytes(this.at.size);
-    $("map-text").textContent = `State at ${duration(model.stepTime(range.to))}. Each square is ${size} of addresses that were used at some time; longer unused ranges are left out. Colours by thread or site show which one allocated most bytes there over the whole trace; pale squares hold nothing at the end of the range.`;
+    $("map-text").textContent = `State at ${duration(model.stepTime(range.to))}. Each square is ${size} of addresses that were used at some time; outlined ones hold nothing that the colour shows, and longer unused ranges are left out. Colours by thread or site show which one allocated most bytes there over the whole trace; pale squares hold nothing at the end of the range.`;
     this.filter = filter;
     this.views = [];
     const rows = [];
@@ -58,7 +58,7 @@ export class MemoryMap {
     const view = { pool, pieces, canvas, chosen: -1 };
     canvas.addEventListener("mousemove", (e) => this.hover(view, e));
     canvas.addEventListener("keydown", (e) => this.key(view, e));
-    $("map").append(make("h3", {}, foreign(name)), canvas);
+    $("map").append(make("h2", {}, foreign(name)), canvas);
     this.views.push(view);
   }
 
@@ -131,25 +131,25 @@ export class MemoryMap {
     Object.assign(view, { cell, columns });
     const g = view.canvas.getContext("2d");
     const style = getComputedStyle(document.documentElement);
-    const [map, panel, text] = ["--map", "--panel", "--text"].map((n) => style.getPropertyValue(n).trim());
+    const [map, line, text] = ["--map", "--line", "--text"].map((n) => style.getPropertyValue(n).trim());
     const kind = this.kind;
     const color = (i) => style.getPropertyValue(ownerColor(this.model.pieces[i].owner[kind], this.model.data.ownerCount)).trim();
+    const outline = (x, y, stroke, width) => {
+      g.strokeStyle = stroke;
+      g.lineWidth = width;
+      g.strokeRect(x + width / 2, y + width / 2, cell - GAP - width, cell - GAP - width);
+    };
     g.scale(ratio, ratio);
     view.pieces.forEach((piece, n) => {
       const x = (view.places[n] % columns) * cell;
       const y = Math.floor(view.places[n] / columns) * cell;
-      g.fillStyle = panel;
-      g.fillRect(x, y, cell - GAP, cell - GAP);
       const shade = this.shade(piece);
       g.fillStyle = kind ? color(piece) : `rgb(${map} / ${shade})`;
       g.globalAlpha = kind ? shade : 1;
       if (shade) g.fillRect(x, y, cell - GAP, cell - GAP);
+      else outline(x, y, line, 1);
       g.globalAlpha = 1;
-      if (n === view.chosen) {
-        g.strokeStyle = text;
-        g.lineWidth = 2;
-        g.strokeRect(x + 1, y + 1, cell - GAP - 2, cell - GAP - 2);
-      }
+      if (n === view.chosen) outline(x, y, text, 2);
     });
   }
 

@@ -1,15 +1,18 @@
 // The data of the page, and its figures for any range of steps. The numbers in the cells of keys
 // are those of enum page_value in analysis/html/html_series.h.
 
-import { inflate, readCells } from "./unpack.js";
+import { labelOf, stacksThrough } from "./calls.js";
+import { percent } from "./format.js";
+import { inflate, inflateJson, readCells } from "./unpack.js";
 
 const [ALLOCS, ALLOC_BYTES, FREES, FREE_BYTES, TEMPORARY, TEMPORARY_BYTES, PEAK, PEAK_BYTES, VALUES] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 const CLASSES = 64;
 
 // First what the plot needs, …
 export async function loadPoints(data) {
-  const m = new Model(data);
-  m.readPoints(await inflate(data.points));
+  const [tables, points] = await Promise.all([inflateJson(data.tables), inflate(data.points)]);
+  const m = new Model(Object.assign(data, tables));
+  m.readPoints(points);
   return m;
 }
 
@@ -41,9 +44,15 @@ class Model {
 
   readStacks() {
     const { stacks, nodes, sites } = this.data;
-    this.stackSite = stacks.filter((_, i) => i % 3 === 0);
-    this.stackNode = stacks.filter((_, i) => i % 3 === 1);
-    this.stackBegin = stacks.filter((_, i) => i % 3 === 2); // the node of its site
+    this.stackSite = [];
+    this.stackNode = [];
+    this.stackBegin = []; // the node of its site
+    let node = 0;
+    for (let i = 0; i < stacks.length; i += 3) {
+      this.stackSite.push(stacks[i]);
+      this.stackNode.push((node += stacks[i + 1]));
+      this.stackBegin.push(node - stacks[i + 2]);
+    }
     this.nodeParent = [0];
     this.nodeFrame = [-1];
     for (let i = 0; i < nodes.length; i += 2) {
@@ -55,6 +64,7 @@ class Model {
     this.frames = this.data.frames.map((f) => this.frame(f));
     const types = this.data.siteTypes;
     const type = (i) => (types[2 * i] ? this.data.strings[types[2 * i]] + (types[2 * i + 1] ? ", …" : "") : "");
+    this.numbers = new Map(this.frames.map((f, i) => [labelOf(f), i]).reverse());
     this.sites = sites.map((f, i) => Object.assign(this.site(f), { type: type(i) }));
   }
 
@@ -65,6 +75,21 @@ class Model {
     const path = s[file];
     const short = path.slice(path.lastIndexOf("/") + 1);
     return { name, path, line, image: s[image], place: short ? (line ? `${short}:${line}` : short) : "" };
+  }
+
+  // The number of the first frame with a label.
+  frameNumber(label) {
+    return this.numbers.get(label);
+  }
+
+  // The stored source line of a frame, {text, site}, if the page has it.
+  sourceLine(frame) {
+    for (const { site, code, of, lines } of this.data.texts) {
+      if (code || of !== frame.path) continue;
+      const line = lines.find(([number]) => Number(number) === frame.line);
+      if (line) return { text: line[1], site };
+    }
+    return undefined;
   }
 
   site(f) {
@@ -198,9 +223,32 @@ class Model {
     }
   }
 
-  // Which keys the filters let through: 1 or 0 each.
+  // Which keys the filters let through: 1 or 0 each. `filter.frames` are {test, keep}: only call
+  // stacks through such a frame, or none of those.
   mask(filter) {
-    return Uint8Array.from({ length: this.keyCount }, (_, k) => filter.pools[this.keyPool[k]] && filter.threads[this.keyThread[k]] && (filter.site < 0 || this.stackSite[this.keyStack[k]] === filter.site) ? 1 : 0);
+    const through = filter.frames.map(({ test, keep }) => ({ keep, stacks: stacksThrough(this, test) }));
+    const passes = (stack) => (filter.site < 0 || this.stackSite[stack] === filter.site) && through.every(({ keep, stacks }) => Boolean(stacks[stack]) === keep);
+    const stacks = Uint8Array.from(this.stackSite, (_, stack) => (passes(stack) ? 1 : 0));
+    return Uint8Array.from({ length: this.keyCount }, (_, k) => filter.pools[this.keyPool[k]] && filter.threads[this.keyThread[k]] && stacks[this.keyStack[k]]);
+  }
+
+  // Of the bytes allocated: the share of call stacks that count with others of their site.
+  foldedShare() {
+    const { keys, v } = this.cells;
+    const folded = (stack) => !this.stackNode[stack] && this.data.sites[this.stackSite[stack]] !== 2;
+    let [part, whole] = [0, 0];
+    v[ALLOC_BYTES].forEach((n, i) => {
+      whole += n;
+      if (folded(this.keyStack[keys[i]])) part += n;
+    });
+    return percent(part, whole);
+  }
+
+  // A column by key, summed by call stack, of the keys in the mask.
+  byStack(column, mask) {
+    const out = new Float64Array(this.stackSite.length);
+    for (let key = 0; key < this.keyCount; key++) if (mask[key]) out[this.keyStack[key]] += column[key];
+    return out;
   }
 
   // Use at the end of every step, of the keys in the mask.

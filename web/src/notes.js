@@ -18,11 +18,15 @@ export function showNotes(model, licences) {
   faults.show(data.faults);
   $("faults-none").textContent = data.faults.length ? (data.faultsLeftOut ? `${count(data.faultsLeftOut)} more kinds of faults are not listed.` : "") : "There are none.";
   $("faults-table").hidden = !data.faults.length;
-  $("checks").replaceChildren(...data.checks.map((c) => make("li", {}, `${c.holds ? "holds" : "does not hold"}: ${c.name}: `, foreign(c.detail))));
+  $("checks-sum").textContent = checksSum(data.checks);
+  $("checks").replaceChildren(...data.checks.map((c) => make("li", {}, `${c.holds ? "passed" : "failed"}: ${c.name}: `, foreign(c.detail), c.remedy ? `; ${c.remedy}` : "")));
   $("bounds").replaceChildren(...bounds(model).map((text) => make("li", { text })));
-  $("licences").replaceChildren(
-    ...licences.map((l) => make("details", {}, make("summary", { text: `${l.name} ${l.version} (${l.license})` }), make("pre", { text: l.text, tabindex: "0" }))),
-  );
+  $("licences").replaceChildren(make("pre", { text: licences.map((l) => `${l.name} ${l.version} (${l.license})\n\n${l.text.trim()}\n`).join("\n\n"), tabindex: "0", "aria-label": "Licences" }));
+}
+
+export function checksSum(checks) {
+  const failed = checks.filter((c) => !c.holds).length;
+  return `Checks: ${count(checks.length - failed)} passed, ${count(failed)} failed`;
 }
 
 function bounds(model) {
@@ -32,7 +36,7 @@ function bounds(model) {
     `Time is told in ${count(model.steps)} steps of ${duration(model.stepNs())}: a range begins and ends with a step. Within that, figures are exact; the plot has ${count(data.time.slots)} points.`,
     `Addresses are told in pieces of ${bytes(2 ** data.pieceShift)}.`,
   ];
-  if (other.stacks) texts.push(`${count(other.stacks)} call stacks with the smallest shares are not told apart: they count with their site.`);
+  if (other.stacks) texts.push(`${count(other.stacks)} call stacks with the smallest shares, ${model.foldedShare()} of all bytes allocated, are not told apart: they count with their site. report --page-size tells more apart.`);
   if (other.sites) texts.push(`${count(other.sites)} sites with the smallest shares count together, as "(other sites)".`);
   if (other.threads) texts.push(`${count(other.threads)} threads with the smallest shares count together, as "(other threads)".`);
   const pools = data.pools.find((p) => p.count > 1);

@@ -5,6 +5,17 @@ import { $, foreign, make, Table } from "./dom.js";
 
 const STACKS_SHOWN = 20;
 
+// Questions about rows; `before` and `freed` count blocks.
+const SHOW = [
+  { id: "all", name: "all sites", test: () => true },
+  { id: "grew", name: "that grew", test: (r) => r.growth > 0 },
+  { id: "shrank", name: "that shrank", test: (r) => r.growth < 0 },
+  { id: "started", name: "that began in the range", test: (r) => !r.before && r.count },
+  { id: "kept", name: "with blocks from before, none freed", test: (r) => r.before && !r.freed },
+  { id: "emptied", name: "that freed all they allocated", test: (r) => r.count && !r.live },
+  { id: "short", name: "short-lived: half or more temporary", test: (r) => r.count && 2 * r.temporary >= r.count },
+];
+
 export class Sites {
   constructor(model, filterSite) {
     Object.assign(this, { model, filterSite, rows: [], open: null });
@@ -23,8 +34,10 @@ export class Sites {
         { name: "At peak", value: (r) => r.peak, show: (r) => bytes(r.peak), title: "what it held when its pool stood highest within the range" },
         { name: "Temporary", value: (r) => r.temporary, show: (r) => count(r.temporary), title: "blocks that the next memory event of the same thread in that pool freed" },
       ],
-      { sortable: true, sort: 4, limit: 200, more: $("sites-more") },
+      { sortable: true, sort: 4, limit: 50, more: $("sites-more") },
     );
+    for (const { id, name } of SHOW) $("sites-show").append(make("option", { value: id, text: name }));
+    $("sites-show").addEventListener("change", () => this.search());
     $("sites-search").addEventListener("input", () => this.search());
     $("site-close").addEventListener("click", () => this.close());
     $("site-only").addEventListener("click", () => this.filterSite(this.open));
@@ -47,7 +60,7 @@ export class Sites {
       let row = rows.get(number);
       if (!row) {
         const siteNumber = model.rowSite(number);
-        row = { siteNumber, site: model.sites[siteNumber], pool: model.poolName(model.rowPool(number)), count: 0, bytes: 0, live: 0, growth: 0, peak: 0, temporary: 0 };
+        row = { siteNumber, site: model.sites[siteNumber], pool: model.poolName(model.rowPool(number)), count: 0, bytes: 0, live: 0, growth: 0, peak: 0, temporary: 0, before: 0, freed: 0 };
         rows.set(number, row);
       }
       row.count += query.total.count[key];
@@ -56,6 +69,8 @@ export class Sites {
       row.growth += query.live.bytes[key] - query.before.bytes[key];
       row.peak += query.peak.bytes[key];
       row.temporary += query.temporary.count[key];
+      row.before += query.before.count[key];
+      row.freed += query.frees.count[key];
     }
     Object.assign(this, { query, mask });
     this.rows = [...rows.values()].filter((r) => r.count || r.live || r.peak || r.growth);
@@ -65,7 +80,9 @@ export class Sites {
 
   search() {
     const term = $("sites-search").value.trim().toLowerCase();
-    const rows = term ? this.rows.filter((r) => [r.site.name, r.site.path, r.site.image, r.site.type, r.pool].some((t) => t.toLowerCase().includes(term))) : this.rows;
+    const { test } = SHOW.find((s) => s.id === $("sites-show").value) ?? SHOW[0];
+    const asked = this.rows.filter(test);
+    const rows = term ? asked.filter((r) => [r.site.name, r.site.path, r.site.image, r.site.type, r.pool].some((t) => t.toLowerCase().includes(term))) : asked;
     const { sites } = this.model.data.other;
     $("sites-count").textContent = `${count(rows.length)} of ${count(this.rows.length)} rows${sites ? `; "(other sites)" stands for ${count(sites)} small ones` : ""}`;
     this.table.show(rows);
@@ -112,7 +129,7 @@ export class Sites {
 
   stackElements(s, whole) {
     const { model } = this;
-    const title = make("h4", { text: `${bytes(s.bytes)} in ${count(s.count)} allocations (${percent(s.bytes, whole)}), ${bytes(s.live)} live, ${bytes(s.peak)} at the peak` });
+    const title = make("h3", { text: `${bytes(s.bytes)} in ${count(s.count)} allocations (${percent(s.bytes, whole)}), ${bytes(s.live)} live, ${bytes(s.peak)} at the peak` });
     const node = model.stackNode[s.stack];
     if (!node) return [title, make("p", { class: "note", text: model.sites[this.open].rest || s.stack === 0 ? "Sites too small for a row of their own." : "Without a call stack, or in call stacks too small to be told apart here." })];
     const frames = make("ol", { class: "stack" });
@@ -133,7 +150,7 @@ export class Sites {
       const width = Math.max(...text.lines.map(([number]) => number.length));
       const pre = make("pre", { tabindex: "0", "aria-label": title });
       for (const [number, line, here] of text.lines) pre.append(make("span", { class: here ? "here" : "", text: `${here ? "▶" : " "} ${number.padStart(width)}  ${line}` }));
-      parts.push(make("h4", {}, `${title}: `, foreign(text.of)), pre);
+      parts.push(make("h3", {}, `${title}: `, foreign(text.of)), pre);
     }
     $("site-source").replaceChildren(...parts);
   }

@@ -2,16 +2,20 @@
 
 import uPlot from "uplot";
 import { amount, duration } from "./format.js";
-import { make } from "./dom.js";
+import { foreign, make } from "./dom.js";
 
 const TICKS = Array.from({ length: 60 }, (_, i) => 2 ** i); // of bytes
+
+const WHEEL = 1.25; // a turn of the wheel makes the time in view longer by
+const LEAST = 4; // steps in view
+const HEIGHT = 160; // pixels, with the axis
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export class Timeline {
-  // choose(from, to) receives a new range in steps.
-  constructor(element, model, choose) {
-    Object.assign(this, { element, model, choose, from: 0, to: model.steps, unit: "bytes", view: null });
+  // choose(from, to) receives a new range in steps, zoomTo(from, to) what is to be in view.
+  constructor(element, model, choose, zoomTo) {
+    Object.assign(this, { element, model, choose, zoomTo, from: 0, to: model.steps, unit: "bytes", view: null, zoomed: [0, model.steps] });
     element.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.resize()).observe(element);
   }
@@ -32,34 +36,107 @@ export class Timeline {
     const axis = { stroke: () => css("--text"), grid: { stroke: () => css("--line") }, ticks: { stroke: () => css("--line") }, font: "12px system-ui" };
     const options = {
       width: this.width(),
-      height: window.innerWidth < 600 ? 200 : 260,
+      height: HEIGHT,
       cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false } },
-      legend: { live: true },
-      scales: { x: { time: false, range: (_, min, max) => this.view ?? [min, max] }, y: { range: (_, min, max) => [Math.min(0, min), max || 1] } },
+      legend: { show: false },
+      scales: { x: { time: false, range: (_, min, max) => this.view ?? [min, max] }, y: { range: (_, min, max) => [Math.min(0, min), 1.12 * max || 1] } },
       axes: [
-        { ...axis, values: (_, ticks) => ticks.map((t) => duration(t * 1e9)), space: 90 },
-        { ...axis, values: (_, ticks) => ticks.map((t) => amount(t, this.unit)), size: 78, ...(this.unit === "bytes" ? { incrs: TICKS } : {}) },
+        { ...axis, values: (_, ticks) => ticks.map((t) => duration(t * 1e9)), space: 90, size: 30 },
+        { ...axis, values: (_, ticks) => ticks.map((t) => amount(t, this.unit)), size: 70, space: 26, ...(this.unit === "bytes" ? { incrs: TICKS } : {}) },
       ],
-      series: [{ label: "time", value: (_, v) => (v === null ? "–" : duration(v * 1e9)) }, ...this.lines.map((line) => this.series(line))],
-      hooks: { setSelect: [(plot) => this.selected(plot)], draw: [() => this.mark()] },
+      series: [{}, ...this.lines.map((line) => this.series(line))],
+      hooks: { setSelect: [(plot) => this.selected(plot)], setCursor: [(plot) => this.read(plot)], draw: [(plot) => this.markPeaks(plot), () => this.mark()] },
     };
     this.plot = new uPlot(options, [this.times, ...this.lines.map((l) => l.values)], this.element);
-    const caption = this.plot.root.querySelector(".u-legend").createCaption();
-    caption.textContent = "Values at the pointer";
-    caption.className = "hidden";
+    this.values = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
+    this.plot.over.append(this.values);
+    this.addTouch(this.plot.over);
+    this.plot.over.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.plot.over.addEventListener("dblclick", () => this.choose(0, this.model.steps));
+  }
+
+  // A finger brushes as the mouse does; moving it up or down scrolls the page.
+  addTouch(over) {
+    const x = (event) => Math.max(0, Math.min(over.clientWidth, event.clientX - over.getBoundingClientRect().left));
+    let from = null;
+    over.addEventListener("pointerdown", (event) => (from = event.pointerType === "touch" ? x(event) : null));
+    over.addEventListener("pointermove", (event) => from !== null && this.plot.setSelect({ left: Math.min(from, x(event)), top: 0, width: Math.abs(x(event) - from), height: over.clientHeight }, false));
+    over.addEventListener("pointerup", (event) => {
+      if (from !== null && Math.abs(x(event) - from) > 8) this.chooseBetween(Math.min(from, x(event)), Math.max(from, x(event)));
+      from = null;
+    });
+    over.addEventListener("pointercancel", () => {
+      from = null;
+      this.mark();
+    });
+  }
+
+  // The wheel with Ctrl, or two fingers on a touch pad, zooms about the pointer; with Shift it pans.
+  wheel(event) {
+    if (!event.ctrlKey && !event.shiftKey) return;
+    event.preventDefault();
+    const { model, plot } = this;
+    const [from, to] = this.zoomed;
+    const turn = Math.sign(event.deltaY || event.deltaX);
+    const at = from + ((to - from) * (event.clientX - plot.over.getBoundingClientRect().left)) / plot.over.clientWidth;
+    let [low, high] = event.ctrlKey ? [at - (at - from) * WHEEL ** turn, at + (to - at) * WHEEL ** turn] : [from + (turn * (to - from)) / 8, to + (turn * (to - from)) / 8];
+    if (!event.ctrlKey && (low < 0 || high > model.steps)) [low, high] = low < 0 ? [0, to - from] : [model.steps - (to - from), model.steps];
+    [low, high] = [Math.max(0, Math.round(low)), Math.min(model.steps, Math.round(high))];
+    if (high - low >= Math.min(LEAST, model.steps)) this.zoomTo(low, high);
+  }
+
+  // The values at the pointer.
+  read(plot) {
+    const { left, top, idx } = plot.cursor;
+    this.values.hidden = idx === null || idx === undefined || left < 0;
+    if (this.values.hidden) return;
+    const row = (line, i) => make("div", {}, mark(lineColor(line)), foreign(line.name), ` ${amount(plot.data[i + 1][idx], this.unit)}`);
+    this.values.replaceChildren(make("div", { text: duration(this.times[idx] * 1e9) }), ...this.lines.map(row));
+    const right = left > plot.over.clientWidth / 2;
+    this.values.style.left = `${right ? left - this.values.offsetWidth - 12 : left + 12}px`;
+    this.values.style.top = `${Math.max(0, Math.min(top, plot.over.clientHeight - this.values.offsetHeight))}px`;
+  }
+
+  // A triangle at the highest point of each line, and the highest one's value.
+  markPeaks(plot) {
+    const ratio = window.devicePixelRatio || 1;
+    const g = plot.ctx;
+    let highest = null;
+    g.save();
+    for (const [i, line] of this.lines.entries()) {
+      const at = line.values.reduce((best, v, k) => (v > line.values[best] ? k : best), 0);
+      const value = line.values[at];
+      if (!(value > 0)) continue;
+      const x = plot.valToPos(this.times[at], "x", true);
+      const y = plot.valToPos(value, "y", true);
+      if (x < plot.bbox.left || x > plot.bbox.left + plot.bbox.width) continue;
+      g.fillStyle = css(lineColor(line));
+      g.beginPath();
+      g.moveTo(x, y);
+      g.lineTo(x - 5 * ratio, y - 8 * ratio);
+      g.lineTo(x + 5 * ratio, y - 8 * ratio);
+      g.fill();
+      if (line.pool !== undefined && (!highest || value > highest.value)) highest = { x, y, value, i };
+    }
+    if (highest) {
+      const left = highest.x > plot.bbox.left + plot.bbox.width / 2;
+      g.fillStyle = css("--text");
+      g.font = `${12 * ratio}px system-ui`;
+      g.textAlign = left ? "right" : "left";
+      g.fillText(`peak ${amount(highest.value, this.unit)}`, highest.x + (left ? -9 : 9) * ratio, highest.y - 2 * ratio);
+    }
+    g.restore();
   }
 
   series(line) {
     const total = line.pool === undefined;
     return {
       label: line.name,
-      stroke: () => css(total ? "--text" : seriesColor(line.pool)),
+      stroke: () => css(lineColor(line)),
       width: total ? 2 : 1.25,
       dash: total ? [6, 3] : undefined,
       paths: uPlot.paths.stepped({ align: 1 }),
       points: { show: false },
-      value: (_, v) => (v === null ? "–" : amount(v, this.unit)),
     };
   }
 
@@ -78,9 +155,13 @@ export class Timeline {
 
   selected(plot) {
     if (this.marking || plot.select.width < 2) return;
-    const from = Math.floor(this.stepAt(plot.posToVal(plot.select.left, "x")));
-    const to = Math.ceil(this.stepAt(plot.posToVal(plot.select.left + plot.select.width, "x")));
-    this.choose(from, to);
+    this.chooseBetween(plot.select.left, plot.select.left + plot.select.width);
+  }
+
+  // Pixels of the plot.
+  chooseBetween(left, right) {
+    const step = (x) => this.stepAt(this.plot.posToVal(x, "x"));
+    this.choose(Math.floor(step(left)), Math.ceil(step(right)));
   }
 
   // Shows the chosen range.
@@ -108,6 +189,7 @@ export class Timeline {
 
   // Zooms to [from, to) steps, or to all.
   zoom(from, to) {
+    this.zoomed = [from, to];
     this.view = from === 0 && to === this.model.steps ? null : [this.model.stepTime(from) / 1e9, this.model.stepTime(to) / 1e9];
     const all = [this.times[0], this.times[this.times.length - 1]];
     const [min, max] = this.view ?? all;
@@ -133,10 +215,12 @@ export class Timeline {
   }
 }
 
-const seriesColor = (pool) => `--series-${pool % 8}`;
+const lineColor = (line) => (line.pool === undefined ? "--text" : `--series-${line.pool % 8}`);
 
-export function seriesMark(pool) {
-  const mark = make("span", { class: "mark", "aria-hidden": "true" });
-  mark.style.backgroundColor = `var(${seriesColor(pool)})`;
-  return mark;
+function mark(color) {
+  const span = make("span", { class: "mark", "aria-hidden": "true" });
+  span.style.backgroundColor = `var(${color})`;
+  return span;
 }
+
+export const seriesMark = (pool) => mark(lineColor({ pool }));

@@ -1,12 +1,16 @@
 // Reads what report/html/html_pack.c writes: base64 of zlib of variable-length integers.
 
-export async function inflate(base64) {
+async function unpacked(base64) {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Reader(new Uint8Array(await new Response(stream).arrayBuffer()));
+  return new Response(stream);
 }
+
+export const inflate = async (base64) => new Reader(new Uint8Array(await (await unpacked(base64)).arrayBuffer()));
+
+export const inflateJson = async (base64) => (await unpacked(base64)).json();
 
 export class Reader {
   constructor(bytes) {

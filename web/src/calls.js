@@ -1,0 +1,132 @@
+// Call trees: of the frames from the outermost callers to the sites, or from the sites outwards.
+// A node is {label, name, path, place, line, image, sums, source…}; `sums` has one number for each
+// column of amounts by call stack.
+
+export const labelOf = (frame) => `${frame.name}\n${frame.image}`;
+
+// `columns` are arrays by call stack; nodes without an amount in columns[main] are left out, and
+// `children` gives the others, most first. `options`: way ("down" or "up"), allocators (whether
+// frames within the allocator are shown), recursion (whether a function that calls itself is one
+// node), all (whether nodes with an amount in any column are kept).
+export function callTree(model, columns, main, options) {
+  const tree = options.way === "up" ? upwards(model, columns, main, options) : downwards(model, columns, main, options);
+  return {
+    root: tree.root,
+    // A node's own amount: what no child of it has.
+    own: (node) => node.sums[main] - tree.children(node).reduce((sum, child) => sum + child.sums[main], 0),
+    children: tree.children,
+    main,
+  };
+}
+
+function sorted(groups, main, all) {
+  return [...groups.values()].filter((g) => (all ? g.sums.some(Boolean) : g.sums[main] > 0)).sort((a, b) => b.sums[main] - a.sums[main]);
+}
+
+// The group of a frame, made if it is new.
+function member(groups, frame, width, rest) {
+  const label = labelOf(frame);
+  let found = groups.get(label);
+  if (!found) groups.set(label, (found = { label, name: frame.name, image: frame.image, path: frame.path, line: frame.line, place: frame.place, sums: new Float64Array(width), ...rest() }));
+  return found;
+}
+
+function downwards(model, columns, main, { allocators, recursion, all }) {
+  const width = columns.length;
+  const n = model.nodeParent.length;
+  const inclusive = columns.map(() => new Float64Array(n));
+  const folded = new Map(); // sites whose call stacks are combined
+  const whole = new Float64Array(width);
+  for (let stack = 0; stack < model.stackSite.length; stack++) {
+    const node = allocators ? model.stackNode[stack] : model.stackBegin[stack];
+    let site = null;
+    if (!node && (all ? columns.some((c) => c[stack]) : columns[main][stack] > 0)) {
+      const number = model.stackSite[stack];
+      site = folded.get(number);
+      if (!site) folded.set(number, (site = { ...model.sites[number], label: `site ${number}`, sums: new Float64Array(width), leaf: true }));
+    }
+    for (let k = 0; k < width; k++) {
+      const v = columns[k][stack];
+      whole[k] += v;
+      if (node) inclusive[k][node] += v;
+      else if (site) site.sums[k] += v;
+    }
+  }
+  for (const column of inclusive) for (let i = n - 1; i > 0; i--) if (model.nodeParent[i]) column[model.nodeParent[i]] += column[i];
+  const rest = () => {
+    const list = [...folded.values()].sort((a, b) => b.sums[main] - a.sums[main]);
+    const sums = Float64Array.from({ length: width }, (_, k) => list.reduce((sum, s) => sum + s.sums[k], 0));
+    return { label: "rest", name: "(sites without call stacks of their own)", image: "", path: "", line: 0, place: "", sums, list };
+  };
+  const below = (nodes, label) => nodes.flatMap((node) => model.children[node].flatMap((c) => (recursion && labelOf(model.frames[model.nodeFrame[c]]) === label ? below([c], label) : [c])));
+  const children = (node) => {
+    if (node.list) return node.list;
+    if (node.leaf) return [];
+    if (node.made) return node.made;
+    const groups = new Map();
+    for (const c of below(node.nodes, node.label)) {
+      if (!all && inclusive[main][c] <= 0) continue;
+      const g = member(groups, model.frames[model.nodeFrame[c]], width, () => ({ nodes: [] }));
+      for (let k = 0; k < width; k++) g.sums[k] += inclusive[k][c];
+      g.nodes.push(c);
+    }
+    node.made = sorted(groups, main, all);
+    if (node.root && folded.size) node.made.push(rest());
+    return node.made;
+  };
+  return { root: { label: "", name: "all", image: "", path: "", line: 0, place: "", sums: whole, nodes: [0], root: true }, children };
+}
+
+// Frames within the allocator are left out.
+function upwards(model, columns, main, { all }) {
+  const width = columns.length;
+  const entries = [];
+  const whole = new Float64Array(width);
+  for (let stack = 0; stack < model.stackSite.length; stack++) {
+    for (let k = 0; k < width; k++) whole[k] += columns[k][stack];
+    if (all ? columns.some((c) => c[stack]) : columns[main][stack]) entries.push({ stack, node: model.stackBegin[stack] });
+  }
+  const children = (node) => {
+    if (node.made) return node.made;
+    const groups = new Map();
+    for (const { stack, node: here } of node.entries) {
+      if (!here && !node.root) continue;
+      const frame = here ? model.frames[model.nodeFrame[here]] : model.sites[model.stackSite[stack]];
+      const g = member(groups, frame, width, () => ({ entries: [] }));
+      for (let k = 0; k < width; k++) g.sums[k] += columns[k][stack];
+      g.entries.push({ stack, node: here ? model.nodeParent[here] : 0 });
+    }
+    node.made = sorted(groups, main, all);
+    return node.made;
+  };
+  return { root: { label: "", name: "all", image: "", path: "", line: 0, place: "", sums: whole, entries, root: true }, children };
+}
+
+// A test of frames from a text: words are found anywhere in function, file or module; with `regex`
+// the text is a regular expression, null if it is not well-formed.
+export function matcher(text, regex) {
+  const term = text.trim();
+  if (!term) return null;
+  let test;
+  if (regex) {
+    let pattern;
+    try {
+      pattern = new RegExp(term, "i");
+    } catch {
+      return null;
+    }
+    test = (s) => pattern.test(s);
+  } else {
+    const lower = term.toLowerCase();
+    test = (s) => s.toLowerCase().includes(lower);
+  }
+  return (frame) => [frame.name, frame.path, frame.image].some((s) => s && test(s));
+}
+
+// Which call stacks pass through a frame that the test accepts: 1 or 0 each.
+export function stacksThrough(model, test) {
+  const frames = Uint8Array.from(model.frames, (f) => (test(f) ? 1 : 0));
+  const nodes = new Uint8Array(model.nodeParent.length);
+  for (let i = 1; i < nodes.length; i++) nodes[i] = frames[model.nodeFrame[i]] | nodes[model.nodeParent[i]];
+  return Uint8Array.from(model.stackSite, (site, stack) => (model.stackNode[stack] ? nodes[model.stackNode[stack]] : test(model.sites[site]) ? 1 : 0));
+}
