@@ -6,6 +6,7 @@
  *                                   decompresses with LZ4 become those of another value; with
  *                                   "hang" the process goes no further
  *     ALTER_PTRACE=1                ptrace fails with EPERM
+ *     ALTER_HANG=WORD               a process whose first argument is that goes no further
  */
 
 #include <dlfcn.h>
@@ -17,6 +18,13 @@
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+__attribute__((constructor)) static void hang(int argc, char **argv)
+{
+    const char *word = getenv("ALTER_HANG");
+    if (word && argc > 1 && strcmp(argv[1], word) == 0)
+        pause();
+}
 
 static void alter(char *bytes, int n)
 {

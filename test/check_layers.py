@@ -14,6 +14,7 @@ MAY = {
     "protocol": "base",
     "trace/file": "base",
     "trace/store": "base trace/file protocol/event.h",
+    "proc": "base trace/store/page_look.h protocol/event.h",
     "trace/ingest": "base trace/store protocol/event.h",
     "trace/load": "base trace/file trace/store",
     "trace/filter": "base trace/file trace/store",
@@ -31,6 +32,7 @@ MAY = {
     "analysis/code": "base trace/file trace/store analysis/names analysis/figures",
     "analysis/questions": "base trace/file trace/store trace/load analysis/names "
                           "analysis/figures analysis/code",
+    "analysis/runs": "base trace/store analysis/figures analysis/questions",
     "analysis/tables": "base trace/file trace/store trace/ingest trace/load analysis/names "
                        "analysis/figures analysis/questions",
     "analysis/dump": "base trace/file trace/store trace/filter",
@@ -46,7 +48,7 @@ MAY = {
               "symbols/elf symbols/index symbols/place symbols/helper",
     "server/net": "base protocol",
     "server/guard": "base symbols symbols/place",
-    "server/capture": "base protocol trace symbols symbols/place analysis/names "
+    "server/capture": "base protocol proc trace symbols symbols/place analysis/names "
                       "analysis/figures analysis/questions report report/write naming "
                       "server/net server/guard",
     "server/sinks": "base analysis/tables report/export server/net",
@@ -55,7 +57,7 @@ MAY = {
     "lib": "base trace analysis report include",
     "client": "include/tidemark.h",
     "run/recording": "base trace/store trace/ingest client/recording_format.h",
-    "run": "base protocol trace symbols/elf analysis/figures analysis/questions report naming "
+    "run": "base protocol proc trace symbols/elf analysis/figures analysis/questions report naming "
            "server/net server/capture run/recording client/recording_format.h",
     "mcp": "base include",
     "cli/options": "base trace symbols/index analysis/names analysis/figures "
@@ -63,7 +65,7 @@ MAY = {
                    "server/capture server/daemon run",
     "cli": "base protocol trace import symbols symbols/place symbols/helper analysis report "
            "naming server run mcp cli/options client/recording_format.h",
-    "cli/selftest": "base protocol symbols symbols/index naming server/net run cli cli/options",
+    "cli/selftest": "base protocol symbols symbols/index report/html naming server/net run cli cli/options",
     "cli/top": "base trace/save analysis/figures analysis/questions report server/net "
                "server/capture cli cli/options",
     "bench": "base protocol trace symbols/elf symbols/index analysis server/capture",

@@ -11,6 +11,7 @@
  *     FAULT_STRAY=1   processes that are forked do not end with the one that forked them
  *     FAULT_LOG=F     each call becomes a line of the file F: name, and the file's path
  *     FAULT_GOT=F     the bytes that recv gave are written to the file F at the end
+ *     FAULT_LATE=M    from the call that fails on, each look at the monotonic clock is M ms later
  *     FAULT_GONE=F    while there is a file F, what is sent over TCP was not acknowledged for long
  *
  * Calls are write, pwrite, pwritev, fsync, fdatasync, ftruncate, fallocate, fsetxattr, rename,
@@ -37,6 +38,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CALLS_MAX 2000000ul
@@ -45,6 +47,8 @@ static struct {
     unsigned long *calls;      /* shared with the processes that are forked */
     unsigned long got;         /* bytes from recv */
     unsigned long first, last; /* calls that fail; first == 0: none */
+    unsigned long late;        /* ms for each look at the clock */
+    unsigned long looks;       /* at the clock since a call failed */
     int how, stray, named;
     char log[200], got_file[200], hold[200], gone[200];
     char only[200];
@@ -346,6 +350,24 @@ int prctl(int option, ...)
     return state.stray && option == PR_SET_PDEATHSIG ? 0 : next(option, a[0], a[1], a[2], a[3]);
 }
 
+/* ---- time */
+
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    static int (*next)(clockid_t, struct timespec *);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "clock_gettime");
+    int status = next(clock, out);
+    if (state.late && clock == CLOCK_MONOTONIC && state.first && *state.calls >= state.first) {
+        unsigned long ms = state.late * __atomic_add_fetch(&state.looks, 1, __ATOMIC_RELAXED);
+        out->tv_sec += (time_t)(ms / 1000);
+        out->tv_nsec += (long)(ms % 1000) * 1000000L;
+        out->tv_sec += out->tv_nsec / 1000000000L;
+        out->tv_nsec %= 1000000000L;
+    }
+    return status;
+}
+
 /* ---- what is wished */
 
 static unsigned long take_number(const char *name)
@@ -371,6 +393,7 @@ __attribute__((constructor)) static void begin(void)
     state.how = (int)take_number("FAULT_HOW");
     state.stray = take_number("FAULT_STRAY") != 0;
     state.named = take_number("FAULT_NAMED") != 0;
+    unsigned long late = take_number("FAULT_LATE");
     take_text("FAULT_ONLY", state.only);
     take_text("FAULT_HOLD", state.hold);
     take_text("FAULT_LOG", state.log);
@@ -380,6 +403,7 @@ __attribute__((constructor)) static void begin(void)
     void *shared =
         mmap(NULL, sizeof *state.calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     state.calls = shared == MAP_FAILED ? NULL : shared;
+    state.late = state.calls ? late : 0;
 }
 
 __attribute__((destructor)) static void end(void)

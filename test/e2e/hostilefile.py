@@ -200,6 +200,17 @@ def equal_callstacks(path, n):
     longer(path, MEMSCEN, "callstacks", repeated(struct.pack("<HQ", 1, 5), n), n)
 
 
+def distinct_sites(path, n):
+    """Blocks that have a call stack each, all at addresses of their own."""
+    longer(path, MEMSCEN, "callstacks",
+           (struct.pack("<HQ", 1, 1 << 40 | i) for i in range(n)), n)
+    places = Places(path)
+    first = struct.unpack_from("<Q", places.inner, places.place["callstacks"][0])[0] - n + 1
+    longer(path, path, "memory",
+           (struct.pack("<QQ", 4096, 1) + struct.pack("<I", first + i)[:3] + bytes(3) +
+            struct.pack("<qqHH", 0, 10**10, 0, 0) for i in range(n)), n)
+
+
 def frames(path, total):
     """Each stands for 255 functions."""
     body = struct.pack("<B", 255) + bytes(3) + bytes(18) * 255

@@ -2,6 +2,7 @@
 page's own code."""
 
 import base64
+import itertools
 import json
 import re
 import zlib
@@ -42,10 +43,12 @@ class Page:
             raise AssertionError(f"{len(blocks)} blocks of data")
         self.block = blocks[0]
         self.data = json.loads(self.block)
+        self.data |= json.loads(zlib.decompress(base64.b64decode(self.data.pop("tables"), validate=True)))
         self.steps = self.data["time"]["steps"]
         self.keys = self.triples(self.data["keys"])
         stacks = self.data["stacks"]
-        self.stack_sites, self.stack_nodes, self.stack_begins = (stacks[i::3] for i in range(3))
+        self.stack_sites, self.stack_nodes = stacks[0::3], list(itertools.accumulate(stacks[1::3]))
+        self.stack_begins = [node - up for node, up in zip(self.stack_nodes, stacks[2::3])]
         self.cells = self.read_cells("cells", 8)
 
     @staticmethod

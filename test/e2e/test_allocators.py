@@ -136,6 +136,9 @@ int work(void)
 }
 """
 
+# Of Debian 12; that of Debian 13 is 3.
+MIMALLOC_LIBRARY = next((name for name in ("libmimalloc.so.2", "libmimalloc.so.3")
+                         if shared_library(name)), "libmimalloc.so.2")
 MIMALLOC = r"""
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +247,36 @@ int work(void **block)
 CPP = {"compiler": CXX, "language": "c++"}
 
 
+# A C program that loads C++, and the C++: operators that the runtime jumps to, and calls.
+LOADS = r"""
+#include <dlfcn.h>
+int main(int count, char **argv)
+{
+    void *library = dlopen(argv[1], RTLD_NOW);
+    void (*go)(void) = 0;
+    if (library)
+        *(void **)&go = dlsym(library, "go");
+    if (!go)
+        return 1;
+    go();
+    return dlclose(library);
+}
+"""
+LOADED = r"""
+#include <new>
+extern "C" void go()
+{
+    for (int i = 0; i < 10; i++) {
+        char *volatile array = new (std::nothrow) char[7001];
+        delete[] array;
+        void *volatile one = operator new(7002);
+        operator delete(one, 7002);
+    }
+}
+"""
+CALLS = "void go(void); void (*volatile called)(void) = go;"
+
+
 class Allocators(ClientCase):
     def recorded_with(self, program, library, options=""):
         """The recording, and what the program wrote with and without us."""
@@ -344,7 +377,7 @@ class Allocators(ClientCase):
         self.calls(program, plugin, allocator=library, made=3 * 303, freed=3 * 402)
 
     def test_functions_of_mimalloc(self):
-        library = self.known("libmimalloc.so.2")
+        library = self.known(MIMALLOC_LIBRARY)
         record, made = self.calls(self.build("mi", MIMALLOC, library), allocator=library,
                                   made=100 * 7 + 5, freed=100 * 7 + 4)
         self.assertEqual(record.unseen, "")
@@ -369,7 +402,7 @@ class Allocators(ClientCase):
                          ["tc_new_aligned", "tc_new_aligned_nothrow"])
 
     def test_functions_that_are_not_recorded_are_said(self):
-        library = self.known("libmimalloc.so.2")
+        library = self.known(MIMALLOC_LIBRARY)
         program = self.build("destroys", MIMALLOC, library, "-DDESTROYS")
         record, _ = self.calls(program, allocator=library, made=705, freed=704)
         self.assertEqual(record.unseen, "mi_heap_destroy")
@@ -423,6 +456,24 @@ class Allocators(ClientCase):
         self.assertEqual(self.own(record), ([], []))
         self.assertEqual((record.deep_libraries, record.deep_unseen), (0, 3))
 
+    def test_a_runtime_of_c_plus_plus_that_comes_with_a_plugin(self):
+        """Opened itself, or a dependency of what is opened."""
+        program = self.build("loads", LOADS)
+        plugin = self.build("libplugin.so", LOADED, "-std=c++17", "-shared", "-fPIC", **CPP)
+        caller = self.build("libcaller.so", CALLS, "-shared", "-fPIC", f"-Wl,-rpath,{self.dir}",
+                            "-Wl,--no-as-needed", str(plugin))
+        for library in (plugin, caller):
+            trace = self.dir / "out.tracy"
+            result = run("run", "-f", "-o", trace, "--no-symbols", "--report", "none", "--",
+                         program, library)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            events = [line for line in run("dump", trace).stdout.splitlines()
+                      if "size=700" in line]
+            self.assertEqual(len([e for e in events if "size=7001" in e]), 10)
+            self.assertEqual(len([e for e in events if "size=7002" in e]), 10)
+            data = report(trace)
+            self.assertEqual(data["faults"], [])
+
     def test_jemalloc(self):
         self.real_allocator("libjemalloc.so.2")
 
@@ -430,4 +481,4 @@ class Allocators(ClientCase):
         self.real_allocator("libtcmalloc_minimal.so.4")
 
     def test_mimalloc(self):
-        self.real_allocator("libmimalloc.so.2")
+        self.real_allocator(MIMALLOC_LIBRARY)

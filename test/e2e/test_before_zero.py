@@ -9,7 +9,7 @@ import unittest
 from clients import capture_items, thread_name
 from pagedata import Page
 from test_capture import alloc, callstack, free
-from tools import Case, report, run
+from tools import UNBUILT, Case, page_built, report, run
 from tracyfile import Trace
 
 LIVE = ((0x1000, 100), (0x5000, 7))          # allocated before zero, and after
@@ -64,6 +64,7 @@ class BeforeZero(Case):
             "select count(*) from allocations where free_ns is null").fetchone()
         self.assertEqual(count[0], len(LIVE))
 
+    @unittest.skipUnless(page_built(), UNBUILT)
     def test_page(self):
         out = self.dir / "t.html"
         result = run("report", self.trace, "--format", "html", "-o", out)

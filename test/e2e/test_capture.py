@@ -2,6 +2,7 @@
 bytes and against what the programs themselves counted."""
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -408,6 +409,30 @@ class Stopping(Case):
                 self.assertEqual(capture.returncode, 0, out + err)
                 self.assertIn("stopped by signal", out)
                 self.assertGreater(Trace(self.dir / "x").memory_events, 3000)
+
+    def test_a_signal_after_the_save(self):
+        """The reader of the summary stalls. The trace is complete: the exit status says so."""
+        ours, theirs = os.pipe()
+        room = fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
+        with replaying(self.cut(), "--hold") as (_, port), open(ours, "rb", 0) as stalled, \
+                open(self.dir / "log", "w+") as log:
+            capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p",
+                                        str(port)], stdout=theirs, stderr=log)
+            said = b""
+            while b"protocol 74" not in said:
+                said += stalled.read(4096)
+            self.wait_until_silent()
+            os.write(theirs, bytes(room - 300))  # room for the capture's end, not for the summary
+            os.close(theirs)
+            capture.send_signal(signal.SIGINT)
+            wait_until(lambda: (self.dir / "x").exists() and not (self.dir / "x.journal").exists())
+            wait_until(lambda: capture.send_signal(signal.SIGINT) or capture.poll() is not None)
+            log.seek(0)
+            said = log.read()
+        self.assertEqual(capture.returncode, 0, said)
+        self.assertIn("interrupted after the capture's end", said)
+        self.assertGreater(Trace(self.dir / "x").memory_events, 3000)
+        self.assert_clean("cut.c2s.bin", "cut.s2c.bin", "log", "x")
 
     def test_time_limit(self):
         for seconds in (1, 10, 100):  # within which a slow machine gets everything

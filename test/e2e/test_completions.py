@@ -1,11 +1,12 @@
-"""Completion in bash, zsh and fish: commands, options and values; each completion file loads."""
+"""Completion in bash, zsh and fish: commands, options and values; each completion file loads. And names
+of commands: a trace in the place of one, and misspelt ones."""
 
 import os
 import shutil
 import subprocess
 import unittest
 
-from tools import BUILD, ROOT, Case, run
+from tools import BUILD, ROOT, TRACES, Case, run
 
 BASH = """
 set -eu
@@ -67,6 +68,19 @@ class Completions(Case):
     def test_fish(self):
         self.check_shell("fish")
         self.assertIn("--by=thread", self.offered("fish", "tree", "--by=thr"))
+
+    def test_a_trace_in_the_place_of_a_command(self):
+        trace = TRACES / "v0.14.0" / "memscen.tracy"
+        for options in ([], ["--limit", "1", "--format", "csv"]):
+            alone, report = run(trace, *options), run("report", trace, *options)
+            self.assertEqual((alone.returncode, alone.stdout), (0, report.stdout))
+        for path in (self.dir / "absent", "absent.tracy"):
+            alone = run(path)
+            self.assertEqual(alone.returncode, 3)
+            self.assertIn(f"cannot open {path}", alone.stderr)
+        wrong = run(trace, "--limitt", "1")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("report: did you mean '--limit'?", wrong.stderr)
 
     def test_did_you_mean(self):
         for words, expected in ((["reprot", "x"], "no command 'reprot'; did you mean 'report'?"),

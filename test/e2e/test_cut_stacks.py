@@ -9,7 +9,7 @@ from clients import capture_items, thread_name
 from exported import Pprof
 from pagedata import Page
 from test_capture import alloc, callstack
-from tools import Case, report, run
+from tools import Case, page_built, report, run
 
 LEVELS = 40
 PROGRAM = """
@@ -72,12 +72,14 @@ class Recorded(Case):
             percent = f"{100 * stacks['cut'] / LEVELS:.1f} %"
             told = (f"call stacks of {percent} of allocations ({percent} of bytes) are cut at "
                     f"{depth} frames")
-            out = self.dir / "page.html"
-            self.assertEqual(run("report", trace, "--format", "html", "-f", "-o", out).returncode, 0)
-            for text in (result.stderr, run("info", trace).stdout, run("report", trace).stdout,
-                         Page(out).data["verdict"]):
+            for text in (result.stderr, run("info", trace).stdout, run("report", trace).stdout):
                 self.assertIn(told, text)
-            self.assertIn(node, Page(out).block)
+            if page_built():
+                out = self.dir / "page.html"
+                self.assertEqual(run("report", trace, "--format", "html", "-f", "-o", out)
+                                 .returncode, 0)
+                self.assertIn(told, Page(out).data["verdict"])
+                self.assertIn(node, json.dumps(Page(out).data))
         # Each level has one block and one frame more.
         self.assertEqual(cut[10] - cut[20], 10)
 
@@ -124,6 +126,8 @@ class Clients(Case):
                       "at 10 frames", told)
         self.assertEqual(roots(trace)["[cut at 10 frames]"], 9)
         self.assertEqual(len(roots(trace)), 2)
+        if not page_built():
+            return
         out = self.dir / "page.html"
         self.assertEqual(run("report", trace, "--format", "html", "-o", out).returncode, 0)
         data = Page(out).data

@@ -186,8 +186,22 @@ class Alerts(Telling):
     def test_up_and_down_is_told_once(self):
         self.assertEqual(self.rise_twice("1h"), ["alert", "client.finished"])
 
+    def test_faults(self):
+        listener = self.listener()
+        client = self.client(frame(VRAM + alloc_plain(11, 7, 0x1000, 16, POOL)))
+        with self.web("--alert", 'faults(pool="gpu.vram")>0', "--alert", "faults>1",
+                      "--webhook", listener.url) as process:
+            announce(self.udp, client.port)
+            wait_until(lambda: listener.got)
+            self.assertEqual([p["faults"] for p in self.status()["clients"][0]["counters"]["pools"]
+                              if p["name"] == "gpu.vram"], [1])
+            self.end(client, process)
+        self.assertEqual([e["alert"] for _, _, e in listener.got if e["event"] == "alert"],
+                         ['faults(pool="gpu.vram")>0'])
+
     def test_what_cannot_be_an_alert(self):
-        for text in ("peak>1", "live(site=\"x\")>1", "live>", "faults>0", "live>+5%", ""):
+        for text in ("peak>1", "live(site=\"x\")>1", "live>", "faults(site=\"x\")>0", "largest>1",
+                     "live>+5%", ""):
             result = run("daemon", "-o", self.traces, "--alert", text)
             self.assertEqual(result.returncode, 2, text)
             self.assertIn("--alert", result.stderr)
@@ -251,7 +265,8 @@ class Programs(Telling):
 
     def test_one_that_talks_without_end_holds_nobody_up(self):
         out = self.dir / "pid"
-        program = self.program(f"echo $$ > {out}.new; mv {out}.new {out}; exec yes no luck >&2\n")
+        program = self.program(f"echo no luck >&2; echo $$ > {out}.new; mv {out}.new {out}\n"
+                               "exec yes no luck >&2\n")
         client = self.client(frame(VRAM + TERMINATE))
         with self.web("--on-finish", program) as process:
             announce(self.udp, client.port)

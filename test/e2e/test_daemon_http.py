@@ -68,7 +68,8 @@ class Answers(Web):
             self.assertRegex(client["trace"], r"^my_prog_127\.0\.0\.1_\d+\.tracy$")
             (pool,) = client["counters"]["pools"]
             self.assertEqual(pool, {"name": "default", "allocations": 3, "frees": 1,
-                                    "live_allocations": 2, "live_bytes": 320, "total_bytes": 448})
+                                    "live_allocations": 2, "live_bytes": 320, "total_bytes": 448,
+                                    "faults": 0})
             now = self.get(f"/api/v1/clients/{number}/counters")
             self.assertEqual(now["live_bytes"], 320)
             history = self.get(f"/api/v1/clients/{number}/history")
@@ -374,7 +375,7 @@ class Refusals(Web):
             for headers in ({}, {"Authorization": "Bearer " + TOKEN[:-1]},
                             {"Authorization": "Bearer " + TOKEN + "x"},
                             {"Authorization": "Basic " + TOKEN},
-                            {"Cookie": "tidemark_token=wrong"}, {"Authorization": "Bearer "}):
+                            {"Cookie": "tidemark_token=wrong"}, {"Authorization": "Bearer"}):
                 status, answer, _ = self.ask("/api/v1/status", **headers)
                 self.assertEqual(status, 401, headers)
                 self.assertEqual(answer["WWW-Authenticate"], "Bearer")

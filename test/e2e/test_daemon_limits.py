@@ -18,17 +18,13 @@ from clients import string
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
 from test_daemon_production import ENDS, ONE, STAYS, Running
-from tools import (FIREHOSE, LIMIT, TIDEMARK, children, end_daemon, free_port, replaying, report,
-                   run, wait_until)
+from tools import (FIREHOSE, LIMIT, SANITIZED, TIDEMARK, children, end_daemon, free_port, replaying,
+                   report, run, wait_until)
 
 
 def status_of(pid):
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
-
-
-def is_sanitized():
-    return b"__asan_init" in pathlib.Path(TIDEMARK).read_bytes()
 
 
 class UnfinishedFrames(Running):
@@ -85,7 +81,7 @@ class Guards(Telling):
             self.wait_recorded(1)
             (session,) = children(process)
             status = status_of(session)
-            if not is_sanitized():
+            if not SANITIZED:
                 self.assertEqual((status["NoNewPrivs"].strip(), status["Seccomp"].strip()),
                                  ("1", "2"))
             limits = pathlib.Path(f"/proc/{session}/limits").read_text()
@@ -158,6 +154,7 @@ class Descriptors(Telling):
         """Also one that was started again, when there are captures."""
         clients = [self.client(STAYS) for _ in range(2)]
         with self.web("--target", f"127.0.0.1:{free_port()}") as process:
+            wait_until(lambda: len(children(process)) == 1)
             (prober,) = children(process)
             for i, client in enumerate(clients):
                 announce(self.udp, client.port, b"p", pid=1 + i)

@@ -3,14 +3,18 @@
 import http.client
 import json
 import os
+import pathlib
+import re
+import resource
 import shutil
 import unittest
 
+import hostilefile
 from clients import thread_name
 from test_capture import alloc, frame, TERMINATE
 from test_daemon import announce
 from test_daemon_http import THREE, TOKEN, Web
-from tools import LIMIT, TRACES, children, run, wait_until
+from tools import LIMIT, SANITIZED, TRACES, children, run, wait_until
 
 
 class Reports(Web):
@@ -102,6 +106,25 @@ class Reports(Web):
                          "broken.tracy/", "../outside.tracy/summary",
                          "broken.tracy/report/report"):
                 self.assertEqual(self.ask(f"/api/v1/traces/{path}")[0], 404, path)
+
+    @unittest.skipIf(SANITIZED, "sanitizers need more than the limit by themselves")
+    def test_a_trace_that_needs_too_much_memory(self):
+        """The maker says so, and the daemon goes on."""
+        self.traces.mkdir()
+        hostilefile.distinct_sites(self.traces / "large.tracy", 200_000)
+        with self.web() as process:
+            name = self.saved()
+            self.assertEqual(self.get(f"/api/v1/traces/{name}/summary")["pools"][0]["live_bytes"],
+                             64)
+            data = re.search(r"VmData:\s+(\d+) kB",
+                             pathlib.Path(f"/proc/{process.pid}/status").read_text())
+            limit = (int(data[1]) << 10) + (2 << 20)
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (limit, limit))
+            status, _, body = self.ask("/api/v1/traces/large.tracy/summary")
+            self.assertEqual(status, 500, body[:200])
+            self.assertIn("out of memory", json.loads(body)["error"])
+            self.assertEqual(self.status()["traces_saved"], 1)
+            self.assertEqual(self.stop(process), 0, self.said())
 
     def test_the_token_is_needed(self):
         with self.web("--token", TOKEN):

@@ -58,6 +58,17 @@ class Rebuilt(Case):
     def line_of(self, source, text):
         return next(i for i, line in enumerate(source, 1) if text in line)
 
+    def test_a_leak_of_blocks_that_were_freed_before(self):
+        """It changes no allocation: the text points to the metric that has a row for it."""
+        base, _ = self.built("base", leak="gone = malloc(300); free(gone);")
+        now, _ = self.built("now", leak="keep[kept++] = malloc(300);")
+        traces = self.recorded(base), self.recorded(now)
+        self.assertRegex(run("diff", *traces).stdout, r"\n\d rows did not change in bytes; "
+                                                      "--metric live compares what is live\n")
+        text = run("diff", *traces, "--metric", "live").stdout
+        self.assertIn("Grown: 1 site, by live", text)
+        self.assertRegex(text, r"\n\d rows did not change in live\n")
+
     def test_growth_within_a_function(self):
         """The line that leaks is new, and no other; the call stack is one that reaches it."""
         base, before = self.built("base")

@@ -10,7 +10,7 @@ import unittest
 
 import hostilefile
 from memory_group import MemoryGroup, NoGroups
-from tools import LIMIT, TIDEMARK, Case, run
+from tools import LIMIT, SANITIZED, TIDEMARK, Case, run
 
 MIB = 1 << 20
 COMMANDS = (("report",), ("verify",))
@@ -21,7 +21,7 @@ def limited(size):
     return lambda: resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
-@unittest.skipIf(os.environ.get("BUILD", "build") != "build", "sanitizers take more by themselves")
+@unittest.skipIf(SANITIZED, "sanitizers take more by themselves")
 class HostileFiles(Case):
     def file(self, make, *args):
         path = self.dir / "in.tracy"
@@ -107,7 +107,21 @@ class HostileFiles(Case):
 
     def test_events(self):
         """Millions of blocks that are all live, allocated in one nanosecond."""
-        self.read_by_all(self.file(hostilefile.events, 8_000_000))
+        path = self.file(hostilefile.events, 8_000_000)
+        self.read_by_all(path)
+        self.within(160 * MIB, "report", path, "--memory", "48M", "--by", "zone")
+
+    def test_equal_call_stacks(self):
+        """As many as there may be: each has a site."""
+        path = self.file(hostilefile.equal_callstacks, 16_000_000)
+        self.within(160 * MIB, "report", path, "--memory", "48M", "--by", "function")
+
+    def test_sites(self):
+        """Each call stack has a site, a row and counters of its own."""
+        path = self.dir / "in.tracy"
+        hostilefile.distinct_sites(path, 400_000)
+        self.within(160 * MIB, "report", path, "--memory", "48M", "--by", "callstack")
+        self.within(256 * MIB, "report", path)
 
     def test_windows(self):
         """The decompressor's windows of many streams, each filled."""

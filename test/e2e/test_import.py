@@ -202,6 +202,17 @@ class Chrome(Importing):
         self.assertIn("1 end", result.stderr)
         self.assertIn("of asynchronous zones that did not begin", result.stderr)
 
+    def test_categories_of_asynchronous_zones(self):
+        """Both ends have them, because they belong to the id; the zone's text has them once."""
+        zone = {"pid": 1, "tid": 1, "cat": "net", "id": "0xa"}
+        lines, _ = self.imported([
+            {**zone, "ph": "b", "ts": 1, "name": "get", "args": {"url": "x"}},
+            {**zone, "ph": "e", "ts": 3, "name": "get", "args": {"status": 200}},
+            {**zone, "ph": "b", "ts": 4, "name": "put"}, {**zone, "ph": "e", "ts": 5, "name": "put"}])
+        self.assertEqual([line.split("text=")[1] for line in self.section(lines, "zones")],
+                         ['"url: x\\x0acat: net\\x0a\\x0astatus: 200\\x0a"',
+                          '"cat: net\\x0a"'])
+
     def test_compressed_is_the_same(self):
         events = [{"ph": "X", "ts": i, "dur": 1, "tid": 1, "name": f"n{i % 50}"}
                   for i in range(20000)]

@@ -27,7 +27,8 @@ COMMANDS = {
     "symbols": ("symbols", MEMSCEN, "--no-debuginfod"),
     "symbolize": ("symbolize", TIDEMARK, "0x1000", "--no-debuginfod"),
 }
-ELSEWHERE = {"push", "event", "memory"}  # test_push, test_daemon_events, test_daemon_http
+ELSEWHERE = {  # test_push, test_daemon_events, test_daemon_http, test_resident, test_diff_runs
+    "push", "event", "memory", "resident", "runs", "figures"}
 
 
 def members(text):

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from pagedata import Page
-from tools import RELEASES, TRACES, Case, run
+from tools import RELEASES, TRACES, UNBUILT, Case, page_built, run
 
 # 40,000 blocks, one in a thousand of which is freed; a cache that fills and holds more bytes; one
 # block that grows by realloc; one from the start.
@@ -62,6 +62,7 @@ class Verdict(Case):
                  r["bytes"], r["allocations"], r["first"], r["last"])
                 for r in data["leaks"]["rows"]]
 
+    @unittest.skipUnless(page_built(), UNBUILT)
     def test_the_page_has_the_rows_of_the_report(self):
         for release in RELEASES:
             for name in ("memscen", "memscen_mt"):
@@ -86,15 +87,16 @@ class Verdict(Case):
         self.assertGreater(rows["fill_cache"][6], 959040)
         self.assertNotEqual(rows["grow_block"][3], "growing")
         self.assertEqual(rows["at_start"][3], "at-start")
-        self.assertEqual(self.page(trace), list(rows.values()))
+        if page_built():
+            self.assertEqual(self.page(trace), list(rows.values()))
         lines = run("report", trace, "--leaks").stdout.splitlines()
         self.assertRegex(lines[4], r"39,960 +99.9 % .* high +leak_small \(leak\.c:6\)$")
         table = list(csv.DictReader(run("report", trace, "--leaks", "--format", "csv")
                                     .stdout.splitlines()))
         self.assertEqual((table[0]["function"], table[0]["confidence"]), ("leak_small", "high"))
         lines = run("report", trace, "--leaks", "--format", "markdown").stdout.splitlines()
-        self.assertIn("| Kind | Confidence | Where | Pool | Blocks | Never freed | Size | ", lines[4])
-        self.assertRegex(lines[6], r"^\| growing \| high \| .*leak&#95;small .* \| 39,960 \| 99\.9 % \|")
+        self.assertIn("| Kind | Confidence | Where | Pool | Blocks | Never freed | Size | ", lines[5])
+        self.assertRegex(lines[7], r"^\| growing \| high \| .*leak_small .* \| 39,960 \| 99\.9 % \|")
 
 
 if __name__ == "__main__":

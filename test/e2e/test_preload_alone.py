@@ -27,6 +27,12 @@ int main(void)
 """
 
 
+def pools(trace):
+    """Figures of pools without those that depend on names: only the captured trace has names."""
+    return [{key: value for key, value in pool.items() if not key.startswith("permanent")}
+            for pool in report(trace)["pools"]]
+
+
 class AloneCase(Case):
     def setUp(self):
         super().setUp()
@@ -83,7 +89,7 @@ class Alone(AloneCase):
         for trace in (self.trace, self.dir / "got.tracy"):
             pool = report(trace)["pools"][0]
             self.assertGreaterEqual(pool["allocations"], 300)
-        self.assertEqual(pool, report(self.trace)["pools"][0])
+        self.assertEqual(pools(self.dir / "got.tracy"), pools(self.trace))
 
     def test_the_program_knows_nothing(self):
         (self.dir / "children.c").write_text(CHILDREN)
@@ -261,7 +267,7 @@ class Ports(AloneCase):
         self.assertEqual(capture.wait(timeout=LIMIT), 0)
         capture.stdout.close()
         end.stdin = None
-        return report(got)["pools"]
+        return pools(got)
 
     def test_the_program_itself_and_its_libraries(self):
         program = compiled(self.dir, "program", source=ROOT / "test" / "e2e" / "bind_program.c")
@@ -278,10 +284,10 @@ class Ports(AloneCase):
                                              words=f"-f --port {port}")
                     self.assertEqual(at, port)
                     moved = self.claim(process, port)
-                    pools = self.captured(moved, process)
+                    captured = self.captured(moved, process)
                     _, err = process.communicate(timeout=LIMIT)
                     self.assertEqual(process.returncode, 0, err)
-                    self.assertEqual(pools, report(self.trace)["pools"])
+                    self.assertEqual(captured, pools(self.trace))
 
     def test_another_program_has_the_port_before(self):
         """TRACY_PORT names it; so the recording is offered at another one."""

@@ -23,14 +23,15 @@ VERDICT = ("17,808 memory events in 3 pools: 9,001 allocations (75.5 MiB), 8,807
 
 # What others build on: the keys of the design, letter for letter.
 KEYS = {
-    "": ["callstacks", "checks", "faults", "pools", "schema", "sites", "trace"],
+    "": ["answer", "callstacks", "checks", "faults", "pools", "schema", "sites", "trace"],
     "trace": ["captured_at", "complete", "duration_ns", "file_version", "program"],
     "pools": ["allocations", "counted", "frees", "high_address", "live_allocations", "live_bytes",
-              "low_address", "name", "peak_bytes", "peak_time_ns", "pool_ids",
+              "low_address", "name", "peak_bytes", "peak_time_ns", "permanent_allocations",
+              "permanent_bytes", "pool_ids",
               "temporary_allocations", "total_bytes"],
     "sites": ["at_peak_bytes", "bytes", "callstack", "count", "file", "function", "image", "line",
               "live_bytes", "live_count", "peak_bytes", "pool", "temporary", "type"],
-    "checks": ["detail", "holds", "name"],
+    "checks": ["detail", "holds", "name", "remedy"],
     "frame": ["address", "file", "function", "image", "inline", "line"],
 }
 COLUMNS = ["pool", "name", "function", "file", "line", "image", "type", "count", "bytes",
@@ -119,8 +120,46 @@ class Text(Case):
         for release in RELEASES:
             lines = text(TRACES / release / "memscen.tracy").splitlines()
             self.assertEqual(lines[0], VERDICT)
-            self.assertEqual(lines[1], "")
-            self.assertRegex(lines[2], r"^Pool +Allocations +Frees ")
+            self.assertRegex(lines[1], r"^peak 8\.00 MiB in pool default at \d")
+            self.assertEqual(lines[2], "")
+            self.assertRegex(lines[3], r"^Pool +Allocations +Frees ")
+
+    def test_the_answer_names_who_owned_the_peak(self):
+        """Three sites of the highest pool with their shares, the same in text, JSON and Markdown."""
+        for trace in (MEMSCEN, TRACES / "v0.14.0" / "memscen_mt.tracy", EVERYTHING):
+            for args in ([], ["--pool", "default"], ["--thread", "Main thread"]):
+                doc = report(trace, *args)
+                answer = doc["answer"]
+                self.assertEqual(text(trace, *args, "--limit", "1").splitlines()[1], answer)
+                pool = max(doc["pools"], key=lambda p: p["peak_bytes"])
+                sites = sorted((s for s in doc["sites"]
+                                if s["pool"] == pool["name"] and s["at_peak_bytes"]),
+                               key=lambda s: -s["at_peak_bytes"])
+                shares = re.findall(r"[:,] ([\d.]+) % at ", answer)
+                wanted = [s["at_peak_bytes"] for s in sites[:3]]
+                if len(sites) > 3:
+                    wanted.append(pool["peak_bytes"] - sum(wanted))
+                    self.assertIn(f" at {len(sites) - 3} other site", answer)
+                self.assertEqual(len(shares), len(wanted), answer)
+                for share, bytes_then in zip(shares, wanted):
+                    self.assertAlmostEqual(float(share), 100 * bytes_then / pool["peak_bytes"],
+                                           delta=0.11)
+                for site in sites[:3]:
+                    if site["file"]:
+                        self.assertIn(f"({site['file'].split('/')[-1]}:{site['line']})", answer)
+
+    def test_a_failed_check_has_its_remedy(self):
+        trace = self.dir / "x.tracy"
+        run("update", "-s", "M", MEMSCEN, trace)
+        for check in report(MEMSCEN)["checks"]:
+            self.assertEqual((check["holds"], check["remedy"]), (True, None))
+        self.assertIsNone(report(trace)["answer"])
+        items = alloc(1, 10, 0x1000, 64) + alloc(2, 10, 0x1000, 64)
+        self.assertEqual(capture_items(trace, items, "-f").returncode, 0)
+        failed = [c for c in report(trace)["checks"] if not c["holds"]]
+        self.assertEqual([c["name"] for c in failed], ["call-stacks", "no-faults"])
+        for check in failed:
+            self.assertIn(f"note: {check['detail']}; {check['remedy']}\n", text(trace))
 
     def test_no_memory_data(self):
         for release in RELEASES:

@@ -86,12 +86,23 @@ class JUnit(Case):
             self.assertEqual(run(*args).returncode, 2, args)
 
 
+def shown_part(name):
+    """A part of a function's name that every Markdown form has: of a long one its last word."""
+    if len(name.encode()) <= 60:
+        return name.split("(")[0]
+    while "<" in (bare := re.sub("<[^<>]*>", "", name)) and bare != name:
+        name = bare
+    return bare.split("(")[0].split("::")[-1].strip()
+
+
 class Markdown(Case):
     def test_figures(self):
         result = run("report", MEMSCEN, "--format", "markdown", *flags())
         self.assertEqual(result.returncode, 1)
         shown = result.stdout
-        self.assertTrue(shown.startswith("### Memory of <code>memscen</code>\n\n17,808 memory "))
+        self.assertTrue(shown.startswith("<!-- tidemark -->\n### Memory of <code>memscen</code>\n\n17,808 memory "))
+        self.assertNotRegex(shown, "&#(40|41|44|58|95);")  # the source can be read
+        self.assertIn("<code>render::Mesh::build_vertices(Rng&#38;) (ms_render.cpp:28)</code>", shown)
         budgets = [unescape(line) for line in shown.splitlines() if line.startswith("- ")]
         self.assertEqual(budgets[0], "- ❌ peak>=8M: peak is 8.00 MiB (8,388,608)")
         self.assertEqual([line[2] for line in budgets], ["❌", "✅", "✅"])
@@ -125,14 +136,14 @@ class Markdown(Case):
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             doc = json.loads(run("tree", MEMSCEN, "--format", "json", *args).stdout)
             self.assertTrue(result.stdout.startswith(
-                "### Call-stack tree of <code>memscen</code>\n\n"))
+                "<!-- tidemark -->\n### Call-stack tree of <code>memscen</code>\n\n"))
             self.assertIn(f"{doc['direction'].capitalize()} by {doc['by']}, {doc['metric']}: ",
                           result.stdout)
             self.assertEqual("Only allocations of pool" in result.stdout, "--pool" in args)
             lines = [line for line in result.stdout.splitlines() if line.lstrip().startswith("- ")]
             self.assertEqual(len(lines), len(doc["nodes"]))
             for line, node in zip(lines, doc["nodes"]):
-                self.assertIn(unescape(node["name"].split("(")[0]), unescape(line))
+                self.assertIn(unescape(shown_part(node["name"])), unescape(line))
                 self.assertEqual(len(line) - len(line.lstrip()), 2 * (node["depth"] - 1), line)
         short = run("tree", MEMSCEN, "--format", "markdown").stdout
         self.assertIn(" smaller one", short)
@@ -193,7 +204,8 @@ class Markdown(Case):
 
     def test_names_stay_text(self):
         out = self.dir / "x.tracy"
-        evil = b"<script>alert(1)</script>|`[x](y)*_&\"'\x1b[31m\xff\n# @all"
+        evil = (b"<script>alert(1)</script>|`[x](y)*_&\"'\x1b[31m\xff\n# @all http://x.y ~~a~~ $a$ "
+                b"__b__ %1")
         items = thread_name(7, evil) + string(0xbeef, evil) + alloc_plain(5, 7, 0x9000, 8, 0xbeef)
         items += frame_name(0x401000, evil, evil, 3, evil) + callstack(0x401000)
         items += alloc(10, 7, 0x1000, 64)
@@ -204,7 +216,7 @@ class Markdown(Case):
             self.assertNotIn("<script>", shown)
             self.assertNotIn("\x1b", shown)
             self.assertIn("<script>alert", unescape(shown))
-            for sign in ("`", "*", "](", "@all", "\n# "):
+            for sign in ("`", "*", "](", "@all", "\n# ", "://", "~~", "$", "__", "%1"):
                 self.assertNotIn(sign, shown)
             self.assertLessEqual({line.count("|") for line in shown.splitlines()
                                   if line.startswith("|")}, {7, 8})
@@ -219,3 +231,37 @@ class Markdown(Case):
         self.assertIn("<pre>", run("report", out, "--format", "markdown", "--faults").stdout)
         self.assertEqual(run("report", out, "--format", "markdown", "--fail-if",
                              'count(site="<script>|`")>0').returncode, 0)
+
+
+class Run(Case):
+    """`run` writes the same forms."""
+
+    def record(self, form, *args, program=("/bin/ls", "/")):
+        out = self.dir / f"out.{form}"
+        result = run("run", "-f", "-o", self.dir / "x.tracy", "--report", form, "--report-file", out,
+                     *args, "--", *program)
+        return result.returncode, out.read_text() if out.exists() else None
+
+    def test_junit(self):
+        status, text = self.record("junit", "--fail-if", "peak>1", "--fail-if", "peak>1G")
+        self.assertEqual(status, 1)
+        suite = xml.etree.ElementTree.fromstring(text).find("testsuite")
+        self.assertEqual([(case.get("name"), case.find("failure") is None)
+                          for case in suite.iter("testcase")],
+                         [("peak>1", False), ("peak>1G", True)])
+        self.assertEqual(self.record("junit")[0], 2)
+        # Another program, which is not recorded, keeps the job from passing.
+        status, text = self.record("junit", "--fail-if", "peak>1G",
+                                   program=("/bin/sh", "-c", "/bin/ls / & wait"))
+        suite = xml.etree.ElementTree.fromstring(text).find("testsuite")
+        self.assertEqual((status, suite.get("failures")), (1, "1"))
+        self.assertEqual(suite.findall("testcase")[-1].get("name"), "covers-process-tree")
+
+    def test_markdown(self):
+        status, text = self.record("markdown", "--fail-if", "peak>1G")
+        self.assertEqual(status, 0)
+        self.assertTrue(text.startswith("<!-- tidemark -->\n### Memory of <code>ls</code>\n"))
+        self.assertIn("\n- ✅ <code>peak&#62;1G: peak is ", text)
+        result = run("run", "-f", "-o", self.dir / "x.tracy", "--report", "markdown", "--",
+                     "/bin/true")
+        self.assertIn("### Memory of ", result.stdout)

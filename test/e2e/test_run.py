@@ -493,6 +493,22 @@ class Children(RunCase):
             self.assertIn(f"{static} (2 processes), which is statically linked", said[0])
             self.assertIn(f"{go}, which is a Go program", said[1])
             self.assertIn("3 child processes not recorded", result.stderr)
+        # Without it, only the child that it would record is a reason to give it.
+        result = record(self.dir, "sh", "-c", f"{static} exit 0; {self.program} exit 0; true",
+                        options=["-f", "--fail-if", "peak>1G"])
+        said = [s for s in result.stderr.splitlines() if "not recorded: " in s]
+        self.assertEqual(len(said), 2, result.stderr)
+        self.assertIn(f"{static}, which is statically linked", said[0])
+        self.assertEqual(said[1], f"tidemark: not recorded: 1 child process: {self.program}; "
+                                  "--follow-fork records them")
+        self.assertIn("2 child processes not recorded", result.stderr)
+
+    def test_children_that_ended_before_the_program(self):
+        """Whenever their ends are noticed, none goes on."""
+        command = ["sh", "-c", f"{self.program} exit 0; {self.program} exit 0; true"]
+        for _ in range(8):
+            result = record(self.dir, *command, options=["-f", "--follow-fork"])
+            self.assertNotIn("of its children go", result.stderr)
 
     @unittest.skipIf(os.getuid() != 0, "giving a file to another user needs root")
     def test_privileged_children_are_named(self):
@@ -674,7 +690,7 @@ class Images(RunCase):
         had = files()
         os.utime(source)
         result = run("update", self.trace, updated, "-c")
-        self.assertIn("1 source file left out: changed since the program was built or captured",
+        self.assertIn("1 source file left out: not older than the program or its capture",
                       result.stderr)
         self.assertEqual(files(), had - 1)
         record(self.dir, self.image, self.library, options=["-f", "--no-symbols"])

@@ -219,6 +219,41 @@ for i in range(3000):
 """
 
 
+# A C program that loads C++ when the file of its first argument is there, and that C++.
+LATE = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int count, char **argv)
+{
+    puts("ready");
+    fflush(stdout);
+    while (access(argv[1], F_OK) != 0)
+        usleep(1000);
+    void *library = dlopen(argv[2], RTLD_NOW);
+    void (*go)(void) = 0;
+    if (library)
+        *(void **)&go = dlsym(library, "load");
+    if (!go)
+        return 1;
+    go();
+    return 0;
+}
+"""
+LATE_CPP = r"""
+#include <new>
+extern "C" void load()
+{
+    for (int i = 0; i < 10; i++) {
+        char *volatile array = new (std::nothrow) char[7001];
+        delete[] array;
+        void *volatile one = operator new(7002);
+        operator delete(one, 7002);
+    }
+}
+"""
+
+
 def may_attach():
     """Whether this host lets a process attach to one that allows it."""
     process = subprocess.Popen(["sleep", "600"])
@@ -462,6 +497,25 @@ class Attach(RunCase):
                          [(1000, 100000, 0)])
         self.assert_no_faults()
 
+    @unittest.skipIf(subprocess.run(["which", "g++"], stdout=subprocess.DEVNULL).returncode,
+                     "there is no g++")
+    def test_a_runtime_of_cpp_that_is_loaded_later(self):
+        """Global look-ups find no operators but those of the library that was attached."""
+        program, plugin, go = self.dir / "loads", self.dir / "libplugin.so", self.dir / "go"
+        for compiler, language, source, output, *flags in (
+                ("gcc", "c", LATE, program), ("g++", "c++", LATE_CPP, plugin, "-shared", "-fPIC")):
+            subprocess.run([compiler, "-g", "-O1", *flags, "-x", language, "-", "-o", str(output)],
+                           input=source, text=True, check=True)
+        process = self.start(go, plugin, program=program)
+        recorder = self.attach(process.pid)
+        go.touch()
+        self.said(process)
+        self.ended(recorder)
+        row = [s for s in report(self.trace)["sites"] if "load" in s["function"]]
+        self.assertEqual([(r["count"], r["bytes"], r["live_count"]) for r in row],
+                         [(10, 70020, 0), (10, 70010, 0)])
+        self.assert_no_faults()
+
     def refused(self, pid, word):
         result = run("run", "--pid", pid, "-o", self.trace, "--no-debuginfod")
         self.assertEqual(result.returncode, 126, result.stderr)
@@ -539,6 +593,9 @@ class Attach(RunCase):
         self.recorded_from_outside(python, script, None)
         self.assert_no_faults()
         attached = report(self.trace)
+        loop = [s for s in attached["sites"] if s["file"] == str(script) and s["count"] >= 3000]
+        self.assertEqual([(s["function"], s["line"]) for s in loop],
+                         [("<module>", len(PYTHON.splitlines()))])
         plain = self.dir / "plain.tracy"
         result = run("run", "-o", plain, "--no-debuginfod", "--", python, script, self.dir / "go")
         self.assertEqual(result.returncode, 0, result.stderr)

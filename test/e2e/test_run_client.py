@@ -1,6 +1,7 @@
 """`tidemark run` of a program that has a Tracy client of its own: both in one trace."""
 
 import bisect
+import json
 import os
 import socket
 import sqlite3
@@ -48,6 +49,8 @@ int main(int n, char **v)
     int status = pthread_create(&t, NULL, client, v[n - 1]);
     while (n > 2 && !tried)
         usleep(1000);
+    if (n > 2 && v[1][0] == 'l')
+        _exit(status);
     usleep(n > 2 ? 100000 : 0);
     return status;
 }
@@ -72,11 +75,14 @@ class RunClient(Case):
         program, served = self.dir / "brief", self.dir / "served"
         subprocess.run(["gcc", "-pthread", "-x", "c", "-", "-o", program], input=BRIEF, text=True,
                        check=True)
-        for options, status in (([], 5), (["--no-client"], 0)):
+        child = ["sh", "-c", f"{program} {served}; true"]
+        for options, status, command in (([], 5, [program, served]),
+                                         (["--no-client"], 0, [program, served]),
+                                         (["--follow-fork"], 5, child)):
             with self.subTest(options=options):
                 served.unlink(missing_ok=True)
                 result = run("run", "-f", "-o", self.dir / "out.tracy", "--no-debuginfod", *options,
-                             "--", program, served)
+                             "--", *command)
                 self.assertEqual(result.returncode, status, result.stderr)
                 self.assertEqual(served.exists(), status == 5)
                 self.assertEqual("ended before a server was connected" in result.stderr,
@@ -99,19 +105,44 @@ class RunClient(Case):
         self.assertEqual(result.stdout, f"{2 * COUNT} zones\n")
         return result.stderr
 
-    def test_clients_of_children(self):
-        """They are not recorded, which is printed, and an error unless one process is wanted."""
+    def test_missed_clients_of_children(self):
+        """That is printed, and an error unless one process is wanted."""
         program = self.dir / "brief"
         subprocess.run(["gcc", "-pthread", "-x", "c", "-", "-o", program], input=BRIEF, text=True,
                        check=True)
         for options, said, status in (([], True, 5), (["--this-process"], True, 0),
-                                      (["--no-client"], False, 0)):
+                                      (["--no-client"], False, 0),
+                                      (["--min-lifetime", 10, "leaves"], True, 5),
+                                      (["--min-size", 1 << 40, "leaves"], True, 5)):
+            how = options.pop() if options and options[-1] == "leaves" else "stays"
             result = run("run", "-f", "-o", self.dir / "out.tracy", "--no-debuginfod",
-                         "--follow-fork", *options, "--", "sh", "-c",
-                         f"{program} stays {self.dir}/served; true")
+                         "--follow-fork", *map(str, options), "--", "sh", "-c",
+                         f"{program} {how} {self.dir}/served; true")
             self.assertEqual(result.returncode, status, result.stderr)
-            self.assertEqual("not recorded: 1 Tracy client of child processes" in result.stderr,
-                             said, result.stderr)
+            self.assertEqual("has malloc alone, and nothing of the Tracy client of process" in
+                             result.stderr, said, result.stderr)
+            self.assertEqual("(brief)" in result.stderr, said)
+
+    def test_clients_of_children(self):
+        """Each is in the trace of its process, however short its life."""
+        children = [f"TRACY_PORT={free_port()} {CLIENT} {protocol} {COUNT} > /dev/null"
+                    for protocol in VERSIONS]
+        result = run("run", "-f", "-o", self.dir / "out.tracy", "--no-debuginfod", "--follow-fork",
+                     "--", "sh", "-c", " & ".join(children) + "; wait; true")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        traces = [t for t in self.dir.glob("out.*.tracy") if b"malloc" in
+                  run("dump", t).stdout.encode()]
+        self.assertEqual(len(traces), len(VERSIONS), result.stderr)
+        versions = set()
+        for trace in traces:
+            info = json.loads(run("info", "--format", "json", trace).stdout)
+            versions.add(info["file"]["version"])
+            pools = {p["name"]: (p["allocations"], p["counted"]) for p in report(trace)["pools"]}
+            self.assertEqual(set(pools), {"default", "GPU pool", "malloc"})
+            self.assertEqual(pools["default"], (100, False))
+            self.assertTrue(pools["malloc"][1])
+            self.check_places(trace)
+        self.assertEqual(versions, set(VERSIONS.values()))
 
     def database(self, trace):
         path = self.dir / "trace.db"

@@ -15,7 +15,7 @@ from tools import report, run
 COUNT = 2000  # of made functions
 # Of the system, and others that this variable names.
 PYTHONS = [p for p in [pathlib.Path("/usr/bin/python3.11"),
-                       *map(pathlib.Path, os.environ.get("TIDEMARK_PYTHONS", "").split())]
+                       *map(pathlib.Path, os.environ.get("TEST_PYTHONS", "").split())]
            if p.exists()]
 
 # Allocates on many kinds of lines, then prints what tracemalloc counts of each. Blocks of up to 512
@@ -81,6 +81,48 @@ if traced:
 os._exit(0)
 """
 
+# The same for objects that Python takes from its own arenas, of types without free lists.
+SMALL = """
+import os, sys
+traced = len(sys.argv) > 1
+if traced:
+    import tracemalloc
+keep = [None] * 1000
+class Slotted:
+    __slots__ = "a", "b"
+def text(i):
+    return "x" * (i - 200)
+def work():
+    for i in range(100):
+        keep[i] = bytes(i + 2)
+    for i in range(100, 200):
+        keep[i] = object()
+    for i in range(200, 300):
+        keep[i] = Slotted()
+    for i in range(300, 400):
+        keep[i] = text(i)
+    for i in range(400, 500):
+        keep[i] = {i}
+    for i in range(500, 600):
+        keep[i] = 1000000 + i
+    for i in range(600, 700):
+        keep[i] = bytearray(i % 200 + 1)
+def main():
+    work()
+if traced:
+    tracemalloc.start(1)
+main()
+if traced:
+    import collections
+    lines = collections.Counter()
+    for trace in tracemalloc.take_snapshot().traces:
+        if trace.traceback[0].filename == __file__:
+            lines[f"{trace.traceback[0].lineno} {trace.size}"] += 1
+    import json
+    print(json.dumps(lines))
+os._exit(0)
+"""
+
 MADE = """
 import os, sys
 keep = []
@@ -89,6 +131,25 @@ for i in range(int(sys.argv[1])):
     lines = chr(10) * (i % 100)
     exec(compile(lines + f"def f{i}():" + chr(10) + " return bytearray(2000)", "made", "exec"), space)
     keep.append(space[f"f{i}"]())
+os._exit(0)
+"""
+
+# `read` and `main` are parts of names in the interpreter and its libraries, too.
+NESTED = """
+import os
+keep = []
+def read(n):
+    keep.append(bytearray(3000 + n))
+    if n % 2:
+        pass
+    keep.append(bytearray(5000 + n))
+class Reader:
+    def all(self):
+        for n in range(10):
+            read(n)
+def main():
+    Reader().all()
+main()
 os._exit(0)
 """
 
@@ -144,14 +205,20 @@ class Python(RunCase):
         script = self.script(LINES)
         for python in PYTHONS:
             with self.subTest(python):
-                self.compare_lines(python, script)
+                self.compare_lines(python, script, LINES, "513:")
 
-    def compare_lines(self, python, script):
+    def test_objects_are_those_of_tracemalloc(self):
+        script = self.script(SMALL)
+        for python in PYTHONS:
+            with self.subTest(python):
+                self.compare_lines(python, script, SMALL, "1:512")
+
+    def compare_lines(self, python, script, text, sizes):
         traced = subprocess.run([python, script, "traced"], check=True, capture_output=True)
         expected = json.loads(traced.stdout)
         result = record(self.dir, python, script, options=["-f", "--python-allocators"])
         self.assertEqual(result.returncode, 0, result.stderr)
-        blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", "513:", "--limit", "0",
+        blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", sizes, "--limit", "0",
                      "--format", "json")
         found = collections.Counter()
         for block in json.loads(blocks.stdout)["allocations"]:
@@ -161,8 +228,8 @@ class Python(RunCase):
         self.assertGreater(len(expected), 30)
         for key, count in expected.items():
             line = int(key.split()[0])
-            if line <= LINES.splitlines().index("def main():"):
-                self.assertEqual(found[key], count, (key, LINES.splitlines()[line - 1]))
+            if line <= text.splitlines().index("def main():"):
+                self.assertEqual(found[key], count, (key, text.splitlines()[line - 1]))
         self.assert_sound()
 
     def test_a_freed_function_lends_its_name_to_no_other(self):
@@ -179,6 +246,41 @@ class Python(RunCase):
         for i in range(COUNT):
             site = made[f"f{i}"]
             self.assertEqual((site["count"], site["line"]), (1, i % 100 + 2))
+
+    def annotate(self, trace, function, *options):
+        result = run("annotate", trace, function, *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def lines(self, trace, function):
+        """(text, count, bytes) by line."""
+        document = json.loads(self.annotate(trace, function, "--format", "json"))
+        self.assertIsNone(document["function"]["address"])
+        return {i["source"]["line"]: (i["source"]["text"], *(
+            (i["call"]["count"], i["call"]["bytes"]) if i["call"] else (0, 0)))
+                for i in document["instructions"]}
+
+    def test_annotate_shows_source_lines(self):
+        """With their text once the trace has the file; whole names before parts of others."""
+        script = self.script(NESTED)
+        os.utime(script, (1, 1))
+        result = record(self.dir, PYTHONS[0], script)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        bare, full = self.dir / "out.tracy", self.dir / "full.tracy"
+        self.assertEqual(self.lines(bare, "read"), {5: (None, 10, 30055), 8: (None, 10, 50055)})
+        self.assertIn("`tidemark update -c` adds it", self.annotate(bare, "read"))
+        self.assertEqual(run("update", "-c", bare, full).returncode, 0)
+        self.assertEqual(self.lines(full, "read"), {
+            5: ("    keep.append(bytearray(3000 + n))", 10, 30055), 6: ("    if n % 2:", 0, 0),
+            7: ("        pass", 0, 0), 8: ("    keep.append(bytearray(5000 + n))", 10, 50055)})
+        self.assertEqual(self.lines(full, "Reader.all"), {12: ("            read(n)", 20, 80110)})
+        self.assertRegex(self.annotate(full, "Reader.all"),
+                         r"\n +20 +78\.2 KiB +20 +78\.2 KiB +12              read\(n\)\n")
+        result = run("annotate", full, "main")  # of Python's own library, too
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("choose one by its FILE:FUNCTION", result.stderr)
+        for name in (f"{script.name}:main", f"{script}:main"):
+            self.assertEqual(self.lines(full, name)[14][1:], (20, 80110))
 
     def test_without_python_frames(self):
         script = self.script(MADE)

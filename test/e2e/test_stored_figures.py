@@ -51,8 +51,8 @@ def with_content(trace, content, to, whole=None):
 
 
 def numbers_at(content, skip):
-    """Where number `skip` of the figures begins."""
-    at = 8
+    """Where number `skip` of the figures begins, which are the first section."""
+    at = 8 + 16
     for _ in range(skip):
         while content[at] & 0x80:
             at += 1
@@ -124,6 +124,20 @@ class Stored(Case):
         self.assertIn(self.same(trace, "--limit", "20").splitlines()[0], result.stderr)
         self.assertIn("ok stored-figures: ", run("verify", trace).stdout)
 
+    def test_the_layout_of_earlier_releases(self):
+        """Which had no sections: the length of the figures, the figures, the names."""
+        trace = self.firehose()
+        content = content_of(trace)
+        kind, version, length = struct.unpack_from("<IIQ", content, 8)
+        self.assertEqual((kind, version), (1, 1))
+        figures, rest = content[24:24 + length], content[24 + length:]
+        self.assertEqual(struct.unpack_from("<II", rest), (2, 1))
+        old = struct.pack("<Q", length) + figures + rest[16:]
+        other = with_content(trace, old, self.dir / "old.tracy")
+        info = json.loads(run("info", other, "--format", "json").stdout)["file"]
+        self.assertGreater(info["stored_figure_bytes"], 0)
+        self.assertEqual(run("report", other).stdout, run("report", trace).stdout)
+
     def test_other_figures_are_told(self):
         """It is these figures that are told, not the events': and verify finds it out."""
         trace = self.firehose()
@@ -146,7 +160,7 @@ class Stored(Case):
         for name, other in {"no figures": b"", "half": content[:len(content) // 2],
                             "cut": content[:-1], "no length": content[:5],
                             "long": struct.pack("<Q", 1 << 40) + content[8:],
-                            "flipped": content[:40] + bytes([content[40] ^ 1]) + content[41:],
+                            "flipped": content[:56] + bytes([content[56] ^ 1]) + content[57:],
                             "names": content[:-500] + bytes(500)}.items():
             damaged.append(with_content(trace, other, self.dir / f"{name}.tracy"))
         for other in damaged:

@@ -381,7 +381,6 @@ class TestImages(SymbolCase):
             self.assertEqual(lines, [11, 11, 21, 21])
 
 
-@unittest.skipUnless(shutil.which("debuginfod"), "no debuginfod")
 class TestDebugDir(SymbolCase):
     """Files that a user put into a folder, by name; the build id tells whether they belong."""
 
@@ -418,7 +417,7 @@ class TestDebugDir(SymbolCase):
                   self.debug / "shop.debug", self.debug / "shop"]
         result = run("symbols", self.trace, "--debug-dir", self.debug)
         self.assertEqual(result.returncode, 0, result.stderr)
-        line, = [s for s in result.stdout.splitlines() if "looked for" in s and str(self.dir) in s]
+        line, = [s for s in result.stdout.splitlines() if "looked for" in s and "shop.debug" in s]
         for path in wanted:
             self.assertIn(path.as_posix() + ",", line + ",")
         self.symbols(self.trace, "--debug-dir", self.debug, output=False)
@@ -431,6 +430,7 @@ class TestDebugDir(SymbolCase):
         self.assertFalse(self.shop()["debug_information"])
 
 
+@unittest.skipUnless(shutil.which("debuginfod"), "no debuginfod")
 class TestDebuginfod(SymbolCase):
     """Debian's server on the loopback interface has what is not here."""
 

@@ -374,7 +374,7 @@ class Faults(Case):
         """Two numbers where it cannot be known how many are wanted, one where it can."""
         words = run("report", out, "--range", "60:1s").stdout
         self.assertIn("; up to 18 memory faults", words)
-        self.assertIn("note: up to 17 frees of unknown addresses, 1 allocation at live addresses\n",
+        self.assertIn("note: up to 17 frees of unknown addresses, 1 allocation at live addresses; ",
                       words)
         self.assertIn("0x1000 in pool default, 3 to 17 times, at again (a.c:3)\n", words)
         words = run("report", out, "--range", "40:1s").stdout

@@ -4,6 +4,7 @@ an output is whole or not there. Files are read by tracyfile.py."""
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -187,12 +188,23 @@ class Output(Update):
         out, bad = self.dir / "out", self.dir / "bad"
         out.write_text("precious")
         inner = decompress(EVERYTHING.read_bytes())
-        for data in (b"", b"junk" * 100, EVERYTHING.read_bytes()[:-1],
-                     pack(inner[: len(inner) * 9 // 10])):
+        whole = EVERYTHING.read_bytes()
+        middle = len(whole) // 2
+        flipped = whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1:]
+        block = r"block \d+ \(file offset (\d+), \d+ bytes\): "
+        for data, where, least, most in (
+                (b"", "no Tracy trace: only 0 bytes", None, None),
+                (b"junk" * 100, "no Tracy trace: it begins with 6a 75 6e 6b", None, None),
+                (whole[:-1], block, middle, len(whole)), (flipped, block, 1, middle),
+                (pack(inner[: len(inner) * 9 // 10]), r".* offset (\d+) of the uncompressed stream: ",
+                 len(inner) // 2, len(inner) * 9 // 10)):
             bad.write_bytes(data)
             result = run("update", bad, out)
             self.assertEqual(result.returncode, 3, result.stderr)
-            self.assertIn(str(bad), result.stderr)
+            found = re.match(f"tidemark: {re.escape(str(bad))}: {where}", result.stderr)
+            self.assertTrue(found, result.stderr)
+            if least is not None:
+                self.assertTrue(least <= int(found[1]) <= most, result.stderr)
             self.assertEqual(out.read_text(), "precious")
             self.assert_clean("bad", "out")
 

@@ -18,7 +18,7 @@ import unittest
 from test_run_attach import may_attach
 from tools import BUILD, ROOT, free_port
 
-PAGES = ("kit", "iree", "heaptrack-users", "ci", "fleet", "agents")
+PAGES = ("kit", "iree", "heaptrack-users", "resident", "ci", "fleet", "agents")
 LINKED = ("fixtures", "examples", "include")
 PORTS = ("8086", "8088")
 PAGE_LIMIT = 300
@@ -76,6 +76,8 @@ def page_script(commands):
 
 
 def without_numbers(line):
+    # The C library's own frame has a name where its debug symbols are installed.
+    line = re.sub(r"libc\.so\.6\+0x[0-9a-f]+", "__libc_start_call_main", line)
     line = re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{16,}\b|\d[\d,.]*(?:e[+-]\d+)?", "#", line)
     line = re.sub(r"# ?(?:[KMGT]iB|B|ns|us|ms|s|%)(?![\w])", "#", line)
     return re.sub(r"[\s-]+", " ", line).strip()

@@ -87,7 +87,7 @@ class Verify(Case):
         for wrong in (("--match", "("), ("--range", "2:1"), ("--pool", "x", "--match", "(")):
             self.assertEqual(run("verify", MEMSCEN, *wrong).returncode, 2, wrong)
         result = run("verify", MEMSCEN, "--pool", "gpu.vram", "--format", "markdown")
-        self.assertEqual(result.stdout, "### Memory data: all checks hold\n\n"
+        self.assertEqual(result.stdout, "<!-- tidemark -->\n### Memory data: all checks hold\n\n"
                          "- ✅ memory-data: <code>926 allocations, 924 frees</code>\n")
         result = run("verify", MEMSCEN, "--pool", "<gpu>", "--format", "markdown")
         self.assertEqual(result.returncode, 1)

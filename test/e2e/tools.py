@@ -21,6 +21,8 @@ WIRE = ROOT / "fixtures" / "wire"
 TRACES = ROOT / "fixtures" / "traces"
 RELEASES = ("v0.9.1", "v0.10", "v0.11.1", "v0.12.2", "v0.13.1", "v0.14.0")
 LIMIT = 900
+# A sanitizer takes memory and system calls of its own. Its library is needed by version.
+SANITIZED = re.search(rb"libasan\.so\.[0-9]", pathlib.Path(TIDEMARK).read_bytes()) is not None
 SAMPLER, KEEPER = "tidemark-look", "tidemark-keep"  # of a daemon of root
 
 # Under nohup, or in a script's background, signals come ignored; the tests send them.
@@ -54,6 +56,15 @@ def run(*args, **kwargs):
     return subprocess.run([TIDEMARK, *map(str, args)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace",
                           stdin=subprocess.DEVNULL, **kwargs)
+
+
+def page_built():
+    """Whether the program has the page of `report --format html`."""
+    return "without the page" not in run("report", TRACES / "v0.14.0" / "memscen_mt.tracy",
+                                         "--format", "html", "--by", "site").stderr
+
+
+UNBUILT = "the page is not built: no node and npm"
 
 
 def report(trace, *args):

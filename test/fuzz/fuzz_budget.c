@@ -9,14 +9,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static double figure(void *ctx, const struct budget_term *t, bool base)
+static double figure(void *ctx, const struct budget_term *t, enum budget_side side)
 {
     const struct budget_names names = {.pool = view_of("default"),
                                        .site = view_of("parse(int)"),
                                        .file = view_of("a.cpp"),
                                        .image = {"", 0}};
     ++*(unsigned *)ctx;
-    return budget_term_takes(t, &names, UINT32_MAX) ? (base ? 1000 : 1050) : 0;
+    return budget_term_takes(t, &names, UINT32_MAX) ? (side == BUDGET_BASE ? 1000 : 1050) : 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

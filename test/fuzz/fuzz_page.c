@@ -145,7 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i + EVENT <= size; i += EVENT)
         add_event(&t, data + i, stacks, &time, &sizes);
     check(summary_build(&s, &t, &options, &e) == 0);
-    check(page_data_build(&d, &t, &s, &skip, &e) == 0);
+    check(page_data_build(&d, &t, &s, &skip, PAGE_SIZE, &e) == 0);
     check_sums(&d, &s);
     while (page_cells_steps(&d.series.cells) > 1) {
         check(page_cells_halve(&d.series.cells, &e) == 0);

@@ -71,6 +71,7 @@ static inline void compare(struct summary *a, struct summary *b)
     assert_int_equal(a->matched_frees, b->matched_frees);
     assert_int_equal(a->total_bytes, b->total_bytes);
     assert_string_equal(buf_str(&a->verdict), buf_str(&b->verdict));
+    assert_string_equal(buf_str(&a->answer), buf_str(&b->answer));
     assert_int_equal(a->checks.len, b->checks.len);
     for (size_t i = 0; i < a->checks.len; i++)
         assert_string_equal(a->checks.at[i].detail, b->checks.at[i].detail);

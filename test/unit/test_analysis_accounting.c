@@ -119,31 +119,42 @@ static bool counted(const struct view_of_history *v, const struct block *b)
     return pool == v->pool && (!v->one_key || key == v->key);
 }
 
-/* Usage of the counted blocks at the end of a nanosecond. */
-static void usage_at(const struct history *h, const struct view_of_history *v, int64_t time,
-                     uint64_t *bytes, uint64_t *count)
+/* The blocks of one view, so that a look at each nanosecond costs only these. */
+struct chosen {
+    const struct block *at[STEPS];
+    size_t n;
+};
+
+static void choose(struct chosen *c, const struct history *h, const struct view_of_history *v)
+{
+    c->n = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        if (counted(v, &h->blocks[i]))
+            c->at[c->n++] = &h->blocks[i];
+    }
+}
+
+/* Usage of the blocks at the end of a nanosecond. */
+static void usage_at(const struct chosen *of, int64_t time, uint64_t *bytes, uint64_t *count)
 {
     *bytes = *count = 0;
-    for (size_t i = 0; i < h->n; i++) {
-        const struct block *b = &h->blocks[i];
-        if (counted(v, b) && b->start <= time && b->end > time) {
+    for (size_t i = 0; i < of->n; i++) {
+        const struct block *b = of->at[i];
+        if (b->start <= time && b->end > time) {
             *bytes += b->size;
             (*count)++;
         }
     }
 }
 
-/* As the header says, read literally. */
-static bool is_temporary(const struct history *h, const struct view_of_history *v, size_t at)
+/* As the header says, read literally, among the blocks of a pool. */
+static bool is_temporary(const struct chosen *pool, const struct block *b)
 {
-    const struct block *b = &h->blocks[at];
     if (b->end == INT64_MAX || b->free_thread != b->thread)
         return false;
-    struct view_of_history pool = *v;
-    pool.one_key = false;
-    for (size_t i = 0; i < h->n; i++) {
-        const struct block *o = &h->blocks[i];
-        if (i == at || !counted(&pool, o))
+    for (size_t i = 0; i < pool->n; i++) {
+        const struct block *o = pool->at[i];
+        if (o == b)
             continue;
         if (o->thread == b->thread && o->start > b->start && o->start < b->end)
             return false;
@@ -159,7 +170,7 @@ struct peak {
     int64_t time;
 };
 
-static struct peak find_peak(const struct history *h, const struct view_of_history *v)
+static struct peak find_peak(const struct history *h, const struct chosen *of)
 {
     struct peak p = {.time = -1};
     int64_t first = h->blocks[0].start;
@@ -171,7 +182,7 @@ static struct peak find_peak(const struct history *h, const struct view_of_histo
     for (int64_t t = first; t <= last; t++) {
         uint64_t bytes;
         uint64_t count;
-        usage_at(h, v, t, &bytes, &count);
+        usage_at(of, t, &bytes, &count);
         if (bytes > p.bytes) {
             p.bytes = bytes;
             p.time = t;
@@ -182,47 +193,44 @@ static struct peak find_peak(const struct history *h, const struct view_of_histo
     return p;
 }
 
-static void expect_pool(const struct history *h, const struct view_of_history *v,
+static void expect_pool(const struct chosen *pool, const struct peak *peak,
                         const struct pool_figures *got)
 {
     struct pool_figures want = {0};
-    for (size_t i = 0; i < h->n; i++) {
-        const struct block *b = &h->blocks[i];
-        if (!counted(v, b))
-            continue;
+    for (size_t i = 0; i < pool->n; i++) {
+        const struct block *b = pool->at[i];
         want.allocations++;
         want.total_bytes += b->size;
         want.frees += b->end != INT64_MAX;
         want.live += b->end == INT64_MAX;
         want.live_bytes += b->end == INT64_MAX ? b->size : 0;
-        want.temporary += is_temporary(h, v, i);
+        want.temporary += is_temporary(pool, b);
     }
-    struct peak peak = find_peak(h, v);
     assert_int_equal(got->allocations, want.allocations);
     assert_int_equal(got->frees, want.frees);
     assert_int_equal(got->live, want.live);
     assert_int_equal(got->live_bytes, want.live_bytes);
     assert_int_equal(got->total_bytes, want.total_bytes);
     assert_int_equal(got->temporary, want.temporary);
-    assert_int_equal(got->peak_bytes, peak.bytes);
-    assert_int_equal(got->peak_time, peak.time);
-    assert_int_equal(got->peak_live, peak.count);
+    assert_int_equal(got->peak_bytes, peak->bytes);
+    assert_int_equal(got->peak_time, peak->time);
+    assert_int_equal(got->peak_live, peak->count);
 }
 
-static void expect_counter(const struct history *h, const struct view_of_history *v,
+/* `own_peak` is that of the key's blocks, `peak` that of their pool. */
+static void expect_counter(const struct chosen *key, const struct peak *own_peak,
+                           const struct chosen *pool, const struct peak *peak,
                            const struct counter *got)
 {
     struct counter want = {.first_time = INT64_MAX, .last_time = INT64_MIN};
-    for (size_t i = 0; i < h->n; i++) {
-        const struct block *b = &h->blocks[i];
-        if (!counted(v, b))
-            continue;
+    for (size_t i = 0; i < key->n; i++) {
+        const struct block *b = key->at[i];
         bool is_live = b->end == INT64_MAX;
         want.count++;
         want.bytes += b->size;
         want.live_count += is_live;
         want.live_bytes += is_live ? b->size : 0;
-        bool temporary = is_temporary(h, v, i);
+        bool temporary = is_temporary(pool, b);
         want.temporary += temporary;
         want.temporary_bytes += temporary ? b->size : 0;
         want.largest = b->size > want.largest ? b->size : want.largest;
@@ -230,12 +238,8 @@ static void expect_counter(const struct history *h, const struct view_of_history
         int64_t last = is_live ? b->start : b->end;
         want.last_time = last > want.last_time ? last : want.last_time;
     }
-    struct view_of_history pool = *v;
-    pool.one_key = false;
-    struct peak peak = find_peak(h, &pool);
-    if (peak.bytes)
-        usage_at(h, v, peak.time, &want.at_peak_bytes, &want.at_peak_count);
-    want.peak_bytes = find_peak(h, v).bytes;
+    if (peak->bytes)
+        usage_at(key, peak->time, &want.at_peak_bytes, &want.at_peak_count);
     assert_int_equal(got->count, want.count);
     assert_int_equal(got->bytes, want.bytes);
     assert_int_equal(got->live_count, want.live_count);
@@ -245,7 +249,7 @@ static void expect_counter(const struct history *h, const struct view_of_history
     assert_int_equal(got->largest, want.largest);
     assert_int_equal(got->first_time, want.first_time);
     assert_int_equal(got->last_time, want.last_time);
-    assert_int_equal(got->peak_bytes, want.peak_bytes);
+    assert_int_equal(got->peak_bytes, own_peak->bytes);
     assert_int_equal(got->at_peak_bytes, want.at_peak_bytes);
     assert_int_equal(got->at_peak_count, want.at_peak_count);
 }
@@ -254,20 +258,22 @@ static void expect_counter(const struct history *h, const struct view_of_history
 static void expect_history(const struct history *h, const struct accounting *a)
 {
     uint64_t total = 0;
-    for (uint32_t pool = 0; pool < POOLS; pool++) {
-        struct view_of_history v = {.options = &a->options, .pool = pool};
+    for (uint32_t number = 0; number < POOLS; number++) {
+        struct view_of_history v = {.options = &a->options, .pool = number};
+        struct chosen pool, key;
+        choose(&pool, h, &v);
+        const struct peak peak = find_peak(h, &pool);
         struct pool_figures figures;
-        accounting_pool(a, pool, &figures);
-        expect_pool(h, &v, &figures);
+        accounting_pool(a, number, &figures);
+        expect_pool(&pool, &peak, &figures);
         uint64_t iter = 0;
         uint32_t before = 0;
         struct counter c;
-        for (v.one_key = true; accounting_next(a, pool, &iter, &v.key, &c); before = v.key) {
+        for (v.one_key = true; accounting_next(a, number, &iter, &v.key, &c); before = v.key) {
             assert_true(total == 0 || before == 0 || v.key > before);
-            expect_counter(h, &v, &c);
-            struct counter same;
-            assert_true(accounting_counter(a, pool, v.key, &same));
-            assert_memory_equal(&c, &same, sizeof c);
+            choose(&key, h, &v);
+            const struct peak own = find_peak(h, &key);
+            expect_counter(&key, &own, &pool, &peak, &c);
             total += c.count;
         }
     }
@@ -343,6 +349,14 @@ static void take(struct accounting *a, struct memory_op op)
     assert_int_equal(accounting_op(a, &op, &e), 0);
 }
 
+/* The counter of key 0 in pool 0, which has no other key. */
+static bool only_counter(const struct accounting *a, struct counter *out)
+{
+    uint64_t iter = 0;
+    uint32_t key = UINT32_MAX;
+    return accounting_next(a, 0, &iter, &key, out) && key == 0;
+}
+
 static void test_peak_is_the_end_of_a_nanosecond(void **state)
 {
     (void)state;
@@ -353,7 +367,7 @@ static void test_peak_is_the_end_of_a_nanosecond(void **state)
     accounting_pool(&a, 0, &f);
     assert_int_equal(f.allocations, 0);
     assert_int_equal(f.peak_time, -1);
-    assert_false(accounting_counter(&a, 0, 0, &c));
+    assert_false(only_counter(&a, &c));
 
     take(&a, make_op(MEMORY_ALLOC, 10, 0, 100, 10));
     /* 300 bytes for an instant within nanosecond 20, 200 at its end. */
@@ -371,7 +385,7 @@ static void test_peak_is_the_end_of_a_nanosecond(void **state)
     take(&a, make_op(MEMORY_ALLOC, 30, 2, 100, 30));
     accounting_pool(&a, 0, &f);
     assert_int_equal(f.peak_time, 10);
-    assert_true(accounting_counter(&a, 0, 0, &c));
+    assert_true(only_counter(&a, &c));
     assert_int_equal(c.at_peak_bytes, 100);
     assert_int_equal(c.peak_bytes, 100);
     accounting_release(&a);

@@ -14,7 +14,7 @@
 #include "test/unit/analysis_fixture.h"
 
 /* Figures of a trace with a base: 100 of everything before, 110 now; 1 % of it is parse's. */
-static double figure(void *ctx, const struct budget_term *t, bool base)
+static double figure(void *ctx, const struct budget_term *t, enum budget_side side)
 {
     (void)ctx;
     const struct budget_names parse = {.pool = view_of("default"),
@@ -24,10 +24,10 @@ static double figure(void *ctx, const struct budget_term *t, bool base)
     if (!budget_term_takes(t, &parse, UINT32_MAX))
         return 0;
     if (t->metric == BUDGET_FAULTS)
-        return base ? 0 : 2;
+        return side == BUDGET_BASE ? 0 : 2;
     if (t->metric == BUDGET_TEMPORARY)
         return 0;
-    return base ? 100 : 110;
+    return side == BUDGET_BASE ? 100 : 110;
 }
 
 static bool holds(const char *text)
@@ -148,6 +148,17 @@ static void test_refusals(void **state)
 }
 
 /* The words that explain an outcome, and figures of a real summary. */
+static void check_resident(struct fixture *f, struct summary *s, const char *text, bool holds)
+{
+    struct budget budget;
+    bool ok;
+    assert_int_equal(budget_parse(&budget, text, &f->e), 0);
+    assert_int_equal(budget_summary_check(s, &budget, "expect", true, &ok, &f->e), 0);
+    if (ok != holds)
+        fail_msg("%s", s->checks.at[s->checks.len - 1].detail);
+    budget_release(&budget);
+}
+
 static void test_summaries(void **state)
 {
     (void)state;
@@ -202,6 +213,21 @@ static void test_summaries(void **state)
                         "peak>1K or leaked(site=~\"p\")>0: peak is 1000 bytes, "
                         "leaked(site=~\"p\") is 100 bytes");
     budget_release(&budget);
+    /* Without a look, what is resident is unknown, which is within no budget. */
+    assert_int_equal(budget_parse(&budget, "resident>1 or peak>1G", &f.e), 0);
+    assert_int_equal(budget_summary_check(&s, &budget, "fail-if", false, &ok, &f.e), 0);
+    assert_false(ok);
+    assert_non_null(strstr(s.checks.at[s.checks.len - 1].detail, "resident is unknown"));
+    budget_release(&budget);
+    s.has_look = true;
+    s.look_bytes = 5000;
+    check_resident(&f, &s, "resident=5000", true);
+    check_resident(&f, &s, "resident(site=~\"draw\")<1M", false);
+    s.has_resident = true;
+    for (size_t i = 0; i < s.sites.len; i++)
+        s.sites.at[i].resident_bytes = s.sites.at[i].figures.bytes;
+    check_resident(&f, &s, "resident(pool=~\".\")=1400", true);
+    check_resident(&f, &s, "resident(site=~\"draw\")=1300", true);
     summary_release(&s);
     fixture_release(&f);
 }

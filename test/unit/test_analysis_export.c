@@ -215,7 +215,7 @@ static void test_figures_without_room(void **state)
 
 /* ---- the use of a pool */
 
-#define POOL_EVENTS 5000
+#define POOL_EVENTS 60000
 
 static int by_time(const void *a, const void *b)
 {
@@ -238,9 +238,11 @@ static void take_points(struct column *c, struct listed_point *points)
     assert_int_equal(e.code, ERR_NONE);
 }
 
-/* Points of a pool whose frees wait in memory up to `waiting_max`. Two pools, one after the other.
+/*
+ * Points of a pool, of which `bound` bytes wait in memory. Two pools, one after the other. *filed:
+ * a file was needed.
  */
-static size_t use_pool(size_t waiting_max, struct listed_point *points, bool *sorted)
+static size_t use_pool(size_t bound, struct listed_point *points, bool *filed)
 {
     static const struct pack_layout layout = {
         sizeof(struct listed_point), 2, {{0, 8, PACK_STEP}, {8, 8, PACK_OFFSET}}};
@@ -251,20 +253,21 @@ static size_t use_pool(size_t waiting_max, struct listed_point *points, bool *so
     uint64_t random = 9;
     assert_int_equal(spool_init(&spool, NULL, 1 << 20, &e), 0);
     column_init(&column, &spool, &layout, false);
-    pool_use_init(&u, &column, &spool, NULL);
-    u.waiting_max = waiting_max;
+    pool_use_init(&u, &column, NULL);
+    u.frees.bound = bound;
     for (int pool = 0; pool < 2; pool++) {
         int64_t now = 0;
         assert_int_equal(pool_use_begin(&u, 7, &e), 0);
         for (int i = 0; i < POOL_EVENTS; i++) {
             now += (int64_t)(next_random(&random) % 4); /* often the same time */
+            uint64_t life = next_random(&random) % 4 ? 400000 : 3;
             struct rec_memory_event r = {.time_alloc = now,
                                          .size = next_random(&random) % 1000,
-                                         .time_free = now + (int64_t)(next_random(&random) % 200)};
+                                         .time_free = now + (int64_t)(next_random(&random) % life)};
             r.time_free = next_random(&random) % 10 ? r.time_free : -1;
             assert_int_equal(pool_use_add(&u, &r, 1, &e), 0);
         }
-        *sorted = u.sorting;
+        *filed = u.frees.file.is_open;
         assert_int_equal(pool_use_end(&u, &e), 0);
     }
     size_t n = (size_t)column.len;
@@ -279,10 +282,10 @@ static void test_use_of_a_pool(void **state)
 {
     static struct listed_point points[4 * POOL_EVENTS + 2], other[4 * POOL_EVENTS + 2];
     static struct listed_point ordered[4 * POOL_EVENTS + 2];
-    bool sorted;
+    bool filed;
     (void)state;
-    size_t n = use_pool(POOL_EVENTS, points, &sorted);
-    assert_false(sorted);
+    size_t n = use_pool(0, points, &filed);
+    assert_false(filed);
     assert_true(n > 3 * POOL_EVENTS);
     assert_true(points[0].time == 7 && points[0].value == 0);
     size_t second = 1;
@@ -291,13 +294,16 @@ static void test_use_of_a_pool(void **state)
     assert_true(second < n);
     memcpy(ordered, points + 1, (second - 1) * sizeof *points);
     qsort(ordered, second - 1, sizeof *points, by_time);
-    for (size_t i = 1; i < second; i++)
+    for (size_t i = 1; i < second; i++) {
         assert_int_equal(points[i].time, ordered[i - 1].time);
-    for (size_t room = 1; room < 400; room *= 3) {
-        assert_int_equal(use_pool(room, other, &sorted), n);
-        assert_memory_equal(points, other, n * sizeof *points);
-        assert_int_equal(sorted, room < 80);
+        /* Frees of a time, which lower the use, precede its allocations. */
+        if (i > 2 && points[i].time == points[i - 2].time)
+            assert_false(points[i - 1].value > points[i - 2].value &&
+                         points[i].value < points[i - 1].value);
     }
+    assert_int_equal(use_pool(1, other, &filed), n);
+    assert_true(filed);
+    assert_memory_equal(points, other, n * sizeof *points);
 }
 
 static void test_percentiles_of_few_values(void **state)

@@ -121,9 +121,11 @@ static void check_points(const struct random_history *h, const struct page_serie
     }
 }
 
-static struct page_series_options series_options(const uint32_t *stacks, int64_t to)
+static struct page_series_options series_options(struct selection *s, const uint32_t *stacks,
+                                                 int64_t to)
 {
-    return (struct page_series_options){.pools = pools,
+    return (struct page_series_options){.selection = s,
+                                        .pools = pools,
                                         .pool_count = POOLS,
                                         .threads = threads,
                                         .thread_limit = RH_THREADS,
@@ -143,9 +145,12 @@ static void check_history(struct random_history *h, struct expected *x, size_t c
     uint32_t stacks[STACKS];
     for (uint32_t i = 0; i < STACKS; i++)
         stacks[i] = i;
-    struct page_series_options o = series_options(stacks, h->now);
+    struct selection all;
+    const struct selection_options none = {0};
+    assert_int_equal(selection_init(&all, &h->trace, &none, &e), 0);
+    struct page_series_options o = series_options(&all, stacks, h->now);
     o.cells_max = cells_max;
-    assert_int_equal(page_series_build(&s, &h->trace.memory, &o, &e), 0);
+    assert_int_equal(page_series_build(&s, &o, NULL, &e), 0);
     assert_int_equal(s.folded, 0);
     if (cells_max)
         assert_true(s.cells.shift > 0 && s.cells.list.len <= cells_max);
@@ -159,6 +164,7 @@ static void check_history(struct random_history *h, struct expected *x, size_t c
         assert_int_equal(page_cells_halve(&s.cells, &e), 0);
     }
     page_series_release(&s);
+    selection_release(&all);
 }
 
 /* All events in the first of the steps, the peak in the earlier ones of them. */
@@ -168,10 +174,13 @@ static void test_early_peak(void **state)
     static struct random_history h;
     rh_make(&h, 9);
     const uint32_t stacks[STACKS] = {0};
-    const struct page_series_options o = series_options(stacks, h.now * 300);
+    struct selection all;
+    const struct selection_options none = {0};
     struct err e = {0};
     struct page_series s;
-    assert_int_equal(page_series_build(&s, &h.trace.memory, &o, &e), 0);
+    assert_int_equal(selection_init(&all, &h.trace, &none, &e), 0);
+    const struct page_series_options o = series_options(&all, stacks, h.now * 300);
+    assert_int_equal(page_series_build(&s, &o, NULL, &e), 0);
     while (page_cells_steps(&s.cells) > 1)
         assert_int_equal(page_cells_halve(&s.cells, &e), 0);
     for (uint32_t pool = 0; pool < POOLS; pool++) {
@@ -185,6 +194,7 @@ static void test_early_peak(void **state)
         assert_int_equal(found, highest);
     }
     page_series_release(&s);
+    selection_release(&all);
     rh_release(&h);
 }
 
@@ -355,7 +365,7 @@ static void check_code(uint64_t address, uint64_t call, size_t lines)
     assert_int_equal(page_texts_put(&texts, REC_SYMBOL_CODE, codes, 2, &e), 0);
     assert_int_equal(t.symbol_codes.list.len, 1);
     assert_int_equal(summary_build(&s, &t, &options, &e), 0);
-    assert_int_equal(page_data_build(&d, &t, &s, &skip, &e), 0);
+    assert_int_equal(page_data_build(&d, &t, &s, &skip, PAGE_SIZE, &e), 0);
     assert_int_equal(page_texts_build(&texts, &d, &skip, &disassembler, &e), 0);
     assert_int_equal(texts.lines.len, lines);
     for (size_t i = 0; i < lines; i++)

@@ -200,6 +200,50 @@ static void test_sizes_and_loops(void **state)
     fixture_release(&f);
 }
 
+/* Two blocks at a time, freed in the order of their allocation, and longer lives of another site.
+ */
+static void test_short_lives(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct selection s;
+    struct patterns p;
+    enum { PAIRS = 30, LONG = 100 };
+    fixture_init(&f);
+    uint32_t one = fixture_stack(&f, 0x1000, "one", "a.c", 1);
+    uint32_t two = fixture_stack(&f, 0x2000, "two", "a.c", 2);
+    uint32_t lasts = fixture_stack(&f, 0x3000, "lasts", "a.c", 3);
+    uint32_t drop = fixture_stack(&f, 0x4000, "drop", "a.c", 4);
+    for (uint64_t i = 0; i < PAIRS; i++) {
+        fixture_alloc(&f, 0, BASE, 100, one);
+        fixture_alloc(&f, 0, BASE + 4096, 50, two);
+        fixture_free(&f, 0, BASE, drop);
+        fixture_free(&f, 0, BASE + 4096, drop);
+    }
+    for (uint64_t i = 0; i <= LONG; i++)
+        fixture_alloc(&f, 0, BASE + 4096 * i, 10, lasts);
+    for (uint64_t i = 0; i <= LONG; i++)
+        fixture_free(&f, 0, BASE + 4096 * i, drop);
+    build(&f, &s, &p);
+    const struct pattern_row *r = row_of(&p, "one");
+    assert_int_equal(r->brief, PAIRS);
+    assert_int_equal(r->brief_bytes, 100 * PAIRS);
+    assert_int_equal(r->brief_allocations, PAIRS);
+    assert_true(r->brief_time >= 2 * PAIRS);
+    assert_true(pattern_is_brief(r));
+    /* Nothing was allocated meanwhile. */
+    r = row_of(&p, "two");
+    assert_int_equal(r->brief, PAIRS);
+    assert_int_equal(r->brief_allocations, 0);
+    /* The first block outlived LONG others. */
+    r = row_of(&p, "lasts");
+    assert_int_equal(r->brief, LONG);
+    assert_int_equal(r->brief_allocations, LONG * (LONG - 1) / 2);
+    patterns_release(&p);
+    selection_release(&s);
+    fixture_release(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_reallocs),
         cmocka_unit_test(test_chance_is_no_growth),
         cmocka_unit_test(test_sizes_and_loops),
+        cmocka_unit_test(test_short_lives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

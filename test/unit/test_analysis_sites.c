@@ -72,6 +72,34 @@ static void test_long_function_name_is_cut(void **state)
     assert_int_equal(out[FUNCTION_NAME_SIZE - 1], 0);
 }
 
+static void test_names_for_people(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"void std::vector<Mesh, std::allocator<Mesh> >::_M_realloc_insert<Mesh>(Mesh*, Mesh&&)",
+         "std::vector<…>::_M_realloc_insert"},
+        {"G1ConcurrentMark::G1ConcurrentMark(G1CollectedHeap*, G1RegionToSpaceMapper*)",
+         "G1ConcurrentMark::G1ConcurrentMark"},
+        {"v8::internal::Deserializer<v8::internal::Isolate>::ReadObject(v8::internal::Space)",
+         "v8::internal::Deserializer<…>::ReadObject"},
+        {"<alloc::vec::Vec<demo::Item> as core::iter::FromIterator<demo::Item>>::from_iter",
+         "alloc::vec::Vec::from_iter"},
+        {"A<B<C>, D>::get<E>(std::function<void (int)>, unsigned "
+         "long)::{lambda(int)#1}::operator()",
+         "A<…>::get::{lambda(int)#1}::operator()"},
+        {"short<int>::name(int)", "short<int>::name(int)"},
+        {"a_python_function_of_a_long_name.<locals>.another.<locals>.and_one_more",
+         "a_python_function_of_a_long_name.<locals>.another.<locals>.and_one_more"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buf out = {0};
+        function_name_short(&out, view_of(cases[i][0]));
+        assert_string_equal(buf_str(&out), cases[i][1]);
+        buf_release(&out);
+    }
+}
+
 static enum frame_class class_of(const struct skiplist *s, const char *function, const char *file)
 {
     return skiplist_class(s, view_of(function), view_of(file));
@@ -467,6 +495,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_function_names),
         cmocka_unit_test(test_long_function_name_is_cut),
+        cmocka_unit_test(test_names_for_people),
         cmocka_unit_test(test_skiplist),
         cmocka_unit_test(test_user_regex),
         cmocka_unit_test(test_sites_of_call_stacks),

@@ -1,10 +1,12 @@
 /* Summaries: merged pools, groupings, choosing rows, faults and facts, verdicts, verification. */
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -84,6 +86,41 @@ static void test_pools_of_equal_name_are_one(void **state)
                      -1);
     assert_int_equal(f.e.code, ERR_USAGE);
     assert_non_null(strstr(f.e.text, "audio"));
+    fixture_release(&f);
+}
+
+#define MANY ((uint32_t)2 << 20)
+
+/*
+ * A log that does not fit in memory has no room in the temporary folder. The events already have
+ * theirs, and a sweep needs no more.
+ */
+static void test_counting_without_room(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    const struct trace_options little = {.resident_budget = (size_t)1 << 20};
+    struct rlimit before;
+    struct summary s;
+    assert_int_equal(trace_init(&f.trace, &little, &f.e), 0);
+    assert_int_equal(fixture_pool(&f, 0, NULL), 0);
+    uint32_t stack = fixture_stack(&f, 0x10, "load(int)", "a.c", 1);
+    for (uint32_t i = 0; i < MANY; i++)
+        fixture_alloc(&f, 0, 0x1000 + (uint64_t)i * 64, 1 + i * UINT64_C(2654435761) % 65536,
+                      stack);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, before.rlim_max}), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    int status = summary_build(&s, &f.trace, &(struct summary_options){.by = GROUP_SITE}, &f.e);
+    signal(SIGXFSZ, handler);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    if (status != 0)
+        fail_msg("%s", f.e.text);
+    assert_int_equal(s.allocations, MANY);
+    assert_int_equal(s.sites.len, 1);
+    assert_int_equal(s.sites.at[0].figures.count, MANY);
+    assert_true(s.pools.at[0].high_address - s.pools.at[0].low_address > MANY);
+    summary_release(&s);
     fixture_release(&f);
 }
 
@@ -553,6 +590,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pools_of_equal_name_are_one),
+        cmocka_unit_test(test_counting_without_room),
         cmocka_unit_test(test_groupings),
         cmocka_unit_test(test_names_of_groupings_and_keys),
         cmocka_unit_test(test_choosing_rows),

@@ -367,10 +367,18 @@ static uint32_t stack_of(struct fixture *f, uint64_t address, const struct inlin
     return id;
 }
 
+static void build(struct fixture *f, const struct skiplist *skip, struct types *t)
+{
+    struct program_frames program;
+    assert_int_equal(program_frames_init(&program, &f->trace, skip, &f->e), 0);
+    assert_int_equal(types_build(t, &program, &f->e), 0);
+    program_frames_release(&program);
+}
+
 static const char *type_of(struct fixture *f, uint32_t stack, struct types *t)
 {
     static char text[256];
-    assert_int_equal(types_build(t, &f->trace, NULL, &f->e), 0);
+    build(f, NULL, t);
     struct view name = t->names.at[types_of(t, stack)];
     assert_true(name.len < sizeof text);
     memcpy(text, name.p, name.len);
@@ -429,7 +437,7 @@ static void test_call_stacks(void **state)
     struct inlined vec = {"<alloc::vec::Vec<r::B>>::push", "/rustc/1/library/alloc/vec.rs"};
     uint32_t a = stack_of(&f, 0x9000, &box, 1, "r::main");
     uint32_t b = stack_of(&f, 0xa000, &vec, 1, "r::main");
-    assert_int_equal(types_build(&t, &f.trace, NULL, &f.e), 0);
+    build(&f, NULL, &t);
     assert_int_not_equal(types_of(&t, a), TYPE_NONE);
     assert_int_equal(types_of(&t, a), types_of(&t, b));
     assert_int_equal(types_of(&t, 0), TYPE_NONE);
@@ -451,7 +459,7 @@ static void test_skipped_wrappers(void **state)
     uint32_t stack = stack_of(&f, 0x1000, list, 2, "main");
     assert_string_equal(type_of(&f, stack, &t), "");
     assert_int_equal(skiplist_add(&skip, "^arena_", &f.e), 0);
-    assert_int_equal(types_build(&t, &f.trace, &skip, &f.e), 0);
+    build(&f, &skip, &t);
     assert_true(view_equal(t.names.at[types_of(&t, stack)], view_of("A")));
     types_release(&t);
     skiplist_release(&skip);

@@ -20,7 +20,6 @@
 #include "base/map.h"
 #include "base/outfile.h"
 #include "base/pack.h"
-#include "base/radix_heap.h"
 #include "base/slab.h"
 #include "base/spool.h"
 
@@ -447,46 +446,6 @@ static void numbers_are_those_of_printf(void **state)
     buf_release(&b);
 }
 
-/* ---- the radix heap against a plain list */
-
-static void heap_gives_the_least_in_order(void **state)
-{
-    (void)state;
-    enum { ITEMS = 3000 };
-    static struct radix_item list[ITEMS];
-    struct radix_heap h = {0};
-    struct radix_item item = {0};
-    uint64_t seed = 11, now = 0, key, next = 0;
-    size_t n = 0;
-    for (int i = 0; i < 60000; i++) {
-        bool push = n < ITEMS && (n == 0 || next_random(&seed) % 100 < (i < 30000 ? 55 : 45));
-        if (push) {
-            key = now + (next_random(&seed) % 8) * (next_random(&seed) % 3 ? 1 : 1 << 20);
-            assert_true(radix_heap_push(&h, key, next));
-            list[n++] = (struct radix_item){key, next++};
-            continue;
-        }
-        size_t least = 0; /* of equal keys the one that came first */
-        for (size_t k = 1; k < n; k++) {
-            if (list[k].key < list[least].key ||
-                (list[k].key == list[least].key && list[k].value < list[least].value))
-                least = k;
-        }
-        assert_true(radix_heap_peek(&h, &key));
-        assert_int_equal(key, list[least].key);
-        assert_true(radix_heap_pop(&h, &item));
-        assert_int_equal(item.key, list[least].key);
-        assert_int_equal(item.value, list[least].value);
-        now = item.key;
-        list[least] = list[--n];
-        assert_int_equal(h.count, n);
-    }
-    while (n-- > 0)
-        assert_true(radix_heap_pop(&h, &item));
-    assert_false(radix_heap_peek(&h, &key));
-    radix_heap_release(&h);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,7 +457,6 @@ int main(void)
         cmocka_unit_test(entries_leave_a_map),
         cmocka_unit_test(blobs_come_back),
         cmocka_unit_test(numbers_are_those_of_printf),
-        cmocka_unit_test(heap_gives_the_least_in_order),
         cmocka_unit_test(few_blobs_make_no_file),
         cmocka_unit_test(buffers_of_a_slab_are_apart_and_serve_again),
         cmocka_unit_test(a_spool_without_a_folder_is_an_error),

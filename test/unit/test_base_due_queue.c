@@ -37,11 +37,14 @@ static void put(struct due_queue *q, struct list *l, uint64_t key)
     assert_true(vec_push(&l->taken, false));
 }
 
-/* Takes all that is due: in order, each once, nothing too early and nothing left. */
+/*
+ * Takes all that is due: in order, each once, nothing too early and nothing left. Items of one key
+ * come out in the order in which they were put, which `value` is.
+ */
 static void take(struct due_queue *q, struct list *l, uint64_t until)
 {
     const struct due_item *items;
-    uint64_t before = 0;
+    struct due_item before = {0};
     size_t n;
     do {
         assert_int_equal(due_queue_take(q, until, &items, &n, NULL), 0);
@@ -49,9 +52,10 @@ static void take(struct due_queue *q, struct list *l, uint64_t until)
             assert_true(items[i].value < l->items.len);
             assert_true(items[i].key == l->items.at[items[i].value].key);
             assert_false(l->taken.at[items[i].value]);
-            assert_true(items[i].key >> q->loose >= before >> q->loose);
+            assert_true(items[i].key >> q->loose >= before.key >> q->loose);
+            assert_true(items[i].key != before.key || items[i].value >= before.value);
             assert_true(items[i].key <= until);
-            before = items[i].key;
+            before = items[i];
             l->taken.at[items[i].value] = true;
         }
     } while (n);

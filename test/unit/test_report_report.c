@@ -230,7 +230,8 @@ static void test_json(void **state)
     fill(&f);
     json_t *doc = parse(report_of(&f, GROUP_SITE, (struct report_options){.format = REPORT_JSON},
                                   (struct summary_selection){0}));
-    EXPECT_KEYS(doc, "schema", "trace", "callstacks", "pools", "sites", "faults", "checks");
+    EXPECT_KEYS(doc, "schema", "trace", "answer", "callstacks", "pools", "sites", "faults",
+                "checks");
     assert_string_equal(json_string_value(json_object_get(doc, "schema")), "tidemark.report/1");
     json_t *trace = json_object_get(doc, "trace");
     EXPECT_KEYS(trace, "file_version", "program", "captured_at", "duration_ns", "complete");
@@ -242,8 +243,9 @@ static void test_json(void **state)
     assert_int_equal(json_array_size(pools), 2);
     json_t *pool = json_array_get(pools, 0);
     EXPECT_KEYS(pool, "name", "pool_ids", "counted", "allocations", "frees", "live_allocations",
-                "live_bytes", "peak_bytes", "peak_time_ns", "total_bytes", "temporary_allocations",
-                "low_address", "high_address");
+                "live_bytes", "permanent_allocations", "permanent_bytes", "peak_bytes",
+                "peak_time_ns", "total_bytes", "temporary_allocations", "low_address",
+                "high_address");
     assert_string_equal(json_string_value(json_object_get(pool, "name")), "default");
     assert_int_equal(integer(pool, "peak_bytes"), 3000081);
     assert_int_equal(integer(pool, "peak_time_ns"), 4);
@@ -265,13 +267,13 @@ static void test_json(void **state)
     json_t *fault = json_array_get(json_object_get(doc, "faults"), 0);
     assert_int_equal(integer(fault, "count"), 1);
     json_t *check = json_array_get(json_object_get(doc, "checks"), 0);
-    EXPECT_KEYS(check, "name", "holds", "detail");
+    EXPECT_KEYS(check, "name", "holds", "detail", "remedy");
     json_decref(doc);
 
     doc = parse(report_of(&f, GROUP_THREAD, (struct report_options){.format = REPORT_JSON},
                           (struct summary_selection){.limit = 1}));
-    EXPECT_KEYS(doc, "schema", "trace", "callstacks", "pools", "sites", "groups", "faults",
-                "checks");
+    EXPECT_KEYS(doc, "schema", "trace", "answer", "callstacks", "pools", "sites", "groups",
+                "faults", "checks");
     assert_int_equal(json_array_size(json_object_get(doc, "sites")), 1);
     json_t *group = json_array_get(json_object_get(doc, "groups"), 0);
     assert_string_equal(json_string_value(json_object_get(group, "name")), "thread 0");
@@ -286,8 +288,8 @@ static void test_json_of_an_empty_trace(void **state)
     fixture_init(&f);
     json_t *doc = parse(report_of(&f, GROUP_POOL, (struct report_options){.format = REPORT_JSON},
                                   (struct summary_selection){0}));
-    EXPECT_KEYS(doc, "schema", "trace", "callstacks", "pools", "sites", "groups", "faults",
-                "checks");
+    EXPECT_KEYS(doc, "schema", "trace", "answer", "callstacks", "pools", "sites", "groups",
+                "faults", "checks");
     assert_true(json_is_null(json_object_get(json_object_get(doc, "trace"), "file_version")));
     json_t *check = json_array_get(json_object_get(doc, "checks"), 0);
     assert_true(json_is_false(json_object_get(check, "holds")));

@@ -8,7 +8,12 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "server/capture/memory_limit.h"
 
@@ -109,12 +114,164 @@ static void test_bounds(void **state)
     trace_release(&t);
 }
 
+/* ---- the limit of the control group, read below a root folder of our own */
+
+#define MIB ((uint64_t)1 << 20)
+#define MACHINE (1000 * MIB)
+
+struct fake_file {
+    const char *path; /* below the root */
+    const char *text;
+};
+
+static void put_file(const char *root, const struct fake_file *file)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", root, file->path);
+    for (char *p = path + strlen(root) + 1; (p = strchr(p, '/')); *p++ = '/') {
+        *p = 0;
+        assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+    }
+    FILE *f = fopen(path, "we");
+    assert_non_null(f);
+    fputs(file->text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static int drop_file(const char *path, const struct stat *facts, int kind, struct FTW *where)
+{
+    (void)facts;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+#define MOUNTS "proc/self/mountinfo"
+#define MOUNT_V1 "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+#define MOUNT_V2 "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+
+/*
+ * The limit that a tree of these files sets; they end with a path of NULL. MOUNTS among them
+ * replaces the usual mounts.
+ */
+static uint64_t limit_of(const struct fake_file *files)
+{
+    char root[] = "/tmp/tidemark-groups-XXXXXX";
+    assert_non_null(mkdtemp(root));
+    put_file(root, &(struct fake_file){MOUNTS, MOUNT_V1 MOUNT_V2});
+    for (; files->path; files++)
+        put_file(root, files);
+    uint64_t limit = memory_within_group(root, MACHINE);
+    assert_int_equal(nftw(root, drop_file, 8, FTW_DEPTH | FTW_PHYS), 0);
+    return limit;
+}
+
+#define LIMIT_OF(...) limit_of((const struct fake_file[]){__VA_ARGS__, {NULL, NULL}})
+
+#define OWN "proc/self/cgroup"
+#define V1 "sys/fs/cgroup/memory"
+#define V2 "sys/fs/cgroup"
+#define MIB_100 "104857600\n"
+#define MIB_200 "209715200\n"
+#define MIB_300 "314572800\n"
+
+static void test_groups_of_version_2(void **state)
+{
+    (void)state;
+    /* the lowest of all levels, wherever it is */
+    const char *const limits[][3] = {
+        {MIB_100, MIB_200, MIB_300}, {MIB_300, MIB_100, MIB_200}, {MIB_300, MIB_200, MIB_100}};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(LIMIT_OF({OWN, "0::/a/b\n"}, {V2 "/memory.max", limits[i][0]},
+                                  {V2 "/a/memory.max", limits[i][1]},
+                                  {V2 "/a/b/memory.max", limits[i][2]}),
+                         100 * MIB);
+    assert_int_equal(LIMIT_OF({OWN, "0::/a/b\n"}, {V2 "/a/memory.max", MIB_200},
+                              {V2 "/a/b/memory.max", "max\n"}),
+                     200 * MIB);
+    assert_int_equal(LIMIT_OF({OWN, "0::/a\n"}, {V2 "/a/memory.max", "max\n"}), MACHINE);
+    /* in a container the path is that of the namespace, or one outside that is not visible */
+    assert_int_equal(LIMIT_OF({OWN, "0::/\n"}, {V2 "/memory.max", MIB_100}), 100 * MIB);
+    assert_int_equal(LIMIT_OF({OWN, "0::/outside/x\n"}, {V2 "/memory.max", MIB_100}), 100 * MIB);
+    /* other groups do not count */
+    assert_int_equal(
+        LIMIT_OF({OWN, "0::/a\n"}, {V2 "/b/memory.max", MIB_100}, {V2 "/a/c/memory.max", MIB_100}),
+        MACHINE);
+    assert_int_equal(LIMIT_OF({OWN, "0::/a:b\n"}, {V2 "/a:b/memory.max", MIB_100}), 100 * MIB);
+}
+
+static void test_groups_of_version_1(void **state)
+{
+    (void)state;
+    const char *const own = "5:cpu,cpuacct:/c\n4:memory:/a/b\n1:name=systemd:/s\n0::/s\n";
+    assert_int_equal(LIMIT_OF({OWN, own}, {V1 "/memory.limit_in_bytes", "9223372036854771712\n"},
+                              {V1 "/a/memory.limit_in_bytes", MIB_100},
+                              {V1 "/a/b/memory.limit_in_bytes", MIB_200}),
+                     100 * MIB);
+    assert_int_equal(LIMIT_OF({OWN, own}, {V1 "/a/b/memory.limit_in_bytes", MIB_200}), 200 * MIB);
+    assert_int_equal(LIMIT_OF({OWN, own}, {V1 "/c/memory.limit_in_bytes", MIB_100},
+                              {V1 "/s/memory.limit_in_bytes", MIB_100}),
+                     MACHINE);
+    /* both versions at once: the one that has the memory controller */
+    assert_int_equal(LIMIT_OF({OWN, own}, {V1 "/a/memory.limit_in_bytes", MIB_200},
+                              {V2 "/s/memory.max", MIB_100}),
+                     200 * MIB);
+}
+
+/* Several controllers in one hierarchy, which is mounted under any name. */
+static void test_groups_of_controllers_together(void **state)
+{
+    (void)state;
+    const char *const own = "5:cpu,cpuacct:/c\n4:cpuset,memory:/a/b\n0::/s\n";
+    const char *const points[] = {"/sys/fs/cgroup/cpuset,memory", "/dev/memcg", "/cgroup"};
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        char mounts[256], file[256];
+        snprintf(mounts, sizeof mounts,
+                 "30 24 0:31 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+                 "35 31 0:32 / %s rw,relatime shared:9 - cgroup cgroup rw,cpuset,memory\n",
+                 points[i]);
+        snprintf(file, sizeof file, "%s/a/memory.limit_in_bytes", points[i] + 1);
+        assert_int_equal(LIMIT_OF({OWN, own}, {MOUNTS, mounts}, {file, MIB_100}), 100 * MIB);
+    }
+    /* a controller's name within another is not it */
+    assert_int_equal(
+        LIMIT_OF({OWN, "4:memory2,cpu:/a\n"}, {V1 "/a/memory.limit_in_bytes", MIB_100}), MACHINE);
+    /* a container sees its own group at the mount point, and no file above it counts */
+    assert_int_equal(LIMIT_OF({OWN, "4:cpu,memory:/docker/1/x\n"},
+                              {MOUNTS, "1 1 0:1 /docker/1 /m rw - cgroup cgroup rw,cpu,memory\n"},
+                              {"m/x/memory.limit_in_bytes", MIB_300},
+                              {"m/memory.limit_in_bytes", MIB_200},
+                              {"memory.limit_in_bytes", MIB_100}),
+                     200 * MIB);
+}
+
+static void test_groups_that_cannot_be_read(void **state)
+{
+    (void)state;
+    const char *const bad[] = {"garbage\n", "", "\n", "99999999999999999999999999\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(
+            LIMIT_OF({OWN, "0::/a\n"}, {V2 "/memory.max", MIB_300}, {V2 "/a/memory.max", bad[i]}),
+            300 * MIB);
+    assert_int_equal(LIMIT_OF({V2 "/memory.max", MIB_100}), MACHINE); /* whose is not known */
+    const char *const lines[] = {"", "0\n", "0:\n", "no colon\n", ":::\n", "memory:/a\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        assert_int_equal(LIMIT_OF({OWN, lines[i]}, {V2 "/a/memory.max", MIB_100}), MACHINE);
+    assert_int_equal(LIMIT_OF({OWN, "nonsense\n0::/a\n"}, {V2 "/a/memory.max", MIB_100}),
+                     100 * MIB);
+    assert_int_equal(memory_within_group("/there is no such folder", MACHINE), MACHINE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_keeping),
         cmocka_unit_test(test_no_more_than_needed),
         cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_groups_of_version_2),
+        cmocka_unit_test(test_groups_of_version_1),
+        cmocka_unit_test(test_groups_of_controllers_together),
+        cmocka_unit_test(test_groups_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

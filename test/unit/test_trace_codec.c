@@ -105,7 +105,7 @@ static void round_trip(struct ends *x, enum record_type type, const void *rec)
     size_t size = codec_size(&x->reader, type);
     if (size > 0) {
         assert_int_equal(x->bytes.len, size);
-        codec_read(&x->reader, type, x->bytes.data, &got, 1);
+        codec_reader(type)(&x->reader, x->bytes.data, &got, 1);
         if (memcmp(&got, rec, record_size(type)) != 0)
             fail_msg("a %s does not survive", record_name(type));
     } else {
@@ -236,7 +236,7 @@ static void test_early_free(void **state)
     ends_init(&x, file_layout_find(FILE_VERSION_MIN), 1);
     codec_write(&x.writer, REC_MEMORY_EVENT, &event, 1, &x.out);
     assert_int_equal(out_stream_finish(&x.out, &e), 0);
-    codec_read(&x.reader, REC_MEMORY_EVENT, x.bytes.data, &got, 1);
+    codec_reader(REC_MEMORY_EVENT)(&x.reader, x.bytes.data, &got, 1);
     assert_int_equal(got.time_free, 500);
     ends_release(&x);
 }
@@ -250,7 +250,7 @@ static int64_t free_time_read(int64_t alloc, int64_t after)
     assert_int_equal(codec_init(&c, file_layout_find(FILE_VERSION_MIN), &e), 0);
     store_u64(bytes + 22, (uint64_t)alloc);
     store_u64(bytes + 30, (uint64_t)after);
-    codec_read(&c, REC_MEMORY_EVENT, bytes, &got, 1);
+    codec_reader(REC_MEMORY_EVENT)(&c, bytes, &got, 1);
     assert_false(c.out_of_range);
     codec_release(&c);
     return got.time_free;
@@ -276,7 +276,7 @@ static void reads_out_of_range(enum record_type type, const uint8_t *bytes, bool
     struct err e;
     uint8_t rec[256];
     assert_int_equal(codec_init(&c, file_layout_find(FILE_VERSION_MAX), &e), 0);
-    codec_read(&c, type, bytes, rec, 1);
+    codec_reader(type)(&c, bytes, rec, 1);
     assert_int_equal(c.out_of_range, expected);
     codec_release(&c);
 }

@@ -136,7 +136,7 @@ static void histories_agree_with_brute_force(void **state)
             assert_int_equal(memory_pool(&t.memory, i * 4096, &number, &e), 0);
             assert_int_equal(number, i);
         }
-        t.memory.observer = (struct memory_observer){&live, digest_op};
+        t.memory.observer = (struct memory_observer){.ctx = &live, .op = digest_op};
         for (int step = 0; step < 120000; step++) {
             unsigned pool = (unsigned)(next_random(&random) % POOLS);
             unsigned i = (unsigned)(next_random(&random) % ADDRESSES);
@@ -178,7 +178,7 @@ static void histories_agree_with_brute_force(void **state)
             faults += t.memory.faults.at[i].count;
         assert_true(faults == m->unknown + m->twice);
 
-        struct memory_observer observer = {&swept, digest_op};
+        struct memory_observer observer = {.ctx = &swept, .op = digest_op};
         assert_int_equal(memory_sweep(&t.memory, -1, &observer, &e), 0);
         assert_true(live.ordered && swept.ordered);
         assert_true(live.ops[0] == swept.ops[0] && live.ops[1] == swept.ops[1]);
@@ -216,7 +216,7 @@ static void sweep_breaks_ties_as_defined(void **state)
          .time_free = 35}, /* freed before: at the same time */
     };
     char text[256] = "";
-    struct memory_observer observer = {text, collect_op};
+    struct memory_observer observer = {.ctx = text, .op = collect_op};
     assert_int_equal(trace_init(&t, NULL, &e), 0);
     assert_int_equal(memory_pool(&t.memory, 0, &pool, &e), 0);
     for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)

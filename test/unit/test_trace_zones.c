@@ -379,6 +379,51 @@ static void open_zones_are_carried_over(void **state)
     fixture_release(&f);
 }
 
+/* What settling will take follows the open zones and their texts, also into another part. */
+/* As `recover` needs it: beyond a budget they are in memory that the kernel can write out. */
+static void lists_of_open_zones_go_to_a_file(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 0);
+    trace_page_tables(&f.t, 0);
+    for (int i = 0; i < 40000; i++)
+        put_begin(&f, 1, i, 0x100);
+    assert_true(f.t.pageable.regions.len > 0);
+    for (int i = 0; i < 40000; i++)
+        put_end(&f, 1, 40000 + i);
+    put_end(&f, 1, 80000);
+    assert_int_equal(f.t.zones.faults.ends, 1);
+    assert_int_equal(f.t.zones.open.zones, 0);
+    fixture_release(&f);
+}
+
+static void needs_follow_open_zones(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 0);
+    const struct zones *z = &f.t.zones;
+    assert_int_equal(zones_settle_needs(z), 0);
+    put_begin(&f, 1, 10, 0x100);
+    uint64_t bare = zones_settle_needs(z);
+    assert_true(bare > 0);
+    put_note(&f, EVENT_ZONE_TEXT, 1, "one");
+    uint64_t text = zones_settle_needs(z) - bare;
+    assert_true(text > strlen("one"));
+    put_note(&f, EVENT_ZONE_TEXT, 1, "more");
+    assert_int_equal(zones_settle_needs(z), bare + text + strlen("\nmore"));
+    put_begin(&f, 2, 20, 0x100);
+    assert_int_equal(zones_settle_needs(z), 2 * bare + text + strlen("\nmore"));
+    assert_int_equal(zones_carry(&f.t.zones, &f.e), 0);
+    assert_int_equal(zones_settle_needs(z), 2 * bare + text + strlen("\nmore"));
+    put_end(&f, 1, 30);
+    assert_int_equal(zones_settle_needs(z), bare);
+    put_end(&f, 2, 30);
+    assert_int_equal(zones_settle_needs(z), 0);
+    fixture_release(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +437,8 @@ int main(void)
         cmocka_unit_test(texts_end_at_their_first_zero_byte),
         cmocka_unit_test(zones_too_deep_become_siblings),
         cmocka_unit_test(open_zones_are_carried_over),
+        cmocka_unit_test(needs_follow_open_zones),
+        cmocka_unit_test(lists_of_open_zones_go_to_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

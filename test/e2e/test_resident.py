@@ -1,0 +1,442 @@
+"""Resident pages: the summary's line, and `report --resident`."""
+
+import json
+import unittest
+
+from test_run import RunCase, compiled, record
+from tools import report, run
+
+MIB = 1 << 20
+PAGE = 4096
+
+# The first word of its arguments says what it does; then it exits, and its pages are read.
+PROGRAM = r"""
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "tidemark.h"
+#define PAGE 4096
+static void *volatile kept;
+static pthread_barrier_t meet;
+__attribute__((noinline)) static char *take(size_t n) { return kept = aligned_alloc(PAGE, n); }
+__attribute__((noinline)) static char *survivor(size_t n) { return kept = malloc(n); }
+static void *deep(void *unused)
+{
+    char room[1 << 20];
+    memset(room, 1, sizeof room);
+    kept = room;
+    free(survivor(100)); /* it is recorded */
+    pthread_barrier_wait(&meet);
+    pause();
+    return unused;
+}
+static void *in_arena(void *unused)
+{
+    enum { N = 64 };
+    char *all[N];
+    for (int i = 0; i < N; i++)
+        memset(all[i] = survivor(65536), 1, 65536);
+    for (int i = 0; i < N - 1; i++)
+        free(all[i]);
+    pthread_barrier_wait(&meet);
+    pause();
+    return unused;
+}
+int main(int count, char **argv)
+{
+    (void)count;
+    const char *what = argv[1];
+    int trimmed = 0;
+    size_t big = (size_t)256 << 20;
+    if (!strcmp(what, "touch")) {
+        char *p = take(big);
+        madvise(p, big, MADV_NOHUGEPAGE);
+        memset(p, 1, 16 << 20);
+    } else if (!strcmp(what, "zero")) {
+        char *p = take(64 * PAGE);
+        int sum = 0;
+        for (int i = 0; i < 64; i++)
+            sum += ((volatile char *)p)[i * PAGE];
+        return sum;
+    } else if (!strncmp(what, "comb", 4)) {
+        enum { N = 40000 };
+        static char *all[N];
+        int every = what[4] ? 16 : 40; /* blocks of 208 or 224 bytes */
+        for (int i = 0; i < N; i++)
+            memset(all[i] = survivor(i % every ? 200 : 208), 1, 200);
+        for (int i = 0; i < N; i++)
+            if (i % every)
+                free(all[i]);
+        for (int i = 0; i < 3 && what[4]; i++)
+            trimmed += malloc_trim(0);
+        return trimmed > 1;
+    } else if (!strncmp(what, "peak", 4)) {
+        char *p = take(64 << 20);
+        memset(p, 1, 64 << 20);
+        usleep(900000);
+        if (!what[4])
+            free(p);
+    } else if (!strcmp(what, "steps")) {
+        char *p = take(8 << 20);
+        madvise(p, 8 << 20, MADV_NOHUGEPAGE);
+        memset(p, 1, 2 << 20);
+        usleep(1500000);
+        memset(p, 1, 4 << 20);
+        usleep(1500000);
+        memset(p, 1, 8 << 20);
+    } else if (!strcmp(what, "keep")) {
+        enum { N = 400 };
+        static char *all[N];
+        mallopt(M_TRIM_THRESHOLD, 1 << 30);
+        mallopt(M_MMAP_THRESHOLD, 1 << 25);
+        for (int i = 0; i < N; i++)
+            memset(all[i] = survivor(65536), 1, 65536);
+        for (int i = 0; i < N; i++)
+            free(all[i]);
+    } else if (!strcmp(what, "arenas")) {
+        enum { N = 4 };
+        pthread_t t[N];
+        pthread_barrier_init(&meet, NULL, N + 1);
+        for (int i = 0; i < N; i++)
+            pthread_create(&t[i], NULL, in_arena, NULL);
+        pthread_barrier_wait(&meet);
+        usleep(20000);
+    } else if (!strcmp(what, "handles")) {
+        uint32_t gpu = tidemark_pool("gpu");
+        char *p = take(64 * PAGE);
+        memset(p, 1, 64 * PAGE);
+        for (int i = 0; i < 8; i++)
+            tidemark_alloc(gpu, p + i * 64, 1 << 20);
+    } else if (!strcmp(what, "huge")) {
+        size_t n = (size_t)16 << 20;
+        char *p = aligned_alloc(2 << 20, n);
+        kept = p;
+        madvise(p, n, MADV_HUGEPAGE);
+        for (size_t i = 0; i < n; i += 2 << 20)
+            p[i] = 1;
+    } else if (!strcmp(what, "thread")) {
+        pthread_t t;
+        pthread_barrier_init(&meet, NULL, 2);
+        pthread_create(&t, NULL, deep, NULL);
+        pthread_barrier_wait(&meet);
+        usleep(20000);
+    }
+    return 0;
+}
+"""
+
+
+class Resident(RunCase):
+    def setUp(self):
+        super().setUp()
+        source = self.dir / "resident.c"
+        source.write_text(PROGRAM)
+        self.program = compiled(self.dir, "resident", source=source)
+
+    def look(self, what, options=()):
+        result = record(self.dir, self.program, what, options=["-f", *options])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.said = result.stderr
+        if what and "\nresident " not in result.stderr:
+            self.skipTest("the kernel does not show pages here")
+        result = run("report", "--resident", "--format", "json", self.trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def site(self, look, function):
+        rows = [s for s in look["sites"] if s["function"] == function]
+        self.assertEqual(len(rows), 1, look["sites"])
+        return rows[0]
+
+    def assert_whole(self, look):
+        """The classes are the whole, which is what the kernel counts."""
+        resident = look["resident"]
+        self.assertEqual(sum(resident["shares"].values()), resident["bytes"])
+        # Pages may come and go while the others are read: those of the recording among them.
+        self.assertLess(abs(resident["bytes"] - resident["rss_bytes"]), MIB)
+
+    def test_touched_bytes_of_a_large_block(self):
+        look = self.look("touch")
+        row = self.site(look, "take")
+        self.assertEqual(row["bytes"], 256 * MIB)
+        self.assertEqual(row["resident_bytes"] + row["swapped_bytes"], 16 * MIB)
+        self.assertEqual(row["not_resident_bytes"], 240 * MIB)
+        self.assertEqual(row["pinned_bytes"], 0)
+        self.assert_whole(look)
+        self.assertEqual(look["resident"]["reason"], "at exit")
+        line = next(x for x in self.said.splitlines() if x.startswith("resident "))
+        self.assertRegex(line, r"resident [\d.]+ MiB at [\d.]+ m?s: blocks \d+ %, allocator "
+                               r"overhead and holes \d+ %, libraries \d+ %, stacks \d+ %, "
+                               r"other \d+ %$")
+        self.assertEqual(report(self.trace)["resident"], look["resident"])
+        blocks = look["resident"]["shares"]["blocks"]
+        self.assertLess(abs(blocks - 16 * MIB), MIB)
+
+    def test_a_column_of_the_site_table(self):
+        self.look("touch")
+        for options in ((), ("--recount",), ("--by", "function"), ("--by", "callstack")):
+            doc = report(self.trace, *options)
+            row = next(s for s in doc["groups" if "--by" in options else "sites"]
+                       if s["function"] == "take")
+            self.assertEqual(row["resident_bytes"], 16 * MIB, options)
+        self.assertRegex(run("report", self.trace).stdout, r"At peak|Resident\b")
+        head, *rows = run("report", "--format", "csv", self.trace).stdout.splitlines()
+        self.assertEqual(head.split(",")[-1], "resident_bytes")
+        self.assertTrue(any(r.endswith(f",{16 * MIB}") for r in rows), rows)
+        shown = run("report", "--format", "markdown", self.trace).stdout
+        self.assertIn("| Live at the end | Resident | Temporary |", shown)
+        self.assertRegex(shown, r"take .*\| 256 MiB \| 16.0 MiB \|")
+        # What a part of the blocks had is not known, nor is it by thread.
+        for options in (("--size", "1M:"), ("--by", "thread")):
+            doc = report(self.trace, *options)
+            rows = doc["groups" if "--by" in options else "sites"]
+            self.assertTrue(rows)
+            self.assertFalse([r for r in rows if "resident_bytes" in r])
+
+    def test_budgets(self):
+        over, under = 'resident(site="take")>15M', 'resident(site="take")>16M'
+        junit = self.dir / "junit.xml"
+        result = record(self.dir, self.program, "touch",
+                        options=["-f", "--report", "junit", "--report-file", junit,
+                                 "--fail-if", over, "--fail-if", under])
+        if "the pages" in result.stderr:
+            self.skipTest("the kernel does not show pages here")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(f"fail-if {over}: resident(site=\"take\") is 16.0 MiB", result.stderr)
+        self.assertIn('failures="1"', junit.read_text())
+        for expression, status in ((over, 1), (under, 0), ("resident<16M", 0), ("resident>16M", 1),
+                                   ('resident(pool="default")>1G', 0)):
+            result = run("report", self.trace, "--fail-if", expression)
+            self.assertEqual(result.returncode, status, expression)
+        result = run("report", self.trace, "--format", "json", "--fail-if", over)
+        check = next(c for c in json.loads(result.stdout)["checks"] if c["name"] == "fail-if")
+        self.assertFalse(check["holds"])
+        self.assertEqual(run("verify", self.trace, "--expect", over).returncode, 0)
+        self.assertEqual(run("verify", self.trace, "--expect", under).returncode, 1)
+        figures = self.dir / "figures"
+        self.assertEqual(run("baseline", figures, self.trace).returncode, 0)
+        for expression, status in ((over, 1), (under, 0), ("resident>1G", 0)):
+            for command in ((self.trace, self.trace), (figures / "main", "--", self.trace),
+                            (self.trace, "--", next((figures / "main").iterdir()))):
+                result = run("diff", *command, "--fail-if", expression)
+                self.assertEqual(result.returncode, status, (command, result.stderr))
+
+    def test_a_budget_without_a_look_fails(self):
+        expression = 'resident(site=~"take")>1G'
+        result = record(self.dir, self.program, "touch",
+                        options=["-f", "--no-resident", "--fail-if", expression])
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("resident is unknown: the trace has no look", result.stderr)
+        for command in (("report", self.trace, "--fail-if", "resident>1G"),
+                        ("verify", self.trace, "--expect", "resident<1G"),
+                        ("diff", self.trace, self.trace, "--fail-if", "resident>+5%"),
+                        ("diff", self.trace, "--", self.trace, "--fail-if", "resident>1G")):
+            result = run(*command)
+            self.assertEqual(result.returncode, 1, command)
+            self.assertIn("resident is unknown", result.stdout + result.stderr)
+        self.look("touch")
+        result = run("report", self.trace, "--fail-if", "resident>1G", "--size", "1M:")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("resident is unknown: it is known of the whole trace", result.stderr)
+        # The fact stays in a trace that is rewritten; what sites had does not.
+        other = self.dir / "other.tracy"
+        self.assertEqual(run("update", self.trace, other).returncode, 0)
+        self.assertEqual(run("report", other, "--fail-if", "resident>1G").returncode, 0)
+        result = run("report", other, "--fail-if", expression)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("was rewritten", result.stderr)
+
+    def test_the_zero_page_is_not_resident(self):
+        row = self.site(self.look("zero"), "take")
+        self.assertEqual((row["resident_bytes"], row["unsure_bytes"]), (0, 64 * PAGE))
+
+    def test_small_survivors_keep_pages(self):
+        look = self.look("comb")
+        row = self.site(look, "survivor")
+        self.assertEqual(row["count"], 1000)
+        self.assertEqual(row["resident_bytes"], 1000 * 208)
+        # 40 blocks take 8320 or 8336 bytes: every second page or so has a survivor.
+        self.assertGreater(row["pinned_bytes"], 900 * (PAGE - 2 * 224))
+        self.assertLess(row["pinned_bytes"], 1001 * PAGE)
+        self.assertGreater(look["empty_page_bytes"], 900 * PAGE)
+        self.assertGreater(look["resident"]["shares"]["overhead"], 7 * MIB)
+        self.assert_whole(look)
+
+    def test_the_highest_point_of_a_program_that_frees_all(self):
+        look = self.look("peak")
+        self.assertEqual(look["resident"]["reason"], "at the highest RSS so far")
+        row = self.site(look, "take")
+        self.assertEqual(row["bytes"], 64 * MIB)
+        # The last hundredth may have been touched after the look.
+        self.assertGreater(row["resident_bytes"], 63 * MIB)
+        self.assert_whole(look)
+
+    def test_the_last_of_two_looks_that_hardly_differ(self):
+        look = self.look("peak-stays")
+        self.assertEqual(look["resident"]["reason"], "at exit")
+        self.assertGreater(len(look["looks"]), 1)
+        self.assertEqual(look["look"], len(look["looks"]))
+
+    def test_chosen_times(self):
+        look = self.look("steps", ["--resident-at", "2.25,0.75", "--resident-at", "60"])
+        self.assertIn("ended before --resident-at 60\n", self.said)
+        looks = look["looks"]
+        self.assertEqual(looks, sorted(looks, key=lambda x: x["time_ns"]))
+        chosen = [i for i, x in enumerate(looks) if x["reason"] == "at a chosen time"]
+        self.assertEqual(len(chosen), 2, looks)
+        for i, expected in zip(chosen, (2, 4)):
+            one = run("report", f"--resident={i + 1}", "--format", "json", self.trace)
+            one = json.loads(one.stdout)
+            self.assertEqual(one["look"], i + 1)
+            self.assertEqual(one["resident"]["time_ns"], looks[i]["time_ns"])
+            self.assertEqual(self.site(one, "take")["resident_bytes"], expected * MIB)
+        self.assertEqual(look["resident"]["bytes"], max(x["bytes"] for x in looks))
+        result = run("report", f"--resident={len(looks) + 1}", self.trace)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("there is no look", result.stderr)
+        text = run("report", "--resident=1", self.trace).stdout
+        self.assertRegex(text, r"Look 1: [\d.]+ MiB resident at .*: this report\n")
+
+    def finding(self, look, kind):
+        rows = [f for f in look["findings"] if f["kind"] == kind]
+        self.assertEqual(len(rows), 1, look["findings"])
+        return rows[0]
+
+    def test_finding_of_a_large_request(self):
+        look = self.look("touch")
+        found = self.finding(look, "not_resident")
+        self.assertEqual((found["bytes"], found["count"]), (240 * MIB, 1))
+        self.assertTrue(found["site"].startswith("take (resident.c:"), found)
+        self.assertEqual(found["callstack"][0]["function"], "take")
+        text = run("report", "--resident", self.trace).stdout
+        self.assertRegex(text, r"Findings, and what usually helps\n  take \(resident.c:\d+\): 240 MiB "
+                               r"of the 256 MiB in 1 block are not in memory: never touched, or given "
+                               r"back\n      request less")
+        shown = run("report", "--resident", "--format", "markdown", self.trace).stdout
+        self.assertRegex(shown, r"(?m)^- <code>take .*240 MiB of the 256 MiB")
+
+    def test_finding_of_survivors(self):
+        look = self.look("comb")
+        found = self.finding(look, "pinned")
+        self.assertEqual(found["bytes"], self.site(look, "survivor")["pinned_bytes"])
+        self.assertEqual(found["count"], 1000)
+        self.assertEqual([f for f in look["findings"] if f["kind"] == "not_resident"], [])
+
+    def test_finding_of_malloc_trim(self):
+        """There is no whole page between survivors; the first call may return the heap's end."""
+        found = self.finding(self.look("comb-trim"), "malloc_trim")
+        self.assertIn(found["count"], (2, 3))
+        self.assertEqual((found["bytes"], found["site"]), (0, None))
+        self.assertEqual(found["text"],
+                         f"{found['count']} of 3 calls of malloc_trim returned nothing")
+
+    def test_finding_of_pages_that_the_allocator_keeps(self):
+        look = self.look("keep")
+        found = self.finding(look, "empty_pages")
+        self.assertEqual(found["bytes"], look["empty_page_bytes"])
+        self.assertGreater(found["bytes"], 24 * MIB)
+        self.assertIn("malloc_trim", found["remedy"])
+
+    def test_finding_of_arenas(self):
+        look = self.look("arenas")
+        if look["arena_heaps"] == 0:
+            self.skipTest("the memory of programs cannot be read here")
+        self.assertEqual(look["arena_heaps"], 4)
+        found = self.finding(look, "arenas")
+        self.assertEqual(found["count"], 4)
+        self.assertGreater(found["bytes"], 4 * 3 * MIB)
+        self.assertLess(found["bytes"], 4 * 5 * MIB)
+
+    def test_finding_of_huge_pages(self):
+        look = self.look("huge")
+        if look["huge_page_bytes"] == 0:
+            self.skipTest("the kernel makes no transparent huge pages here")
+        self.assertEqual(self.finding(look, "huge_pages")["bytes"], look["huge_page_bytes"])
+        self.assertGreaterEqual(look["huge_page_bytes"], 2 * MIB)
+        self.assertLessEqual(look["huge_page_bytes"], 18 * MIB)
+
+    def test_handles_are_no_memory(self):
+        """Blocks of one pool that overlap: their addresses stand for memory elsewhere."""
+        look = self.look("handles")
+        rows = [s for s in look["sites"] if s["pool"] == "gpu"]
+        self.assertEqual(sum(s["bytes"] for s in rows), 8 * MIB)
+        self.assertEqual([s["resident_bytes"] for s in rows if s["resident_bytes"]], [])
+        self.assertEqual(sum(s["outside_bytes"] for s in rows), 8 * MIB)
+        self.assertEqual(self.site(look, "take")["resident_bytes"], 64 * PAGE)
+
+    def test_refused_times(self):
+        for options in (["--resident-at", "1,"], ["--resident-at", "x"],
+                        ["--resident-at", "1", "--no-resident"],
+                        ["--resident-at", ",".join(["1"] * 33)],
+                        ["--resident-at", "1", "--sample", "64K"]):
+            result = run("run", *options, "true")
+            self.assertEqual(result.returncode, 2, options)
+
+    def test_call_stacks_of_a_site(self):
+        look = self.look("comb")
+        options = ["report", "--resident", "--stack-traces", self.trace]
+        row = self.site(json.loads(run(*options, "--format", "json").stdout), "survivor")
+        stacks = row.pop("stacks")
+        for key in ("count", "bytes", "resident_bytes", "pinned_bytes", "not_resident_bytes"):
+            self.assertEqual(sum(s[key] for s in stacks), row[key])
+        self.assertEqual(stacks[0]["callstack"][0]["function"], "survivor")
+        self.assertIsNone(self.site(look, "survivor")["stacks"])
+        text = run(*options).stdout
+        self.assertIn("of these, from\n", text)
+
+    def test_the_stack_of_a_thread(self):
+        look = self.look("thread")
+        stacks = look["resident"]["shares"]["stacks"]
+        if stacks < MIB // 2:
+            self.skipTest("stack pointers of threads cannot be read here")
+        self.assertLess(abs(stacks - MIB), MIB // 4)
+
+    def test_text_csv_and_a_selection(self):
+        self.look("touch")
+        text = run("report", "--resident", self.trace).stdout
+        self.assertIn("256 MiB live", text)
+        self.assertIn("take (resident.c:", text)
+        rows = run("report", "--resident", "--format", "csv", self.trace).stdout.splitlines()
+        self.assertIn(f",{16 * MIB},0,0,{240 * MIB},{256 * MIB},1,0,0", rows[1])
+        shown = run("report", "--resident", "--format", "markdown", self.trace).stdout
+        self.assertRegex(shown, r"(?m)^\| <code>take .*\| 16.0 MiB \|.*\| 240 MiB \|")
+        narrow = run("report", "--resident", "--format", "json", "--size", "1M:", self.trace)
+        narrow = json.loads(narrow.stdout)
+        self.assertIsNone(narrow["resident"])
+        self.assertEqual([s["function"] for s in narrow["sites"]], ["take"])
+
+    def test_no_look(self):
+        for options in (["--sample", "64K"], ["--no-resident"]):
+            result = record(self.dir, self.program, "touch", options=["-f", *options])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotIn("\nresident ", result.stderr)
+            self.assertNotIn("resident", report(self.trace))
+        result = run("report", "--resident", self.trace)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("no look at the pages", result.stderr)
+
+    def test_stripped_memory_has_none(self):
+        self.look("touch")
+        other = self.dir / "stripped.tracy"
+        self.assertEqual(run("update", "-s", "M", self.trace, other).returncode, 0)
+        result = run("report", "--resident", other)
+        self.assertEqual(result.returncode, 3)
+        self.assertNotIn("\nresident ", run("report", other).stdout)
+
+    def test_the_trace_is_sound(self):
+        """The pages are behind the trace, where `verify` and others expect them."""
+        self.look("touch")
+        self.assertEqual(run("verify", self.trace).returncode, 0)
+        data = bytearray(self.trace.read_bytes())
+        data[-100] ^= 1
+        damaged = self.dir / "damaged.tracy"
+        damaged.write_bytes(data)
+        self.assertEqual(run("report", "--resident", damaged).returncode, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

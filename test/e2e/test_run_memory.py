@@ -1,0 +1,199 @@
+"""The plots of what the kernel counts of a process, which `tidemark run` adds to its trace."""
+
+import json
+import os
+import pathlib
+import subprocess
+import time
+import unittest
+
+import test_run_client
+from test_run import RunCase, compiled, wait_until
+from tools import LIMIT, TIDEMARK, Case, run
+
+MIB = 1 << 20
+# A reading may come before the last touched pages are counted: counters of the kernel are batched.
+SLACK = 2 * MIB
+SECOND = 10**9
+
+# Takes MIB, touches some of them, prints what the kernel says, and ends when standard input does.
+PROGRAM = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void show(const char *who)
+{
+    char line[256];
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, "RssAnon:", 8))
+            printf("%s %d %ld\n", who, getpid(), strtol(line + 8, NULL, 10) * 1024);
+    fflush(stdout);
+}
+int main(int count, char **argv)
+{
+    (void)count;
+    size_t taken = (size_t)atoi(argv[1]) << 20, touched = (size_t)atoi(argv[2]) << 20;
+    size_t more = (size_t)atoi(argv[3]) << 20;
+    char *p = malloc(taken), c;
+    memset(p, 1, touched);
+    if (more && fork() == 0) {
+        memset(p + touched, 1, more);
+        show("child");
+        return read(0, &c, 1) != 0;
+    }
+    show("self");
+    return read(0, &c, 1) != 0 || (more && wait(NULL) < 0);
+}
+"""
+
+
+def plots(trace):
+    """Name → list of (ns, value), of those that the kernel's counts have; and name → format."""
+    result = run("dump", trace, "--section", "plots,plot-points", "--format", "jsonl")
+    assert result.returncode == 0, result.stderr
+    points, formats = {}, {}
+    for line in map(json.loads, result.stdout.splitlines()):
+        if not line["plot"].startswith("kernel: "):
+            continue
+        name = line["plot"].removeprefix("kernel: ")
+        if "value" in line:
+            points.setdefault(name, []).append((int(line["time"]), float(line["value"])))
+        else:
+            formats[name] = int(line["format"])
+    return points, formats
+
+
+class MemoryCase(RunCase):
+    def setUp(self):
+        super().setUp()
+        source = self.dir / "memory.c"
+        source.write_text(PROGRAM)
+        self.program = compiled(self.dir, "memory", source=source)
+
+    def start(self, *arguments, options=(), before=()):
+        process = subprocess.Popen([*before, TIDEMARK, "run", "-o", self.trace, "--no-symbols",
+                                    "--report", "none", *map(str, options), "--", self.program,
+                                    *map(str, arguments)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        return process
+
+    def finish(self, process):
+        out, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        return out
+
+
+class Memory(MemoryCase):
+    def test_touched_pages_are_resident_and_others_are_not(self):
+        process = self.start(256, 16, 0)
+        said = int(process.stdout.readline().split()[2])
+        time.sleep(1.3)
+        self.finish(process)
+        points, formats = plots(self.trace)
+        values = [v for _, v in points["RSS anonymous"]]
+        self.assertGreater(len(values), 3)
+        self.assertLess(abs(values[-1] - said), SLACK)
+        self.assertGreaterEqual(values[-1], 16 * MIB)
+        times = [t for t, _ in points["RSS anonymous"]]
+        self.assertEqual(times, sorted(times))
+        self.assertGreater(points["RSS file"][-1][1], 0)
+        self.assertTrue(points["PSS"])
+        self.assertGreaterEqual(min(v for _, v in points["minor page faults per second"]), 0)
+        for name in ("RSS anonymous", "RSS file", "RSS shared", "swap", "PSS"):
+            self.assertEqual(formats[name], 1, name)
+
+    def test_no_plots_if_none_are_wanted(self):
+        process = self.start(8, 4, 0, options=["--memory-plots", 0])
+        process.stdout.readline()
+        self.finish(process)
+        self.assertEqual(plots(self.trace), ({}, {}))
+
+    def test_each_process_has_its_own(self):
+        process = self.start(64, 4, 48, options=["--follow-fork", "--min-lifetime", 0])
+        lines = [process.stdout.readline().split() for _ in range(2)]
+        time.sleep(0.5)
+        self.finish(process)
+        said = {who: (int(pid), int(size)) for who, pid, size in lines}
+        pid, size = said["child"]
+        points, _ = plots(self.trace.with_name(f"out.{pid}.tracy"))
+        self.assertLess(abs(points["RSS anonymous"][-1][1] - size), SLACK)
+        points, _ = plots(self.trace)
+        self.assertLess(abs(points["RSS anonymous"][-1][1] - said["self"][1]), SLACK)
+
+    def test_a_running_process(self):
+        process = subprocess.Popen([self.program, "64", "32", "0"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.communicate)
+        said = int(process.stdout.readline().split()[2])
+        result = run("run", "--pid", process.pid, "--seconds", 1, "-o", self.trace, "--no-symbols",
+                     "--report", "none")
+        if "ptrace" in result.stderr:
+            self.skipTest("processes cannot be attached to here")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        points, _ = plots(self.trace)
+        self.assertLess(abs(points["RSS anonymous"][-1][1] - said), SLACK)
+
+
+class Cgroup(MemoryCase):
+    """Use and limit of a new cgroup. Only root can make one."""
+
+    ROOTS = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
+
+    def make(self):
+        for root, limit in self.ROOTS:
+            group = pathlib.Path(root) / f"tidemark-test-{os.getpid()}"
+            try:
+                group.mkdir()
+                (group / limit).write_text(str(96 * MIB))
+            except OSError:
+                if group.is_dir():
+                    group.rmdir()
+                continue
+            self.addCleanup(group.rmdir)
+            return group
+        self.skipTest("no memory cgroup can be made here")
+        return None
+
+    def test_use_and_limit(self):
+        group = self.make()
+        enter = f'echo $$ > {group}/cgroup.procs; exec "$@"'
+        process = self.start(64, 24, 0, before=["sh", "-c", enter, "sh"])
+        process.stdout.readline()
+        time.sleep(0.5)
+        self.finish(process)
+        wait_until(lambda: not (group / "cgroup.procs").read_text())
+        points, formats = plots(self.trace)
+        self.assertEqual({v for _, v in points["cgroup limit"]}, {96.0 * MIB})
+        self.assertGreaterEqual(points["cgroup memory"][-1][1], 24 * MIB)
+        self.assertLessEqual(points["cgroup memory"][-1][1], 96 * MIB)
+        self.assertEqual(points["cgroup OOM kills"][-1][1], 0)
+        self.assertEqual((formats["cgroup memory"], formats["cgroup limit hits"]), (1, 0))
+
+
+@unittest.skipUnless(os.uname().machine == "x86_64", "the stamps are the processor's")
+@unittest.skipIf(test_run_client.SANITIZED, "the client needs a sanitizer's library to come first")
+class Client(Case):
+    """In a trace that the program's Tracy client shares, on the client's clock."""
+
+    record = test_run_client.RunClient.record
+
+    def test_plots_beside_the_client(self):
+        self.record()
+        points, _ = plots(self.trace)
+        result = run("dump", self.trace, "--section", "messages", "--format", "jsonl")
+        last = max(json.loads(line)["time"] for line in result.stdout.splitlines())
+        self.assertTrue(points["RSS anonymous"])
+        for at, value in points["RSS anonymous"]:
+            self.assertLessEqual(-10 * SECOND, at)  # the program began before its client
+            self.assertLessEqual(at, last + SECOND)
+            self.assertGreater(value, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
