@@ -35,14 +35,14 @@ LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lsqlite3 -ldw -le
 Q := $(if $(V),,@)
 
 # Folders in dependency order, the lowest last: a library may use those to its right.
-FOLDERS := mcp lib run server report naming analysis import symbols trace protocol base
+FOLDERS := mcp lib run server report naming analysis import symbols proc trace protocol base
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
 # The sources of folders, those of their subfolders among them.
 sources_in = $(sort $(wildcard $(foreach f,$(1),$(f)/*.c $(f)/*/*.c)))
 
-.PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check check-layers check-docs \
-        check-subjects check-scripts ci-short ci-medium ci-long asan valgrind fuzz bench bench-hostile bench-quick soak format format-check tidy install install-compat uninstall deb clean
+.PHONY: all libtidetrace web screenshots list deps deps-test deps-test-full deps-deb run test unit e2e check check-layers check-docs \
+        check-subjects check-scripts check-trixie ci-short ci-medium ci-long asan valgrind fuzz bench bench-hostile bench-quick soak format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
@@ -205,15 +205,22 @@ web: deps
 	@sh web/build $(BUILD)
 	@$(MAKE) --no-print-directory all
 
+## screenshots: the report page's pictures in docs/img, after `make deps-test-full`
+screenshots: web
+	@$(BUILD)/tidemark report fixtures/traces/v0.14.0/memscen_mt.tracy --format html \
+	    -fo $(BUILD)/test-web/screenshots.html
+	@node test/web/screenshots.mjs "$$(command -v chromium)" $(BUILD)/test-web \
+	    $(BUILD)/test-web/screenshots.html docs/img
+
 ## ---- what the machine must have
 
 DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
               libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev libdw-dev libdwarf-dev \
               libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev libpcre2-dev libpng-dev \
               libncurses-dev libmicrohttpd-dev libcurl4-gnutls-dev binutils
-DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
+DEPS_TEST  := libcmocka-dev g++ clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 jq curl mandoc shellcheck debhelper libjemalloc2 \
-              libtcmalloc-minimal4 libmimalloc2.0 zsh fish
+              libtcmalloc-minimal4 libmimalloc-dev zsh fish
 DEPS_FULL  := debuginfod golang-go chromium clickhouse-server prometheus gcc-aarch64-linux-gnu \
               libc6-dev-arm64-cross qemu-user
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
@@ -356,8 +363,8 @@ check-subjects:
 
 ## check-scripts: shellcheck of all shell scripts
 check-scripts:
-	@shellcheck .ci/run test/ci test/run-example test/replay-example test/build-deb test/fuzz/run \
-	    web/build test/web/install
+	@shellcheck .ci/run test/ci examples/ci/compare.sh test/run-example test/replay-example test/build-deb test/fuzz/run \
+	    web/build test/web/install test/in-debian
 
 ## ci-short, ci-medium, ci-long: the tiers of the CI; .ci/run is short and medium
 ci-short ci-medium ci-long: ci-%:
@@ -366,6 +373,11 @@ ci-short ci-medium ci-long: ci-%:
 ## check-docs: holds the documents against the program
 check-docs: deps-test $(BUILD)/tidemark
 	@BUILD=$(BUILD) $(PYTHON) test/check_docs.py
+
+## check-trixie: all tests on a bare Debian 13, in build-trixie, which debootstrap makes; as root
+check-trixie:
+	$(call install_packages,debootstrap rsync)
+	@test/in-debian trixie sh -c 'make deps-test-full && make -j2 test'
 
 ## asan: the tests again under AddressSanitizer and UBSan
 asan:
@@ -383,7 +395,7 @@ FUZZ_SERVER  := address channel checkpoint http http_head http_patience intake j
                 journal_read keepalive memory_limit monitor offer port_claim process_stat program \
                 recovery stop usage_record
 # Without the page, which is built and not written.
-FUZZ_SOURCES := $(filter-out %/html.c,$(call sources_in,base protocol symbols trace import run/recording \
+FUZZ_SOURCES := $(filter-out %/html.c,$(call sources_in,base protocol proc symbols trace import run/recording \
                   analysis report lib mcp)) \
                 $(foreach n,$(FUZZ_SERVER),$(wildcard server/*/$(n).c run/$(n).c))
 FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \
@@ -440,7 +452,7 @@ soak: all $(BENCH_TOOLS)
 
 ## ---- style
 
-SOURCE_DIRS := base protocol trace import symbols analysis naming report server lib run mcp include cli \
+SOURCE_DIRS := base protocol proc trace import symbols analysis naming report server lib run mcp include cli \
                client examples test test/unit \
                test/fuzz bench
 SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch]) $(SOURCE_DIRS:%=%/*/*.[ch])))
@@ -468,6 +480,7 @@ DROP_INS := tracy-capture tracy-capture-daemon tracy-csvexport tracy-import-chro
 DROP_INS += tracy-update
 COMPAT   := capture capture-release iree-tracy-capture capture-daemon update
 COMPAT   += csvexport iree-tracy-csvexport import-chrome
+EXAMPLES := $(sort $(shell find examples -type f -not -name '*.pyc'))
 COMPLETE_BASH := $(PREFIX)/share/bash-completion/completions/tidemark
 COMPLETE_ZSH  := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)/_tidemark
 COMPLETE_FISH := $(PREFIX)/share/fish/vendor_completions.d/tidemark.fish
@@ -498,6 +511,10 @@ install: all
 	sed -e 's|@PREFIX@|$(PREFIX)|' server/tidemark.service.in \
 	    >$(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.service
 	install -m 644 server/tidemark.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.socket
+	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/tidemark/LICENSE
+	@for file in $(EXAMPLES); do \
+	    install -D -m 644 $$file $(DESTDIR)$(PREFIX)/share/doc/tidemark/$$file || exit 1; \
+	done
 	@[ ! -s $(BUILD)/gen/page_licences.txt ] || install -D -m 644 $(BUILD)/gen/page_licences.txt \
 	    $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 
@@ -510,7 +527,7 @@ install-compat: install
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,tidemark $(DROP_INS) $(COMPAT))
 	rm -f $(addprefix $(DESTDIR),$(COMPLETE_BASH) $(COMPLETE_ZSH) $(COMPLETE_FISH))
-	rm -f $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/share/doc/tidemark/,page-licences.txt LICENSE $(EXAMPLES))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_FILE) $(LIB_SONAME) libtidetrace.so libtidetrace.a)
 	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc $(DESTDIR)$(PREFIX)/include/tidetrace.h
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so $(DESTDIR)$(LIBDIR)/liballocwrapper.so
