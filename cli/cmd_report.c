@@ -221,9 +221,9 @@ static const struct option_rule rules[] = {
      "--histograms, --patterns, --faults, --resident and --related"},
     {"--window", OPTION_NEEDS, "--related", NULL},
     {"--page-size", OPTION_NEEDS, "--format=html", NULL},
-    {"--leaks --grown --peak --histograms --patterns --faults --resident", OPTION_ONE_OF, NULL,
-     "--leaks, --grown, --peak, --histograms, --patterns, --faults and --resident are different "
-     "questions"},
+    {"--peak", OPTION_EXCLUDES, ANSWERS,
+     "--peak selects what was live then: it goes with none of --leaks, --grown, --histograms, "
+     "--patterns, --faults and --resident"},
     {"--suppressions", OPTION_NEEDS, "--leaks", NULL},
     {0},
 };
@@ -254,7 +254,7 @@ static int load_samples(void *ctx, struct trace *t, struct err *e)
 static bool only_summary(const struct report_command *c)
 {
     return !c->html && !c->related.asked && !c->samples.asked && !c->leaks.peak &&
-           c->review != REVIEW_MARKDOWN && !leak_question_is_own(&c->leaks) &&
+           c->review != REVIEW_MARKDOWN && !leak_question_count(&c->leaks) &&
            summary_streams(&c->summary);
 }
 
@@ -321,6 +321,12 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
                         c->summary.by > GROUP_FUNCTION)) {
         err_set(e, ERR_USAGE,
                 "--why-site goes with --format text, and with rows by site or function");
+        return false;
+    }
+    if (c->report.format == REPORT_CSV && leak_question_count(&c->leaks) > 1) {
+        err_set(e, ERR_USAGE,
+                "--format csv prints one table: it goes with one of --leaks, --grown, "
+                "--histograms, --patterns, --faults and --resident");
         return false;
     }
     if (!c->limit_given && c->report.format == REPORT_TEXT)
@@ -398,7 +404,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
                                        out, e);
     if (c->leaks.resident && stored_pages_load(t, c->question.trace, e) != 0)
         return -1;
-    if (leak_question_is_own(&c->leaks))
+    if (leak_question_count(&c->leaks))
         return leak_question_answer(&c->leaks, &c->question.selection, &c->skip, t, out, e);
     if (c->leaks.peak && leak_question_find_peak(&c->leaks, &c->question.selection, t, e) != 0)
         return -1;

@@ -61,8 +61,6 @@ const struct option_row leak_rows[] = {
     {0},
 };
 
-/* ---- leaks, growth */
-
 static int read_suppressions(struct suppressions *s, const char *path, struct err *e)
 {
     struct buf text = {0};
@@ -91,74 +89,84 @@ static int read_suppressions(struct suppressions *s, const char *path, struct er
     return status;
 }
 
-static int answer_leaks(const struct leak_question *q, struct selection *s,
-                        const struct skiplist *skip, FILE *out, struct err *e)
+/* ---- all answers, of one pass where they need the steps */
+
+struct answers {
+    const struct leak_question *q;
+    const struct skiplist *skip;
+    struct selection selection;
+    struct suppressions suppress;
+    struct leaks leaks;
+    struct growth growth;
+    struct patterns patterns;
+    struct histograms histograms;
+};
+
+static int begin_leaks(struct answers *a, struct selection_pass *p, struct err *e)
 {
-    struct suppressions suppress = {.all_leaks = q->all_leaks};
-    struct leaks l;
-    int status = q->suppressions ? read_suppressions(&suppress, q->suppressions, e) : 0;
-    if (status == 0)
-        status = leaks_build(&l, s, skip, &suppress, e);
-    if (status == 0) {
-        status = leaks_write(&l, s, &suppress, &q->report, out, e);
-        leaks_release(&l);
-    }
-    suppressions_release(&suppress);
-    return status;
+    a->suppress.all_leaks = a->q->all_leaks;
+    if (a->q->suppressions && read_suppressions(&a->suppress, a->q->suppressions, e) != 0)
+        return -1;
+    return leaks_begin(p, &a->leaks, &a->selection, a->skip, &a->suppress, e);
 }
 
-static int answer_growth(const struct leak_question *q, struct selection *s,
-                         const struct skiplist *skip, FILE *out, struct err *e)
+static int write_leaks(struct answers *a, FILE *out, struct err *e)
 {
-    struct growth g;
-    int64_t to = q->to < selection_end(s) ? q->to : selection_end(s);
-    int64_t from = q->from == INT64_MIN ? -1 : q->from;
+    return leaks_write(&a->leaks, &a->selection, &a->suppress, &a->q->report, out, e);
+}
+
+static int begin_growth(struct answers *a, struct selection_pass *p, struct err *e)
+{
+    int64_t last = selection_end(&a->selection);
+    int64_t to = a->q->to < last ? a->q->to : last;
+    int64_t from = a->q->from == INT64_MIN ? -1 : a->q->from;
     char end[FORMAT_SIZE];
     if (to <= from)
         return err_set(e, ERR_USAGE,
                        "nothing of --grown is seen: what is selected ends at %s already",
                        format_duration(end, to));
-    if (growth_build(&g, s, skip, from, to, e) != 0)
-        return -1;
-    int status = growth_write(&g, s, &q->report, out, e);
-    growth_release(&g);
-    return status;
+    return growth_begin(p, &a->growth, &a->selection, a->skip, from, to, e);
 }
 
-static int answer_histograms(const struct leak_question *q, struct selection *s, FILE *out,
-                             struct err *e)
+static int write_growth(struct answers *a, FILE *out, struct err *e)
 {
-    struct histograms h;
-    if (histograms_build(&h, s, e) != 0)
-        return -1;
-    return histograms_write(&h, s, q->report.format, out, e);
+    return growth_write(&a->growth, &a->selection, &a->q->report, out, e);
 }
 
-static int answer_patterns(const struct leak_question *q, struct selection *s,
-                           const struct skiplist *skip, FILE *out, struct err *e)
+static int begin_histograms(struct answers *a, struct selection_pass *p, struct err *e)
 {
-    struct patterns p;
-    if (patterns_build(&p, s, skip, e) != 0)
-        return -1;
-    int status = patterns_write(&p, s, &q->report, out, e);
-    patterns_release(&p);
-    return status;
+    return histograms_begin(p, &a->histograms, &a->selection, e);
 }
 
-static int answer_faults(const struct leak_question *q, struct selection *s,
-                         const struct skiplist *skip, FILE *out, struct err *e)
+static int write_histograms(struct answers *a, FILE *out, struct err *e)
+{
+    return histograms_write(&a->histograms, &a->selection, a->q->report.format, out, e);
+}
+
+static int begin_patterns(struct answers *a, struct selection_pass *p, struct err *e)
+{
+    return patterns_begin(p, &a->patterns, &a->selection, a->skip, e);
+}
+
+static int write_patterns(struct answers *a, FILE *out, struct err *e)
+{
+    return patterns_write(&a->patterns, &a->selection, &a->q->report, out, e);
+}
+
+static int write_faults(struct answers *a, FILE *out, struct err *e)
 {
     struct faults f;
-    if (faults_build(&f, s, skip, e) != 0)
+    if (faults_build(&f, &a->selection, a->skip, e) != 0)
         return -1;
-    int status = faults_write(&f, s, &q->report, out, e);
+    int status = faults_write(&f, &a->selection, &a->q->report, out, e);
     faults_release(&f);
     return status;
 }
 
-static int answer_resident(const struct leak_question *q, struct selection *s,
-                           const struct skiplist *skip, FILE *out, struct err *e)
+static int write_resident(struct answers *a, FILE *out, struct err *e)
 {
+    const struct leak_question *q = a->q;
+    struct selection *s = &a->selection;
     struct resident r;
     const struct page_look *look = resident_highest(s->trace);
     if (!look)
@@ -171,26 +179,95 @@ static int answer_resident(const struct leak_question *q, struct selection *s,
                        (unsigned long long)q->look, s->trace->looks.list.len);
     if (q->look)
         look = &s->trace->looks.list.at[q->look - 1];
-    if (resident_build(&r, s, skip, look, e) != 0)
+    if (resident_build(&r, s, a->skip, look, e) != 0)
         return -1;
     int status = resident_write(&r, s, &q->report, out, e);
     resident_release(&r);
     return status;
 }
 
+/* In the order of the output. */
+static const struct answer {
+    size_t asked; /* offset of a bool in struct leak_question */
+    int (*begin)(struct answers *a, struct selection_pass *p, struct err *e); /* NULL: no pass */
+    int (*write)(struct answers *a, FILE *out, struct err *e);
+} kinds[] = {
+    {offsetof(struct leak_question, leaks), begin_leaks, write_leaks},
+    {offsetof(struct leak_question, grown), begin_growth, write_growth},
+    {offsetof(struct leak_question, histograms), begin_histograms, write_histograms},
+    {offsetof(struct leak_question, patterns), begin_patterns, write_patterns},
+    {offsetof(struct leak_question, resident), NULL, write_resident},
+    {offsetof(struct leak_question, faults), NULL, write_faults},
+};
+
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static bool is_asked(const struct leak_question *q, size_t kind)
+{
+    return *(const bool *)((const char *)q + kinds[kind].asked);
+}
+
+unsigned leak_question_count(const struct leak_question *q)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < KINDS; i++)
+        n += is_asked(q, i);
+    return n;
+}
+
+static int pass(struct answers *a, struct err *e)
+{
+    struct selection_pass passes[KINDS];
+    size_t n = 0;
+    int status = 0;
+    for (size_t i = 0; i < KINDS && status == 0; i++) {
+        if (!is_asked(a->q, i) || !kinds[i].begin)
+            continue;
+        status = kinds[i].begin(a, &passes[n], e);
+        n += status == 0;
+    }
+    return n ? selection_answer(&a->selection, passes, n, status, e) : status;
+}
+
+static int write_text(const char *text, FILE *out, struct err *e)
+{
+    struct document d = document_begin(out);
+    buf_puts(&d.buf, text);
+    return document_end(&d, e);
+}
+
+/* Several documents in JSON are elements of one. */
+static int write_all(struct answers *a, FILE *out, struct err *e)
+{
+    bool several = leak_question_count(a->q) > 1;
+    bool json = several && a->q->report.format == REPORT_JSON;
+    const char *before = json ? "{\"schema\": \"tidemark.answers/1\",\n \"answers\": [\n" : "";
+    int status = 0;
+    for (size_t i = 0; i < KINDS && status == 0; i++) {
+        if (!is_asked(a->q, i))
+            continue;
+        status = write_text(before, out, e);
+        if (status == 0)
+            status = kinds[i].write(a, out, e);
+        before = json ? ",\n" : "\n";
+    }
+    return status == 0 && json ? write_text("]}\n", out, e) : status;
+}
+
 int leak_question_answer(const struct leak_question *q, const struct selection_options *only,
                          const struct skiplist *skip, struct trace *t, FILE *out, struct err *e)
 {
-    struct selection s;
-    if (selection_init(&s, t, only, e) != 0)
+    struct answers a = {.q = q, .skip = skip};
+    if (selection_init(&a.selection, t, only, e) != 0)
         return -1;
-    int status = q->leaks      ? answer_leaks(q, &s, skip, out, e)
-                 : q->grown    ? answer_growth(q, &s, skip, out, e)
-                 : q->patterns ? answer_patterns(q, &s, skip, out, e)
-                 : q->faults   ? answer_faults(q, &s, skip, out, e)
-                 : q->resident ? answer_resident(q, &s, skip, out, e)
-                               : answer_histograms(q, &s, out, e);
-    selection_release(&s);
+    int status = pass(&a, e);
+    if (status == 0)
+        status = write_all(&a, out, e);
+    leaks_release(&a.leaks);
+    growth_release(&a.growth);
+    patterns_release(&a.patterns);
+    suppressions_release(&a.suppress);
+    selection_release(&a.selection);
     return status;
 }
 

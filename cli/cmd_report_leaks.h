@@ -23,11 +23,8 @@ struct leak_question {
 
 extern const struct option_row leak_rows[]; /* of struct leak_question */
 
-/* Whether the answer is not the summary; then leak_question_answer writes it. */
-static inline bool leak_question_is_own(const struct leak_question *q)
-{
-    return q->leaks || q->grown || q->histograms || q->patterns || q->faults || q->resident;
-}
+/* The number of questions whose answers are not the summary; leak_question_answer writes them. */
+unsigned leak_question_count(const struct leak_question *q);
 
 int leak_question_answer(const struct leak_question *q, const struct selection_options *only,
                          const struct skiplist *skip, struct trace *t, FILE *out, struct err *e);

@@ -444,3 +444,18 @@ int selection_sweep(struct selection *s, const struct memory_observer *to, struc
 {
     return selection_sweep_all(s, to, 1, e);
 }
+
+int selection_answer(struct selection *s, const struct selection_pass *passes, size_t n, int status,
+                     struct err *e)
+{
+    struct memory_observer to[SELECTION_PASSES] = {{0}};
+    for (size_t i = 0; i < n; i++)
+        to[i] = passes[i].to;
+    if (status == 0)
+        status = selection_sweep_all(s, to, n, e);
+    for (size_t i = 0; i < n; i++) {
+        if (passes[i].end(passes[i].to.ctx, status == 0, e) != 0)
+            status = -1;
+    }
+    return status;
+}

@@ -143,6 +143,22 @@ int selection_sweep(struct selection *s, const struct memory_observer *to, struc
 int selection_sweep_all(struct selection *s, const struct memory_observer *to, size_t n,
                         struct err *e);
 
+/* A question that is answered by the selected steps: its begin function makes this. */
+struct selection_pass {
+    struct memory_observer to;
+    /* Completes the result if `passed`, else empties it. Releases to.ctx. */
+    int (*end)(void *ctx, bool passed, struct err *e);
+};
+
+#define SELECTION_PASSES 8u /* at most */
+
+/*
+ * Answers all questions in one sweep. If `status`, of their beginning, is not 0, only ends them. On
+ * failure some results may be complete: release all of them.
+ */
+int selection_answer(struct selection *s, const struct selection_pass *passes, size_t n, int status,
+                     struct err *e);
+
 /* The end of the selected history, ns. */
 int64_t selection_end(const struct selection *s);
 

@@ -30,12 +30,12 @@ struct builder {
     struct page_data *d;
     struct trace *trace;
     const struct summary *s;
-    struct selection selection; /* a copy of the summary's */
-    struct leaks_pass *leaks;   /* shares the first pass */
-    uint32_t *pools;            /* pool of the trace → of the page */
-    uint32_t *threads;          /* thread number → of the page */
-    uint32_t *stacks;           /* call stack id → of the page */
-    uint8_t *owners;            /* call stack id → index of its site among the map's owners */
+    struct selection selection;  /* a copy of the summary's */
+    struct selection_pass leaks; /* shares the first pass */
+    uint32_t *pools;             /* pool of the trace → of the page */
+    uint32_t *threads;           /* thread number → of the page */
+    uint32_t *stacks;            /* call stack id → of the page */
+    uint8_t *owners;             /* call stack id → index of its site among the map's owners */
     size_t stack_limit;
     struct program_frames program;
     struct map site_numbers; /* the summary's site → of the page */
@@ -701,13 +701,12 @@ static bool must_shrink(struct builder *b)
 
 static int build(struct builder *b, struct err *e)
 {
-    const struct memory_observer leaks = leaks_observer(b->leaks);
     b->limits = limits_of(b->d->size);
     if (choose_pools(b, e) != 0 || choose_threads(b, e) != 0 || find_span(b, e) != 0)
         return -1;
     for (int attempt = 1;; attempt++) {
         if (choose_sites(b, e) != 0 || choose_stacks(b, e) != 0 ||
-            build_series(b, attempt == 1 ? &leaks : NULL, e) != 0)
+            build_series(b, attempt == 1 ? &b->leaks.to : NULL, e) != 0)
             return -1;
         if (attempt == ATTEMPTS || !must_shrink(b))
             return align_steps(&b->d->series, e);
@@ -730,8 +729,9 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     if (b.pools && b.threads && b.stacks && b.owners &&
         program_frames_init(&b.program, t, skip, e) == 0 && cut_stacks_init(&b.cut, t, e) == 0) {
         memset(b.threads, 0xff, (threads + 1) * sizeof *b.threads);
-        b.leaks = leaks_begin(&d->leaks, &b.selection, skip, NULL, e);
-        status = leaks_end(b.leaks, b.leaks && build(&b, e) == 0, e);
+        status = leaks_begin(&b.leaks, &d->leaks, &b.selection, skip, NULL, e);
+        if (status == 0)
+            status = b.leaks.end(b.leaks.to.ctx, build(&b, e) == 0, e);
     } else if (!b.pools || !b.threads || !b.stacks || !b.owners) {
         err_no_memory(e, "what the page shows");
     }

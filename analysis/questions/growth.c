@@ -99,23 +99,42 @@ static void drop_unchanged(struct growth *g)
         qsort(g->rows.at, kept, sizeof *g->rows.at, compare_rows);
 }
 
+static int end(void *ctx, bool passed, struct err *e)
+{
+    struct builder *b = ctx;
+    (void)e;
+    if (passed)
+        drop_unchanged(b->g);
+    else
+        growth_release(b->g);
+    sites_release(&b->sites);
+    map_release(&b->numbers);
+    free(b);
+    return passed ? 0 : -1;
+}
+
+int growth_begin(struct selection_pass *p, struct growth *g, struct selection *s,
+                 const struct skiplist *skip, int64_t from, int64_t to, struct err *e)
+{
+    static const struct skiplist built_in = {0};
+    struct builder *b = calloc(1, sizeof *b);
+    *g = (struct growth){.from = from, .to = to};
+    if (!b)
+        return no_room(e);
+    b->g = g;
+    *p = (struct selection_pass){.to = {.ctx = b, .op = take, .beside = true}, .end = end};
+    if (sites_build(&b->sites, s->trace, skip ? skip : &built_in, SITE_BY_LINE, e) == 0)
+        return 0;
+    return end(b, false, e);
+}
+
 int growth_build(struct growth *g, struct selection *s, const struct skiplist *skip, int64_t from,
                  int64_t to, struct err *e)
 {
-    static const struct skiplist built_in = {0};
-    *g = (struct growth){.from = from, .to = to};
-    struct builder b = {.g = g};
-    const struct memory_observer observer = {.ctx = &b, .op = take, .beside = true};
-    int status = sites_build(&b.sites, s->trace, skip ? skip : &built_in, SITE_BY_LINE, e);
-    if (status == 0)
-        status = selection_sweep(s, &observer, e);
-    sites_release(&b.sites);
-    map_release(&b.numbers);
-    if (status != 0)
-        growth_release(g);
-    else
-        drop_unchanged(g);
-    return status;
+    struct selection_pass p;
+    if (growth_begin(&p, g, s, skip, from, to, e) != 0)
+        return -1;
+    return selection_answer(s, &p, 1, 0, e);
 }
 
 void growth_release(struct growth *g)

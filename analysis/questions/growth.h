@@ -38,7 +38,12 @@ static inline int64_t growth_of(uint64_t before, uint64_t after)
 
 /*
  * `to` must be later than `from`. `skip` NULL: the built-in rules. The selection must outlive `g`.
+ * `p` is for selection_answer.
  */
+int growth_begin(struct selection_pass *p, struct growth *g, struct selection *s,
+                 const struct skiplist *skip, int64_t from, int64_t to, struct err *e);
+
+/* The same in a separate sweep. */
 int growth_build(struct growth *g, struct selection *s, const struct skiplist *skip, int64_t from,
                  int64_t to, struct err *e);
 void growth_release(struct growth *g);

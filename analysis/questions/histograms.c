@@ -121,13 +121,31 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
     return 0;
 }
 
+static int end(void *ctx, bool passed, struct err *e)
+{
+    struct builder *b = ctx;
+    (void)e;
+    map_release(&b->steps);
+    vec_release(&b->last);
+    free(b);
+    return passed ? 0 : -1;
+}
+
+int histograms_begin(struct selection_pass *p, struct histograms *h, struct selection *s,
+                     struct err *e)
+{
+    struct builder *b = calloc(1, sizeof *b);
+    memset(h, 0, sizeof *h);
+    if (!b)
+        return err_no_memory(e, "histograms");
+    b->h = h;
+    b->s = s;
+    *p = (struct selection_pass){.to = {.ctx = b, .op = take, .beside = true}, .end = end};
+    return 0;
+}
+
 int histograms_build(struct histograms *h, struct selection *s, struct err *e)
 {
-    memset(h, 0, sizeof *h);
-    struct builder b = {.h = h, .s = s};
-    const struct memory_observer to = {.ctx = &b, .op = take, .beside = true};
-    int status = selection_sweep(s, &to, e);
-    map_release(&b.steps);
-    vec_release(&b.last);
-    return status;
+    struct selection_pass p;
+    return histograms_begin(&p, h, s, e) != 0 ? -1 : selection_answer(s, &p, 1, 0, e);
 }

@@ -52,6 +52,11 @@ int64_t life_class_end(unsigned class);
  */
 uint64_t glibc_chunk(uint64_t size);
 
+/* `p` is for selection_answer. */
+int histograms_begin(struct selection_pass *p, struct histograms *h, struct selection *s,
+                     struct err *e);
+
+/* The same in a separate sweep. */
 int histograms_build(struct histograms *h, struct selection *s, struct err *e);
 
 #endif

@@ -126,7 +126,7 @@ struct recent {
 
 #define RECENT 8192u
 
-struct leaks_pass {
+struct builder {
     struct leaks *l;
     struct selection *s;
     struct suppressions *suppress;
@@ -149,14 +149,14 @@ static int no_room(struct err *e)
 }
 
 /* The first time of a bucket; INT64_MAX behind the last one, which has all later times. */
-static int64_t bucket_begin(const struct leaks_pass *b, unsigned bucket)
+static int64_t bucket_begin(const struct builder *b, unsigned bucket)
 {
     unsigned __int128 at = (unsigned __int128)bucket * b->length + LEAK_BUCKETS - 1;
     return bucket < LEAK_BUCKETS ? b->l->begin + (int64_t)(at / LEAK_BUCKETS) : INT64_MAX;
 }
 
 /* The bucket of a time, not before that of the last call. */
-static unsigned bucket_of(const struct leaks_pass *b, struct bucket_cursor *c, int64_t time)
+static unsigned bucket_of(const struct builder *b, struct bucket_cursor *c, int64_t time)
 {
     while (time >= c->end && c->bucket + 1 < LEAK_BUCKETS)
         *c = (struct bucket_cursor){c->bucket + 1, bucket_begin(b, c->bucket + 2)};
@@ -172,7 +172,7 @@ static void settle(struct site_state *x, unsigned last)
     }
 }
 
-static struct site_state *state_of(struct leaks_pass *b, uint32_t pool, uint32_t callstack,
+static struct site_state *state_of(struct builder *b, uint32_t pool, uint32_t callstack,
                                    struct err *e)
 {
     uint32_t site = callstack < b->sites.callstack_count ? b->sites.of_callstack[callstack] : 0;
@@ -197,7 +197,7 @@ static struct site_state *state_of(struct leaks_pass *b, uint32_t pool, uint32_t
     return b->states.at[*at];
 }
 
-static int add_leaked(struct leaks_pass *b, struct site_state *x, const struct memory_op *op,
+static int add_leaked(struct builder *b, struct site_state *x, const struct memory_op *op,
                       struct err *e)
 {
     bool fresh;
@@ -221,7 +221,7 @@ static int add_leaked(struct leaks_pass *b, struct site_state *x, const struct m
 }
 
 /* What hides the blocks of a call stack of the trace; NULL: nothing. */
-static struct suppression *hidden_by(struct leaks_pass *b, uint32_t id)
+static struct suppression *hidden_by(struct builder *b, uint32_t id)
 {
     if (!callstacks_get(&b->s->trace->callstacks, id))
         return NULL;
@@ -231,14 +231,13 @@ static struct suppression *hidden_by(struct leaks_pass *b, uint32_t id)
     return kind == PERMANENT_NOT || b->all_leaks ? NULL : &b->permanent[kind];
 }
 
-static bool is_leaked(const struct leaks_pass *b, const struct memory_op *op)
+static bool is_leaked(const struct builder *b, const struct memory_op *op)
 {
     return op->kind == MEMORY_ALLOC && is_live_before(op->freed, b->s->end);
 }
 
 /* NULL with `e` if memory is short. */
-static const struct recent *recent_of(struct leaks_pass *b, const struct memory_op *op,
-                                      struct err *e)
+static const struct recent *recent_of(struct builder *b, const struct memory_op *op, struct err *e)
 {
     uint32_t callstack = op->block.callstack;
     uint64_t key = (uint64_t)op->pool << 32 | callstack;
@@ -252,8 +251,7 @@ static const struct recent *recent_of(struct leaks_pass *b, const struct memory_
 }
 
 /* Counts a never-freed block for the suppression that hides it. */
-static void count_hidden(const struct leaks_pass *b, struct suppression *s,
-                         const struct memory_op *op)
+static void count_hidden(const struct builder *b, struct suppression *s, const struct memory_op *op)
 {
     if (!is_leaked(b, op))
         return;
@@ -263,8 +261,7 @@ static void count_hidden(const struct leaks_pass *b, struct suppression *s,
     b->l->suppressed_bytes = saturating_add(b->l->suppressed_bytes, op->block.size);
 }
 
-static int count(struct leaks_pass *b, struct site_state *x, const struct memory_op *op,
-                 struct err *e)
+static int count(struct builder *b, struct site_state *x, const struct memory_op *op, struct err *e)
 {
     bool is_alloc = op->kind == MEMORY_ALLOC;
     if (op->time > x->now) {
@@ -278,7 +275,7 @@ static int count(struct leaks_pass *b, struct site_state *x, const struct memory
     return is_leaked(b, op) ? add_leaked(b, x, op, e) : 0;
 }
 
-static void expect_state(const struct leaks_pass *b, const struct site_state *x)
+static void expect_state(const struct builder *b, const struct site_state *x)
 {
     __builtin_prefetch(x, 1);
     __builtin_prefetch(&x->floor[b->now.bucket], 1);
@@ -286,7 +283,7 @@ static void expect_state(const struct leaks_pass *b, const struct site_state *x)
 
 #define GROUP 64u /* steps whose states are prefetched before they are counted */
 
-static int count_group(struct leaks_pass *b, const struct memory_op *ops, size_t n, struct err *e)
+static int count_group(struct builder *b, const struct memory_op *ops, size_t n, struct err *e)
 {
     struct site_state *of[GROUP];
     for (size_t i = 0; i < n; i++) {
@@ -318,7 +315,7 @@ static int take(void *ctx, const struct memory_op *ops, size_t n, struct err *e)
 
 #define Z_SIGNIFICANT 2.3263 /* one-sided p < 0.01 */
 
-static enum leak_kind judge(const struct leaks_pass *b, const struct leak_row *r)
+static enum leak_kind judge(const struct builder *b, const struct leak_row *r)
 {
     double length = (double)b->length;
     double last = (double)(r->last - b->l->begin) / length;
@@ -351,7 +348,7 @@ static enum leak_confidence weigh(const struct leak_row *r)
     return LEAK_LOW;
 }
 
-static int add_row(struct leaks_pass *b, struct site_state *x, struct err *e)
+static int add_row(struct builder *b, struct site_state *x, struct err *e)
 {
     const struct site *site = &b->sites.list.at[x->site];
     struct leak_row r = {.pool = x->pool,
@@ -395,7 +392,7 @@ static int compare_rows(const void *a, const void *b)
 }
 
 /* From the first allocation of the selected pools to the last: outside of it nothing can rise. */
-static int find_window(struct leaks_pass *b, struct err *e)
+static int find_window(struct builder *b, struct err *e)
 {
     const struct memory *m = &b->s->trace->memory;
     int64_t first = INT64_MAX;
@@ -424,7 +421,7 @@ static int find_window(struct leaks_pass *b, struct err *e)
 }
 
 /* Lists the kinds of permanent blocks that were hidden. */
-static int list_permanent(struct leaks_pass *b, struct err *e)
+static int list_permanent(struct builder *b, struct err *e)
 {
     for (unsigned kind = 1; b->suppress && kind <= permanent_kinds(); kind++) {
         struct suppression one = b->permanent[kind];
@@ -440,7 +437,7 @@ static int list_permanent(struct leaks_pass *b, struct err *e)
     return 0;
 }
 
-static int begin(struct leaks_pass *b, const struct skiplist *skip, struct err *e)
+static int begin(struct builder *b, const struct skiplist *skip, struct err *e)
 {
     b->recent = calloc(RECENT, sizeof *b->recent);
     if (!b->recent)
@@ -453,7 +450,7 @@ static int begin(struct leaks_pass *b, const struct skiplist *skip, struct err *
     return 0;
 }
 
-static int finish(struct leaks_pass *b, struct err *e)
+static int finish(struct builder *b, struct err *e)
 {
     if (list_permanent(b, e) != 0)
         return -1;
@@ -473,33 +470,9 @@ static int finish(struct leaks_pass *b, struct err *e)
     return 0;
 }
 
-struct leaks_pass *leaks_begin(struct leaks *l, struct selection *s, const struct skiplist *skip,
-                               struct suppressions *suppress, struct err *e)
+static int end(void *ctx, bool passed, struct err *e)
 {
-    static const struct skiplist built_in = {0};
-    struct leaks_pass *b = malloc(sizeof *b);
-    *l = (struct leaks){0};
-    if (!b) {
-        no_room(e);
-        return NULL;
-    }
-    *b = (struct leaks_pass){.l = l, .s = s, .suppress = suppress};
-    b->all_leaks = suppress && suppress->all_leaks;
-    if (begin(b, skip ? skip : &built_in, e) == 0)
-        return b;
-    leaks_end(b, false, e);
-    return NULL;
-}
-
-struct memory_observer leaks_observer(struct leaks_pass *b)
-{
-    return (struct memory_observer){.ctx = b, .batch = take, .beside = true};
-}
-
-int leaks_end(struct leaks_pass *b, bool passed, struct err *e)
-{
-    if (!b)
-        return -1;
+    struct builder *b = ctx;
     int status = passed ? finish(b, e) : -1;
     if (status != 0)
         leaks_release(b->l);
@@ -516,14 +489,25 @@ int leaks_end(struct leaks_pass *b, bool passed, struct err *e)
     return status;
 }
 
+int leaks_begin(struct selection_pass *p, struct leaks *l, struct selection *s,
+                const struct skiplist *skip, struct suppressions *suppress, struct err *e)
+{
+    static const struct skiplist built_in = {0};
+    struct builder *b = malloc(sizeof *b);
+    *l = (struct leaks){0};
+    if (!b)
+        return no_room(e);
+    *b = (struct builder){.l = l, .s = s, .suppress = suppress};
+    b->all_leaks = suppress && suppress->all_leaks;
+    *p = (struct selection_pass){.to = {.ctx = b, .batch = take, .beside = true}, .end = end};
+    return begin(b, skip ? skip : &built_in, e) == 0 ? 0 : end(b, false, e);
+}
+
 int leaks_build(struct leaks *l, struct selection *s, const struct skiplist *skip,
                 struct suppressions *suppress, struct err *e)
 {
-    struct leaks_pass *b = leaks_begin(l, s, skip, suppress, e);
-    if (!b)
-        return -1;
-    const struct memory_observer to = leaks_observer(b);
-    return leaks_end(b, selection_sweep(s, &to, e) == 0, e);
+    struct selection_pass p;
+    return leaks_begin(&p, l, s, skip, suppress, e) != 0 ? -1 : selection_answer(s, &p, 1, 0, e);
 }
 
 void leaks_total(const struct leaks *l, uint64_t *count, uint64_t *bytes)

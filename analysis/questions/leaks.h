@@ -75,23 +75,15 @@ struct leaks {
 /*
  * `suppress` may be NULL; it receives the count that each suppression hid, and the reasons for
  * which permanent blocks (permanent.h) were hidden. `skip` NULL: the built-in rules. The selection
- * must outlive `l`.
+ * must outlive `l`. `p` is for selection_answer.
  */
+int leaks_begin(struct selection_pass *p, struct leaks *l, struct selection *s,
+                const struct skiplist *skip, struct suppressions *suppress, struct err *e);
+
+/* The same in a separate sweep. */
 int leaks_build(struct leaks *l, struct selection *s, const struct skiplist *skip,
                 struct suppressions *suppress, struct err *e);
 void leaks_release(struct leaks *l);
-
-/*
- * The same in steps, for a pass that several questions share: begin, pass the steps of the
- * selection to the observer (selection_sweep_all), end. NULL with `e` on failure.
- */
-struct leaks_pass;
-struct leaks_pass *leaks_begin(struct leaks *l, struct selection *s, const struct skiplist *skip,
-                               struct suppressions *suppress, struct err *e);
-struct memory_observer leaks_observer(struct leaks_pass *p);
-
-/* Releases the pass, which may be NULL. If `passed`, `l` is complete, else empty. */
-int leaks_end(struct leaks_pass *p, bool passed, struct err *e);
 
 /* The sum of all kinds, without suppressed blocks. */
 void leaks_total(const struct leaks *l, uint64_t *count, uint64_t *bytes);

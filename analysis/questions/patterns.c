@@ -235,31 +235,48 @@ static int begin_pools(struct builder *b, struct err *e)
     return 0;
 }
 
+static int end(void *ctx, bool passed, struct err *e)
+{
+    struct builder *b = ctx;
+    (void)e;
+    if (passed)
+        patterns_sort(b->p, PATTERN_BY_BYTES);
+    else
+        patterns_release(b->p);
+    for (size_t i = 0; b->chains && i < b->s->pools.len; i++)
+        map_release(&b->chains[i]);
+    free(b->chains);
+    free(b->newest);
+    sites_release(&b->sites);
+    map_release(&b->numbers);
+    map_release(&b->threads);
+    vec_release(&b->last);
+    free(b);
+    return passed ? 0 : -1;
+}
+
+int patterns_begin(struct selection_pass *pass, struct patterns *p, struct selection *s,
+                   const struct skiplist *skip, struct err *e)
+{
+    static const struct skiplist built_in = {0};
+    struct builder *b = calloc(1, sizeof *b);
+    *p = (struct patterns){0};
+    if (!b)
+        return err_no_memory(e, "allocation sites");
+    b->p = p;
+    b->s = s;
+    *pass = (struct selection_pass){.to = {.ctx = b, .op = take, .beside = true}, .end = end};
+    if (sites_build(&b->sites, s->trace, skip ? skip : &built_in, SITE_BY_LINE, e) == 0 &&
+        begin_pools(b, e) == 0)
+        return 0;
+    return end(b, false, e);
+}
+
 int patterns_build(struct patterns *p, struct selection *s, const struct skiplist *skip,
                    struct err *e)
 {
-    static const struct skiplist built_in = {0};
-    *p = (struct patterns){0};
-    struct builder b = {.p = p, .s = s};
-    const struct memory_observer to = {.ctx = &b, .op = take, .beside = true};
-    int status = sites_build(&b.sites, s->trace, skip ? skip : &built_in, SITE_BY_LINE, e);
-    if (status == 0)
-        status = begin_pools(&b, e);
-    if (status == 0)
-        status = selection_sweep(s, &to, e);
-    for (size_t i = 0; b.chains && i < s->pools.len; i++)
-        map_release(&b.chains[i]);
-    free(b.chains);
-    free(b.newest);
-    sites_release(&b.sites);
-    map_release(&b.numbers);
-    map_release(&b.threads);
-    vec_release(&b.last);
-    if (status != 0)
-        patterns_release(p);
-    else
-        patterns_sort(p, PATTERN_BY_BYTES);
-    return status;
+    struct selection_pass pass;
+    return patterns_begin(&pass, p, s, skip, e) != 0 ? -1 : selection_answer(s, &pass, 1, 0, e);
 }
 
 void patterns_release(struct patterns *p)

@@ -92,7 +92,13 @@ struct patterns {
     VEC(struct pattern_row) rows; /* those with blocks, most bytes first */
 };
 
-/* `p` need not be initialised. `skip` NULL: the built-in rules. */
+/*
+ * `p` need not be initialised. `skip` NULL: the built-in rules. `pass` is for selection_answer.
+ */
+int patterns_begin(struct selection_pass *pass, struct patterns *p, struct selection *s,
+                   const struct skiplist *skip, struct err *e);
+
+/* The same in a separate sweep. */
 int patterns_build(struct patterns *p, struct selection *s, const struct skiplist *skip,
                    struct err *e);
 void patterns_release(struct patterns *p);

@@ -8,6 +8,7 @@ from tools import FIREHOSE, TRACES, Case, run
 
 GROUPS = ("site", "function", "callstack", "type", "pool")
 EVERY_SIZE = ("--size", "0:")  # every block is selected, but a selection needs a loaded store
+TOGETHER = (("--leaks",), ("--grown", "1ms:1h"), ("--histograms",), ("--patterns",), ("--faults",))
 QUESTIONS = (("--leaks",), ("--patterns",), ("--histograms",), ("--peak",), ("--by", "thread"))
 
 
@@ -28,6 +29,41 @@ class Feeds(Case):
             for group in GROUPS:
                 self.assert_same(trace, ("--by", group, "--recount"), ("--by", group, *EVERY_SIZE))
 
+    def assert_together(self, trace, *options):
+        """All at once are as each alone, and JSON is one document."""
+        every = [word for question in TOGETHER for word in question]
+        for form in ("json", "text", "markdown"):
+            with self.subTest(trace=trace.name, form=form):
+                alone = [run("report", trace, *question, *options, "--format", form)
+                         for question in TOGETHER]
+                self.assertEqual([result.returncode for result in alone], [0] * len(TOGETHER))
+                together = run("report", trace, *every, *options, "--format", form)
+                self.assertEqual(together.returncode, 0, together.stderr)
+                if form != "json":
+                    self.assertEqual(together.stdout, "\n".join(a.stdout for a in alone))
+                    continue
+                document = json.loads(together.stdout)
+                self.assertEqual(document, {"schema": "tidemark.answers/1",
+                                            "answers": [json.loads(a.stdout) for a in alone]})
+
+    def test_questions_together(self):
+        for name in ("memscen", "allscen", "memscen_mt", "ledger"):
+            trace = TRACES / "v0.14.0" / f"{name}.tracy"
+            self.assert_together(trace)
+            self.assert_together(trace, "--size", "64:4K", "--stack-traces", "--limit", "3")
+
+    def test_refusals_of_questions_together(self):
+        trace = TRACES / "v0.14.0" / "memscen.tracy"
+        for wrong, text in (
+                (("--leaks", "--histograms", "--format", "csv"), "one table"),
+                (("--leaks", "--peak"), "--peak selects"),
+                # The first question of the pass has begun by then.
+                (("--leaks", "--patterns", "--grown", "1ms:2ms", "--at", "0"), "of --grown is seen")):
+            result = run("report", trace, *wrong)
+            self.assertEqual(result.returncode, 2, wrong)
+            self.assertIn(text, result.stderr)
+            self.assertEqual(result.stdout, "")
+
     def test_more_events_than_one_thread_takes(self):
         recording, trace = self.dir / "f.c2s.bin", self.dir / "f.tracy"
         subprocess.run([FIREHOSE, "-o", str(recording), "--events", "60000", "--depth", "8",
@@ -40,3 +76,4 @@ class Feeds(Case):
         for question in QUESTIONS:
             self.assert_same(trace, question, (*question, *EVERY_SIZE))
             self.assert_same(trace, question, (*question, "--memory", "1M"))
+        self.assert_together(trace)

@@ -14,6 +14,7 @@ COMMANDS = {
     "patterns": ("report", MEMSCEN, "--patterns"),
     "faults": ("report", MEMSCEN, "--faults"),
     "histograms": ("report", MEMSCEN, "--histograms"),
+    "answers": ("report", MEMSCEN, "--leaks", "--histograms"),
     "related": ("report", MEMSCEN, "--related"),
     "samples": ("report", MEMSCEN, "--by", "sample"),
     "tree": ("tree", MEMSCEN),

@@ -363,7 +363,7 @@ class Leaks(Case):
         table = rows("report", MEMSCEN, "--grown", f"{a}:{b}")
         self.assertEqual([int(r["growth"]) for r in table], [s["growth"] for s in doc["sites"]])
         self.assertIn("+", text("report", MEMSCEN, "--grown", f"{a}:{b}"))
-        self.assertEqual(run("report", MEMSCEN, "--grown", "1:2", "--leaks").returncode, 2)
+        self.assertEqual(run("report", MEMSCEN, "--grown", "1:2", "--peak").returncode, 2)
 
     def test_peaks(self):
         for path in (MEMSCEN, THREADS):

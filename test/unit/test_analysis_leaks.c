@@ -9,7 +9,9 @@
 #include <cmocka.h>
 
 #include "analysis/questions/growth.h"
+#include "analysis/questions/histograms.h"
 #include "analysis/questions/leaks.h"
+#include "analysis/questions/patterns.h"
 #include "test/unit/analysis_fixture.h"
 #include "test/unit/random_history.h"
 
@@ -259,12 +261,83 @@ static void test_growth(void **state)
     rh_release(&h);
 }
 
+static int fail_at(void *ctx, const struct memory_op *op, struct err *e)
+{
+    unsigned *left = ctx;
+    (void)op;
+    return (*left)-- ? 0 : err_set(e, ERR_CHECK, "enough");
+}
+
+static int stop(void *ctx, bool passed, struct err *e)
+{
+    (void)ctx;
+    (void)e;
+    return passed ? 0 : -1;
+}
+
+#define SAME_ROWS(A, B, ONE, TWO, THREE, FOUR)                                                     \
+    assert_int_equal((A).rows.len, (B).rows.len);                                                  \
+    for (size_t i = 0; i < (A).rows.len; i++)                                                      \
+    assert_true((A).rows.at[i].ONE == (B).rows.at[i].ONE &&                                        \
+                (A).rows.at[i].TWO == (B).rows.at[i].TWO &&                                        \
+                (A).rows.at[i].THREE == (B).rows.at[i].THREE &&                                    \
+                (A).rows.at[i].FOUR == (B).rows.at[i].FOUR)
+
+/* Questions that share a sweep are answered as each alone; if it fails, by none. */
+static void test_a_shared_pass(void **state)
+{
+    (void)state;
+    static struct random_history h;
+    for (uint32_t seed = 1; seed <= 8; seed++) {
+        struct err e = {0};
+        const struct selection_options all = {.has_size = seed % 2, .size_max = 1000};
+        struct selection s;
+        struct selection_pass p[5];
+        struct leaks l, lone_l;
+        struct growth g, lone_g;
+        struct patterns t, lone_t;
+        struct histograms c, lone_c;
+        unsigned left = seed % 3 ? UINT32_MAX : seed * 20;
+        rh_make(&h, seed);
+        assert_int_equal(selection_init(&s, &h.trace, &all, &e), 0);
+        assert_int_equal(leaks_begin(&p[0], &l, &s, NULL, NULL, &e), 0);
+        assert_int_equal(growth_begin(&p[1], &g, &s, NULL, 50, 300, &e), 0);
+        p[2] = (struct selection_pass){.to = {.ctx = &left, .op = fail_at, .beside = true}, stop};
+        assert_int_equal(patterns_begin(&p[3], &t, &s, NULL, &e), 0);
+        assert_int_equal(histograms_begin(&p[4], &c, &s, &e), 0);
+        assert_int_equal(selection_answer(&s, p, 5, 0, &e), seed % 3 ? 0 : -1);
+        if (seed % 3 == 0) {
+            assert_int_equal(e.code, ERR_CHECK);
+            assert_int_equal(l.rows.len + g.rows.len + t.rows.len, 0);
+        } else {
+            assert_int_equal(leaks_build(&lone_l, &s, NULL, NULL, &e), 0);
+            assert_int_equal(growth_build(&lone_g, &s, NULL, 50, 300, &e), 0);
+            assert_int_equal(patterns_build(&lone_t, &s, NULL, &e), 0);
+            assert_int_equal(histograms_build(&lone_c, &s, &e), 0);
+            assert_true(lone_c.total.count != 0 && lone_t.rows.len != 0);
+            SAME_ROWS(l, lone_l, kind, bytes, last, z);
+            SAME_ROWS(g, lone_g, bytes_before, bytes_after, frees, callstack);
+            SAME_ROWS(t, lone_t, bytes, temporary, copied, peak_waste);
+            assert_memory_equal(&c, &lone_c, sizeof c);
+            leaks_release(&lone_l);
+            growth_release(&lone_g);
+            patterns_release(&lone_t);
+        }
+        leaks_release(&l);
+        growth_release(&g);
+        patterns_release(&t);
+        selection_release(&s);
+        rh_release(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_patterns),    cmocka_unit_test(test_files),
-        cmocka_unit_test(test_statistics),  cmocka_unit_test(test_known_leaks),
-        cmocka_unit_test(test_random_sums), cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_patterns),      cmocka_unit_test(test_files),
+        cmocka_unit_test(test_statistics),    cmocka_unit_test(test_known_leaks),
+        cmocka_unit_test(test_random_sums),   cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_a_shared_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
