@@ -182,10 +182,17 @@ struct second_pass {
 static int dump_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct second_pass *pass = ctx;
-    if (complete_at[type] && complete(pass->d, type, e) != 0)
+    struct dump *d = pass->d;
+    dump_handler *handler = pass->wanted[type] ? rows[type].handler : NULL;
+    d->e = e;
+    if (complete_at[type] && complete(d, type, e) != 0)
         return -1;
-    const struct dump_row *row = &rows[type];
-    return row->handler && pass->wanted[type] ? row->handler(pass->d, recs, n, e) : 0;
+    for (size_t i = 0; handler && i < n; i++) {
+        handler(d, (const uint8_t *)recs + i * record_size(type));
+        if (dump_end(d) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int read_lines(struct dump *d, const struct dump_source *source, struct err *e)

@@ -5,11 +5,6 @@
 #include "analysis/dump/dump_lines.h"
 #include "trace/store/callstacks.h"
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the dump");
-}
-
 static void local_thread_field(struct dump *d, const char *name, uint16_t number)
 {
     if (number < d->t.local_threads.len)
@@ -18,14 +13,13 @@ static void local_thread_field(struct dump *d, const char *name, uint16_t number
 
 /* ---- locks */
 
-int dump_lock(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_lock(struct dump *d, const void *rec)
 {
-    (void)n;
-    const struct rec_lock *r = recs;
+    const struct rec_lock *r = rec;
     d->lock = *r;
     d->lock_threads.len = 0;
     if (!dump_wants(d, DUMP_LOCKS))
-        return 0;
+        return;
     dump_begin(d, DUMP_LOCKS, 0, r->id, 0);
     dump_number(d, "lock", r->id);
     dump_string_field(d, "custom_name", r->custom_name);
@@ -34,61 +28,50 @@ int dump_lock(struct dump *d, const void *recs, size_t n, struct err *e)
     dump_integer(d, "announced", r->time_announce);
     dump_integer(d, "terminated", r->time_terminate);
     dump_location_fields(d, r->srcloc);
-    return dump_end(d, e);
 }
 
-int dump_lock_thread(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_lock_thread(struct dump *d, const void *rec)
 {
-    const struct rec_id *r = recs;
-    for (size_t i = 0; i < n; i++) {
-        if (!vec_push(&d->lock_threads, r[i].id))
-            return no_room(e);
-    }
-    return 0;
+    const struct rec_id *r = rec;
+    if (!vec_push(&d->lock_threads, r->id))
+        dump_no_room(d);
 }
 
-int dump_lock_event(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_lock_event(struct dump *d, const void *rec)
 {
-    const struct rec_lock_event *r = recs;
-    for (size_t i = 0; i < n; i++) {
-        dump_begin(d, DUMP_LOCK_EVENTS, 0, d->lock.id, dump_signed(r[i].time));
-        dump_number(d, "lock", d->lock.id);
-        dump_integer(d, "time", r[i].time);
-        if (r[i].thread < d->lock_threads.len)
-            dump_number(d, "thread", d->lock_threads.at[r[i].thread]);
-        dump_number(d, "event", r[i].event);
-        dump_location_fields(d, r[i].srcloc);
-        if (dump_end(d, e) != 0)
-            return -1;
-    }
-    return 0;
+    const struct rec_lock_event *r = rec;
+    dump_begin(d, DUMP_LOCK_EVENTS, 0, d->lock.id, dump_signed(r->time));
+    dump_number(d, "lock", d->lock.id);
+    dump_integer(d, "time", r->time);
+    if (r->thread < d->lock_threads.len)
+        dump_number(d, "thread", d->lock_threads.at[r->thread]);
+    dump_number(d, "event", r->event);
+    dump_location_fields(d, r->srcloc);
 }
 
 /* ---- threads */
 
-int dump_thread(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_thread(struct dump *d, const void *rec)
 {
-    (void)n;
-    const struct rec_thread *r = recs;
+    const struct rec_thread *r = rec;
     d->owner = r->id;
     d->zones.len = 0;
     if (!dump_wants(d, DUMP_THREADS))
-        return 0;
+        return;
     dump_begin(d, DUMP_THREADS, 0, r->id, 0);
     dump_number(d, "thread", r->id);
     dump_number(d, "fiber", r->is_fiber);
     if (d->t.layout->group_hint)
         dump_integer(d, "group", r->group_hint);
     dump_number(d, "kernel_samples", r->kernel_samples);
-    return dump_end(d, e);
 }
 
-int dump_zone_begin(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_zone_begin(struct dump *d, const void *rec)
 {
-    (void)n;
     struct dump_open_zone zone = {.ordinal = d->ordinal++};
-    zone.begin.cpu = *(const struct rec_zone_begin *)recs;
-    return vec_push(&d->zones, zone) ? 0 : no_room(e);
+    zone.begin.cpu = *(const struct rec_zone_begin *)rec;
+    if (!vec_push(&d->zones, zone))
+        dump_no_room(d);
 }
 
 static void extra_fields(struct dump *d, uint32_t number)
@@ -104,55 +87,46 @@ static void extra_fields(struct dump *d, uint32_t number)
 }
 
 /* A thread's zones are in the file in order of start, outer ones first. */
-int dump_zone_end(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_zone_end(struct dump *d, const void *rec)
 {
-    (void)n;
     if (d->zones.len == 0)
-        return 0;
+        return;
     const struct dump_open_zone *zone = &d->zones.at[--d->zones.len];
     dump_begin(d, DUMP_ZONES, 0, d->owner, zone->ordinal);
     dump_number(d, "thread", d->owner);
     dump_number(d, "depth", d->zones.len);
     dump_integer(d, "start", zone->begin.cpu.start);
-    dump_end_time(d, "end", ((const struct rec_zone_end *)recs)->end);
+    dump_end_time(d, "end", ((const struct rec_zone_end *)rec)->end);
     dump_location_fields(d, zone->begin.cpu.srcloc);
     extra_fields(d, zone->begin.cpu.extra);
-    return dump_end(d, e);
 }
 
-static int sample_lines(struct dump *d, enum dump_section section, const struct rec_sample *r,
-                        size_t n, struct err *e)
+static void sample_line(struct dump *d, enum dump_section section, const struct rec_sample *r)
 {
-    for (size_t i = 0; i < n; i++) {
-        dump_begin(d, section, 0, d->owner, dump_signed(r[i].time));
-        dump_number(d, "thread", d->owner);
-        dump_integer(d, "time", r[i].time);
-        dump_callstack_field(d, "callstack", r[i].callstack);
-        if (dump_end(d, e) != 0)
-            return -1;
-    }
-    return 0;
+    dump_begin(d, section, 0, d->owner, dump_signed(r->time));
+    dump_number(d, "thread", d->owner);
+    dump_integer(d, "time", r->time);
+    dump_callstack_field(d, "callstack", r->callstack);
 }
 
-int dump_switch_sample(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_switch_sample(struct dump *d, const void *rec)
 {
-    return sample_lines(d, DUMP_SWITCH_SAMPLES, recs, n, e);
+    sample_line(d, DUMP_SWITCH_SAMPLES, rec);
 }
 
-int dump_sample(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_sample(struct dump *d, const void *rec)
 {
-    return sample_lines(d, DUMP_SAMPLES, recs, n, e);
+    sample_line(d, DUMP_SAMPLES, rec);
 }
 
 /* ---- plots */
 
-int dump_plot(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_plot(struct dump *d, const void *rec)
 {
-    (void)n;
-    const struct rec_plot *r = recs;
+    const struct rec_plot *r = rec;
     dump_group_pointer(d, "plot", r->name);
     if (!dump_wants(d, DUMP_PLOTS))
-        return 0;
+        return;
     dump_begin(d, DUMP_PLOTS, d->rank, r->name, 0);
     dump_group_fields(d);
     dump_address(d, "pointer", r->name);
@@ -165,34 +139,26 @@ int dump_plot(struct dump *d, const void *recs, size_t n, struct err *e)
     dump_real(d, "min", r->min);
     dump_real(d, "max", r->max);
     dump_real(d, "sum", r->sum);
-    return dump_end(d, e);
 }
 
-int dump_plot_point(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_plot_point(struct dump *d, const void *rec)
 {
-    const struct rec_plot_point *r = recs;
-    for (size_t i = 0; i < n; i++) {
-        dump_begin(d, DUMP_PLOT_POINTS, d->rank, d->owner, dump_signed(r[i].time));
-        dump_group_fields(d);
-        dump_integer(d, "time", r[i].time);
-        dump_real(d, "value", r[i].value);
-        if (dump_end(d, e) != 0)
-            return -1;
-    }
-    return 0;
+    const struct rec_plot_point *r = rec;
+    dump_begin(d, DUMP_PLOT_POINTS, d->rank, d->owner, dump_signed(r->time));
+    dump_group_fields(d);
+    dump_integer(d, "time", r->time);
+    dump_real(d, "value", r->value);
 }
 
 /* ---- memory */
 
-int dump_pool(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_pool(struct dump *d, const void *rec)
 {
-    (void)n, (void)e;
-    const struct rec_pool *r = recs;
+    const struct rec_pool *r = rec;
     dump_group_pointer(d, "pool", r->key);
     if (r->key == 0)
         d->o->format->text(&d->group, view_of("pool"), view_of("default"));
     d->o->format->address(&d->group, view_of("key"), r->key);
-    return 0;
 }
 
 static void free_fields(struct dump *d, const struct rec_memory_event *r)
@@ -204,28 +170,22 @@ static void free_fields(struct dump *d, const struct rec_memory_event *r)
     dump_callstack_field(d, "free_callstack", r->callstack_free);
 }
 
-int dump_memory_event(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_memory_event(struct dump *d, const void *rec)
 {
-    const struct rec_memory_event *r = recs;
-    for (size_t i = 0; i < n; i++) {
-        dump_begin(d, DUMP_MEMORY, d->rank, d->owner, dump_signed(r[i].time_alloc));
-        dump_group_fields(d);
-        dump_integer(d, "time", r[i].time_alloc);
-        dump_address(d, "address", r[i].ptr);
-        dump_number(d, "size", r[i].size);
-        local_thread_field(d, "thread", r[i].thread_alloc);
-        dump_callstack_field(d, "callstack", r[i].callstack_alloc);
-        free_fields(d, &r[i]);
-        if (dump_end(d, e) != 0)
-            return -1;
-    }
-    return 0;
+    const struct rec_memory_event *r = rec;
+    dump_begin(d, DUMP_MEMORY, d->rank, d->owner, dump_signed(r->time_alloc));
+    dump_group_fields(d);
+    dump_integer(d, "time", r->time_alloc);
+    dump_address(d, "address", r->ptr);
+    dump_number(d, "size", r->size);
+    local_thread_field(d, "thread", r->thread_alloc);
+    dump_callstack_field(d, "callstack", r->callstack_alloc);
+    free_fields(d, r);
 }
 
-int dump_pool_end(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_pool_end(struct dump *d, const void *rec)
 {
-    (void)n;
-    const struct rec_pool_end *r = recs;
+    const struct rec_pool_end *r = rec;
     dump_begin(d, DUMP_POOLS, d->rank, d->owner, 0);
     dump_group_fields(d);
     if (r->name != d->owner)
@@ -233,7 +193,6 @@ int dump_pool_end(struct dump *d, const void *recs, size_t n, struct err *e)
     dump_address(d, "low", r->low);
     dump_address(d, "high", r->high);
     dump_number(d, "usage", r->usage);
-    return dump_end(d, e);
 }
 
 /* ---- call stacks */
@@ -251,13 +210,12 @@ static struct view frame_text(const struct dump *d, uint64_t frame, char out[FRA
     return view_of(out);
 }
 
-int dump_callstack(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_callstack(struct dump *d, const void *rec)
 {
-    (void)n;
-    const struct rec_callstack *r = recs;
+    const struct rec_callstack *r = rec;
     uint64_t number = d->ordinal++;
     if (number >= d->t.callstacks.len)
-        return 0;
+        return;
     char text[FRAME_TEXT_SIZE];
     dump_begin(d, DUMP_CALLSTACKS, 0, d->t.callstacks.at[number], 0);
     dump_field_hash(&d->t, &d->line, "callstack", d->t.callstacks.at[number]);
@@ -265,13 +223,11 @@ int dump_callstack(struct dump *d, const void *recs, size_t n, struct err *e)
     for (unsigned i = 0; i < r->len; i++)
         d->o->format->list_word(&d->line, frame_text(d, r->frames[i], text), i == 0);
     d->o->format->list_end(&d->line);
-    return dump_end(d, e);
 }
 
-int dump_callstack_frame(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_callstack_frame(struct dump *d, const void *rec)
 {
-    (void)n;
-    const struct rec_callstack_frame *r = recs;
+    const struct rec_callstack_frame *r = rec;
     char text[FRAME_TEXT_SIZE];
     bool custom = r->frame & FRAME_ID_CUSTOM;
     uint64_t order = custom ? dump_custom_frame(&d->t, r->frame) : frame_address(r->frame);
@@ -285,93 +241,69 @@ int dump_callstack_frame(struct dump *d, const void *recs, size_t n, struct err 
         dump_number(d, "line", r->inlines[i].line);
         dump_address(d, "symbol", r->inlines[i].symbol);
         dump_string_field(d, "image", r->image);
-        if (dump_end(d, e) != 0)
-            return -1;
     }
-    return 0;
 }
 
 /* ---- processors */
 
-int dump_context_switch_thread(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_context_switch_thread(struct dump *d, const void *rec)
 {
-    (void)n, (void)e;
-    d->owner = ((const struct rec_id_count *)recs)->id;
-    return 0;
+    d->owner = ((const struct rec_id_count *)rec)->id;
 }
 
-int dump_context_switch(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_context_switch(struct dump *d, const void *rec)
 {
-    const struct rec_context_switch *r = recs;
-    for (size_t i = 0; i < n; i++) {
-        dump_begin(d, DUMP_CONTEXT_SWITCHES, 0, d->owner, dump_signed(r[i].start));
-        dump_number(d, "thread", d->owner);
-        dump_integer(d, "wakeup", r[i].wakeup);
-        dump_integer(d, "start", r[i].start);
-        dump_end_time(d, "end", r[i].end);
-        dump_number(d, "cpu", r[i].cpu);
-        if (d->t.layout->wakeup_cpu)
-            dump_number(d, "wakeup_cpu", r[i].wakeup_cpu);
-        dump_integer(d, "reason", r[i].reason);
-        dump_integer(d, "state", r[i].state);
-        dump_number(d, "other_thread", r[i].thread);
-        if (dump_end(d, e) != 0)
-            return -1;
-    }
-    return 0;
+    const struct rec_context_switch *r = rec;
+    dump_begin(d, DUMP_CONTEXT_SWITCHES, 0, d->owner, dump_signed(r->start));
+    dump_number(d, "thread", d->owner);
+    dump_integer(d, "wakeup", r->wakeup);
+    dump_integer(d, "start", r->start);
+    dump_end_time(d, "end", r->end);
+    dump_number(d, "cpu", r->cpu);
+    if (d->t.layout->wakeup_cpu)
+        dump_number(d, "wakeup_cpu", r->wakeup_cpu);
+    dump_integer(d, "reason", r->reason);
+    dump_integer(d, "state", r->state);
+    dump_number(d, "other_thread", r->thread);
 }
 
-int dump_cpu_switch_list(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_cpu_switch_list(struct dump *d, const void *rec)
 {
-    (void)recs, (void)n, (void)e;
+    (void)rec;
     d->owner = d->cpu_list++;
-    return 0;
 }
 
-int dump_cpu_switch(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_cpu_switch(struct dump *d, const void *rec)
 {
-    const struct rec_cpu_switch *r = recs;
-    for (size_t i = 0; i < n; i++) {
-        dump_begin(d, DUMP_CPU_SWITCHES, 0, d->owner, dump_signed(r[i].start));
-        dump_number(d, "cpu", d->owner);
-        dump_integer(d, "start", r[i].start);
-        dump_end_time(d, "end", r[i].end);
-        if (r[i].thread < d->t.external_threads.len)
-            dump_number(d, "thread", d->t.external_threads.at[r[i].thread]);
-        if (dump_end(d, e) != 0)
-            return -1;
-    }
-    return 0;
+    const struct rec_cpu_switch *r = rec;
+    dump_begin(d, DUMP_CPU_SWITCHES, 0, d->owner, dump_signed(r->start));
+    dump_number(d, "cpu", d->owner);
+    dump_integer(d, "start", r->start);
+    dump_end_time(d, "end", r->end);
+    if (r->thread < d->t.external_threads.len)
+        dump_number(d, "thread", d->t.external_threads.at[r->thread]);
 }
 
-int dump_hw_sample(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_hw_sample(struct dump *d, const void *rec)
 {
-    (void)n, (void)e;
-    d->owner = ((const struct rec_id *)recs)->id;
+    d->owner = ((const struct rec_id *)rec)->id;
     d->hw_list = 0;
-    return 0;
 }
 
-int dump_hw_sample_list(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_hw_sample_list(struct dump *d, const void *rec)
 {
-    (void)recs, (void)n, (void)e;
+    (void)rec;
     d->hw_list++;
-    return 0;
 }
 
-int dump_hw_sample_time(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_hw_sample_time(struct dump *d, const void *rec)
 {
     static const char *const kinds[] = {"none",         "cycles",       "retired",
                                         "cache-refs",   "cache-misses", "branches-retired",
                                         "branch-misses"};
-    const struct rec_time *r = recs;
-    for (size_t i = 0; i < n; i++) {
-        dump_begin(d, DUMP_HW_SAMPLES, (uint32_t)d->hw_list, d->owner, dump_signed(r[i].time));
-        dump_address(d, "address", d->owner);
-        d->o->format->word(&d->line, view_of("kind"), view_of(kinds[d->hw_list % 7]));
-        dump_integer(d, "time", r[i].time);
-        if (dump_end(d, e) != 0)
-            return -1;
-    }
-    return 0;
+    const struct rec_time *r = rec;
+    dump_begin(d, DUMP_HW_SAMPLES, (uint32_t)d->hw_list, d->owner, dump_signed(r->time));
+    dump_address(d, "address", d->owner);
+    d->o->format->word(&d->line, view_of("kind"), view_of(kinds[d->hw_list % 7]));
+    dump_integer(d, "time", r->time);
 }

@@ -36,15 +36,11 @@ static int write_recent(struct dump_extras *x, struct err *e)
     return 0;
 }
 
-int dump_extras_add(struct dump_extras *x, const struct rec_zone_extra *r, size_t n, struct err *e)
+int dump_extras_add(struct dump_extras *x, const struct rec_zone_extra *r, struct err *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (x->recent.len == RECENT_MAX && write_recent(x, e) != 0)
-            return -1;
-        if (!vec_push(&x->recent, r[i]))
-            return err_no_memory(e, "zone extras");
-    }
-    return 0;
+    if (x->recent.len == RECENT_MAX && write_recent(x, e) != 0)
+        return -1;
+    return vec_push(&x->recent, *r) ? 0 : err_no_memory(e, "zone extras");
 }
 
 int dump_extras_finish(struct dump_extras *x, struct err *e)

@@ -24,7 +24,7 @@ struct dump_extras {
 void dump_extras_init(struct dump_extras *x, const char *dir);
 void dump_extras_release(struct dump_extras *x);
 
-int dump_extras_add(struct dump_extras *x, const struct rec_zone_extra *r, size_t n, struct err *e);
+int dump_extras_add(struct dump_extras *x, const struct rec_zone_extra *r, struct err *e);
 
 /* Call after the last one. */
 int dump_extras_finish(struct dump_extras *x, struct err *e);

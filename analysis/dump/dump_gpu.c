@@ -2,55 +2,45 @@
 
 #include "analysis/dump/dump_lines.h"
 
-int dump_gpu_context(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_gpu_context(struct dump *d, const void *rec)
 {
-    (void)n;
     uint64_t number = d->gpu_context++;
     d->zones.len = 0;
     d->rank = number < d->t.gpu_ranks.len ? d->t.gpu_ranks.at[number] : UINT32_MAX;
     if (!dump_wants(d, DUMP_GPU_CONTEXTS))
-        return 0;
+        return;
     dump_begin(d, DUMP_GPU_CONTEXTS, d->rank, 0, 0);
     dump_number(d, "context", d->rank);
-    dump_fields_gpu_context(&d->t, &d->line, recs);
-    return dump_end(d, e);
+    dump_fields_gpu_context(&d->t, &d->line, rec);
 }
 
-int dump_gpu_note_name(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_gpu_note_name(struct dump *d, const void *rec)
 {
-    const struct rec_gpu_note_name *r = recs;
-    for (size_t i = 0; i < n; i++) {
-        dump_begin(d, DUMP_GPU_NOTE_NAMES, d->rank, dump_signed(r[i].id), 0);
-        dump_number(d, "context", d->rank);
-        dump_integer(d, "note", r[i].id);
-        dump_string_field(d, "name", r[i].name);
-        if (dump_end(d, e) != 0)
-            return -1;
-    }
-    return 0;
+    const struct rec_gpu_note_name *r = rec;
+    dump_begin(d, DUMP_GPU_NOTE_NAMES, d->rank, dump_signed(r->id), 0);
+    dump_number(d, "context", d->rank);
+    dump_integer(d, "note", r->id);
+    dump_string_field(d, "name", r->name);
 }
 
-int dump_gpu_thread(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_gpu_thread(struct dump *d, const void *rec)
 {
-    (void)n, (void)e;
-    d->owner = ((const struct rec_gpu_thread *)recs)->id;
-    return 0;
+    d->owner = ((const struct rec_gpu_thread *)rec)->id;
 }
 
-int dump_gpu_zone_begin(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_gpu_zone_begin(struct dump *d, const void *rec)
 {
-    (void)n;
     struct dump_open_zone zone = {.ordinal = d->ordinal++};
-    zone.begin.gpu = *(const struct rec_gpu_zone_begin *)recs;
-    return vec_push(&d->zones, zone) ? 0 : err_no_memory(e, "the dump");
+    zone.begin.gpu = *(const struct rec_gpu_zone_begin *)rec;
+    if (!vec_push(&d->zones, zone))
+        dump_no_room(d);
 }
 
-int dump_gpu_zone_end(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_gpu_zone_end(struct dump *d, const void *rec)
 {
-    (void)n;
-    const struct rec_gpu_zone_end *end = recs;
+    const struct rec_gpu_zone_end *end = rec;
     if (d->zones.len == 0)
-        return 0;
+        return;
     const struct dump_open_zone *zone = &d->zones.at[--d->zones.len];
     const struct rec_gpu_zone_begin *begin = &zone->begin.gpu;
     dump_begin(d, DUMP_GPU_ZONES, d->rank, d->owner, zone->ordinal);
@@ -67,27 +57,19 @@ int dump_gpu_zone_end(struct dump *d, const void *recs, size_t n, struct err *e)
         dump_number(d, "query", end->query_id);
     dump_location_fields(d, begin->srcloc);
     dump_callstack_field(d, "callstack", begin->callstack);
-    return dump_end(d, e);
 }
 
-int dump_gpu_note_query(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_gpu_note_query(struct dump *d, const void *rec)
 {
-    (void)n, (void)e;
-    d->query = ((const struct rec_gpu_note_query *)recs)->query_id;
-    return 0;
+    d->query = ((const struct rec_gpu_note_query *)rec)->query_id;
 }
 
-int dump_gpu_note(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_gpu_note(struct dump *d, const void *rec)
 {
-    const struct rec_gpu_note *r = recs;
-    for (size_t i = 0; i < n; i++) {
-        dump_begin(d, DUMP_GPU_NOTES, d->rank, d->query, dump_signed(r[i].id));
-        dump_number(d, "context", d->rank);
-        dump_number(d, "query", d->query);
-        dump_integer(d, "note", r[i].id);
-        dump_real(d, "value", r[i].value);
-        if (dump_end(d, e) != 0)
-            return -1;
-    }
-    return 0;
+    const struct rec_gpu_note *r = rec;
+    dump_begin(d, DUMP_GPU_NOTES, d->rank, d->query, dump_signed(r->id));
+    dump_number(d, "context", d->rank);
+    dump_number(d, "query", d->query);
+    dump_integer(d, "note", r->id);
+    dump_real(d, "value", r->value);
 }

@@ -12,6 +12,8 @@ const char *dump_section_name(enum dump_section section)
 
 void dump_begin(struct dump *d, enum dump_section section, uint32_t group, uint64_t a, uint64_t b)
 {
+    dump_end(d);
+    d->is_open = true;
     d->key[0] = (uint8_t)section;
     store_u32(d->key + 1, __builtin_bswap32(group));
     store_u64(d->key + 5, __builtin_bswap64(a));
@@ -20,11 +22,21 @@ void dump_begin(struct dump *d, enum dump_section section, uint32_t group, uint6
     d->o->format->begin(&d->line, view_of(dump_section_name(section)));
 }
 
-int dump_end(struct dump *d, struct err *e)
+void dump_no_room(struct dump *d)
 {
+    d->status = err_no_memory(d->e, "the dump");
+}
+
+int dump_end(struct dump *d)
+{
+    if (!d->is_open || d->status != 0)
+        return d->status;
+    d->is_open = false;
     d->o->format->end(&d->line);
     if (d->line.failed || d->group.failed)
-        return err_no_memory(e, "the dump");
-    return line_sort_add(&d->sort, (struct view){(const char *)d->key, sizeof d->key},
-                         (struct view){(const char *)d->line.data, d->line.len}, e);
+        dump_no_room(d);
+    else
+        d->status = line_sort_add(&d->sort, (struct view){(const char *)d->key, sizeof d->key},
+                                  buf_view(&d->line), d->e);
+    return d->status;
 }

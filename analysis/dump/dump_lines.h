@@ -28,6 +28,9 @@ struct dump {
     struct line_sort messages; /* by key, with the threads whose lists name it */
     uint8_t key[DUMP_KEY_SIZE];
     struct buf line;
+    bool is_open; /* a line was begun */
+    struct err *e;
+    int status; /* -1: a line failed, *e says why */
     /* output */
     struct buf out;
     struct buf last; /* line of a section without repetitions */
@@ -58,9 +61,11 @@ static inline uint64_t dump_signed(int64_t n)
     return (uint64_t)n ^ UINT64_C(1) << 63;
 }
 
-/* Begins a line in d->line; dump_end passes it on. */
+/* Passes the line before on and begins one in d->line. */
 void dump_begin(struct dump *d, enum dump_section section, uint32_t group, uint64_t a, uint64_t b);
-int dump_end(struct dump *d, struct err *e);
+/* Passes the open line on, if any. -1 if this or anything before failed. */
+int dump_end(struct dump *d);
+void dump_no_room(struct dump *d);
 
 /* Fields of the current line. */
 static inline void dump_number(struct dump *d, const char *name, uint64_t value)
@@ -137,8 +142,8 @@ static inline void dump_location_fields(struct dump *d, int16_t srcloc)
         dump_fields_location(&d->t, &d->line, location);
 }
 
-/* Lines for `n` records of one type. */
-typedef int dump_handler(struct dump *d, const void *recs, size_t n, struct err *e);
+/* Begins the lines of a record; the caller ends the last one. */
+typedef void dump_handler(struct dump *d, const void *rec);
 
 /* dump_lists.c */
 dump_handler dump_header, dump_package, dump_die, dump_core, dump_cpu, dump_crash, dump_frame_set,

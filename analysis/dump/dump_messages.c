@@ -12,25 +12,20 @@
 
 enum join_part { JOIN_CLAIM, JOIN_MESSAGE, JOIN_OWN };
 
-static int join_add(struct dump *d, uint64_t key, enum join_part part, struct view payload,
-                    struct err *e)
+static void join_add(struct dump *d, uint64_t key, enum join_part part, struct view payload)
 {
     uint8_t bytes[JOIN_KEY_SIZE];
     store_u64(bytes, __builtin_bswap64(key));
     bytes[8] = (uint8_t)part;
-    return line_sort_add(&d->messages, (struct view){(const char *)bytes, sizeof bytes}, payload,
-                         e);
+    d->status = line_sort_add(&d->messages, (struct view){(const char *)bytes, sizeof bytes},
+                              payload, d->e);
 }
 
-int dump_thread_message(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_thread_message(struct dump *d, const void *rec)
 {
-    const struct rec_id *r = recs;
+    const struct rec_id *r = rec;
     struct view owner = {(const char *)&d->owner, sizeof d->owner};
-    for (size_t i = 0; i < n; i++) {
-        if (join_add(d, r[i].id, JOIN_CLAIM, owner, e) != 0)
-            return -1;
-    }
-    return 0;
+    join_add(d, r->id, JOIN_CLAIM, owner);
 }
 
 /* The messages that a capture adds for memory faults (trace/ingest/ingest.c). */
@@ -64,19 +59,15 @@ static void message_payload(struct dump *d, const struct rec_message *r)
     dump_callstack_field(d, "callstack", r->callstack);
 }
 
-int dump_message(struct dump *d, const void *recs, size_t n, struct err *e)
+void dump_message(struct dump *d, const void *rec)
 {
-    const struct rec_message *r = recs;
-    for (size_t i = 0; i < n; i++) {
-        message_payload(d, &r[i]);
-        if (d->line.failed)
-            return err_no_memory(e, "the dump");
-        bool own = !d->o->own && is_own_message(d, &r[i]);
-        struct view payload = {(const char *)d->line.data, d->line.len};
-        if (join_add(d, r[i].key, own ? JOIN_OWN : JOIN_MESSAGE, payload, e) != 0)
-            return -1;
-    }
-    return 0;
+    const struct rec_message *r = rec;
+    message_payload(d, r);
+    bool own = !d->o->own && is_own_message(d, r);
+    if (d->line.failed)
+        dump_no_room(d);
+    else
+        join_add(d, r->key, own ? JOIN_OWN : JOIN_MESSAGE, buf_view(&d->line));
 }
 
 /* ---- joining */
@@ -90,20 +81,20 @@ struct join {
 };
 
 /* A thread's list has a key without a message, or one that an earlier thread's list has. */
-static int put_stray(struct join *j, uint64_t thread, struct err *e)
+static void put_stray(const struct join *j, uint64_t thread)
 {
     dump_begin(j->d, DUMP_MESSAGES, 1, thread, 0);
     dump_number(j->d, "thread", thread);
     dump_number(j->d, "stray", 1);
-    return dump_end(j->d, e);
 }
 
-static int finish_key(struct join *j, struct err *e)
+static void finish_key(const struct join *j)
 {
-    return j->claimed && !j->found ? put_stray(j, j->thread, e) : 0;
+    if (j->claimed && !j->found)
+        put_stray(j, j->thread);
 }
 
-static int put_message(struct join *j, struct view payload, struct err *e)
+static void put_message(const struct join *j, struct view payload)
 {
     int64_t time = load_i64(payload.p);
     dump_begin(j->d, DUMP_MESSAGES, 0, 0, dump_signed(time));
@@ -111,7 +102,6 @@ static int put_message(struct join *j, struct view payload, struct err *e)
     if (j->claimed)
         dump_number(j->d, "thread", j->thread);
     buf_put(&j->d->line, payload.p + sizeof time, payload.len - sizeof time);
-    return dump_end(j->d, e);
 }
 
 static int join_put(void *ctx, struct view line, struct err *e)
@@ -120,27 +110,30 @@ static int join_put(void *ctx, struct view line, struct err *e)
     uint64_t key = load_u64(line.p);
     enum join_part part = (enum join_part)line.p[8];
     struct view payload = {line.p + JOIN_KEY_SIZE, line.len - JOIN_KEY_SIZE};
+    (void)e; /* dump_join_messages */
     if (!j->begun || key != j->key) {
-        if (finish_key(j, e) != 0)
-            return -1;
+        finish_key(j);
         *j = (struct join){.d = j->d, .begun = true, .key = key};
     }
-    if (part == JOIN_CLAIM) {
-        uint64_t thread = load_u64(payload.p);
-        if (j->claimed)
-            return put_stray(j, thread, e);
+    if (part == JOIN_CLAIM && j->claimed) {
+        put_stray(j, load_u64(payload.p));
+    } else if (part == JOIN_CLAIM) {
         j->claimed = true;
-        j->thread = thread;
-        return 0;
+        j->thread = load_u64(payload.p);
+    } else {
+        j->found = true;
+        if (part == JOIN_MESSAGE)
+            put_message(j, payload);
     }
-    j->found = true;
-    return part == JOIN_OWN ? 0 : put_message(j, payload, e);
+    return dump_end(j->d);
 }
 
 int dump_join_messages(struct dump *d, struct err *e)
 {
     struct join j = {.d = d};
+    d->e = e;
     if (line_sort_drain(&d->messages, join_put, &j, e) != 0)
         return -1;
-    return finish_key(&j, e);
+    finish_key(&j);
+    return dump_end(d);
 }

@@ -192,42 +192,32 @@ static int put_string(struct dump_tables *t, const struct rec_string *r, struct 
 }
 
 /* A pointer to a key that no string has points nowhere, as in official readers. */
-static int put_pointers(struct dump_tables *t, const struct rec_pair *r, size_t n, struct err *e)
+static int put_pointer(struct dump_tables *t, const struct rec_pair *r, struct err *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t *number = map_find(&t->string_keys, r[i].value);
-        bool fresh;
-        uint64_t *value = number ? map_add(&t->pointers, r[i].key, &fresh) : NULL;
-        if (number && !value)
-            return no_room(e);
-        if (number && fresh)
-            *value = *number;
-    }
+    const uint64_t *number = map_find(&t->string_keys, r->value);
+    bool fresh;
+    uint64_t *value = number ? map_add(&t->pointers, r->key, &fresh) : NULL;
+    if (number && !value)
+        return no_room(e);
+    if (number && fresh)
+        *value = *number;
     return 0;
 }
 
-static int put_locations(struct dump_tables *t, const struct rec_source_location *r, size_t n,
-                         struct err *e)
+static int put_location(struct dump_tables *t, const struct rec_source_location *r, struct err *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool fresh;
-        uint64_t *number = map_add(&t->location_numbers, r[i].pointer, &fresh);
-        if (!number || (fresh && !pageable_push(&t->pageable, &t->locations, r[i])))
-            return no_room(e);
-        if (fresh)
-            *number = t->locations.len - 1;
-    }
+    bool fresh;
+    uint64_t *number = map_add(&t->location_numbers, r->pointer, &fresh);
+    if (!number || (fresh && !pageable_push(&t->pageable, &t->locations, *r)))
+        return no_room(e);
+    if (fresh)
+        *number = t->locations.len - 1;
     return 0;
 }
 
-static int put_payloads(struct dump_tables *t, const struct rec_source_location *r, size_t n,
-                        struct err *e)
+static int put_payload(struct dump_tables *t, const struct rec_source_location *r, struct err *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (!pageable_push(&t->pageable, &t->payloads, r[i]))
-            return no_room(e);
-    }
-    return 0;
+    return pageable_push(&t->pageable, &t->payloads, *r) ? 0 : no_room(e);
 }
 
 /* A frame described by the client has a number instead of an address. */
@@ -312,48 +302,43 @@ static int put_gpu_context(struct dump_tables *t, const struct rec_gpu_context *
     return status;
 }
 
-static int put_ids(struct dump_tables *t, enum record_type type, const struct rec_id *r, size_t n,
-                   struct err *e)
+static int put_id(struct dump_tables *t, enum record_type type, const struct rec_id *r,
+                  struct err *e)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool kept = type == REC_LOCAL_THREAD      ? vec_push(&t->local_threads, r[i].id)
-                    : type == REC_EXTERNAL_THREAD ? vec_push(&t->external_threads, r[i].id)
-                                                  : vec_push(&t->location_expands, r[i].id);
-        if (!kept)
-            return no_room(e);
-    }
-    return 0;
+    bool kept = type == REC_LOCAL_THREAD      ? vec_push(&t->local_threads, r->id)
+                : type == REC_EXTERNAL_THREAD ? vec_push(&t->external_threads, r->id)
+                                              : vec_push(&t->location_expands, r->id);
+    return kept ? 0 : no_room(e);
 }
 
-static int put_table(struct dump_tables *t, enum record_type type, const void *recs, size_t n,
-                     struct err *e)
+static int put_table(struct dump_tables *t, enum record_type type, const void *rec, struct err *e)
 {
     switch (type) {
     case REC_HEADER:
-        t->layout = file_layout_find(((const struct rec_header *)recs)->version);
+        t->layout = file_layout_find(((const struct rec_header *)rec)->version);
         return t->layout ? 0 : err_set(e, ERR_INPUT, "internal error: unknown file version");
     case REC_STRING:
-        return put_string(t, recs, e);
+        return put_string(t, rec, e);
     case REC_STRING_POINTER:
-        return put_pointers(t, recs, n, e);
+        return put_pointer(t, rec, e);
     case REC_LOCAL_THREAD:
     case REC_EXTERNAL_THREAD:
     case REC_SOURCE_LOCATION_EXPAND:
-        return put_ids(t, type, recs, n, e);
+        return put_id(t, type, rec, e);
     case REC_SOURCE_LOCATION:
-        return put_locations(t, recs, n, e);
+        return put_location(t, rec, e);
     case REC_SOURCE_LOCATION_PAYLOAD:
-        return put_payloads(t, recs, n, e);
+        return put_payload(t, rec, e);
     case REC_ZONE_EXTRA:
-        return dump_extras_add(&t->extras, recs, n, e);
+        return dump_extras_add(&t->extras, rec, e);
     case REC_GPU_CONTEXT:
-        return put_gpu_context(t, recs, e);
+        return put_gpu_context(t, rec, e);
     case REC_CALLSTACK:
-        return put_callstack(t, recs, e);
+        return put_callstack(t, rec, e);
     case REC_CALLSTACK_FRAME:
-        return put_custom_frame(t, recs, e);
+        return put_custom_frame(t, rec, e);
     case REC_FRAME_IMAGE:
-        return put_image(t, recs, e);
+        return put_image(t, rec, e);
     default:
         return 0;
     }
@@ -364,8 +349,10 @@ static int tables_put(void *ctx, enum record_type type, const void *recs, size_t
     struct tables_reader *reader = ctx;
     struct dump_tables *t = reader->t;
     int status = 0;
-    if (!reader->only_callstacks || type == REC_CALLSTACK)
-        status = put_table(t, type, recs, n, e);
+    if (reader->only_callstacks && type != REC_CALLSTACK)
+        return 0;
+    for (size_t i = 0; status == 0 && i < n; i++)
+        status = put_table(t, type, (const uint8_t *)recs + i * record_size(type), e);
     if (status != 0)
         pageable_explain(&t->pageable, e);
     return status;
