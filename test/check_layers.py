@@ -82,7 +82,8 @@ SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
 PAIRS_ONLY = {("symbols", "sys/socket.h")}
 GUIDE_FILE = re.compile(r"(?<![\w/])(?:[\w-]+/)*[\w-]+\.(?:awk|c|h|js|map|md|py|tsv)\b")
 WORD = re.compile(r"(?<![\w.>])(?<!struct )(?<!enum )[a-z]\w+")
-FUNCTION = re.compile(r"^(static )?[a-z][\w *]*?\b(\w+)\([^;{}]*\)\n\{", re.M)
+FUNCTION = re.compile(r"^(static |_Noreturn static )?(?:_Noreturn )?[a-z][\w *]*?\b(\w+)"
+                      r"\([^;{}]*\)\n\{", re.M)
 NO_CODE = re.compile(r'/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|^#[^\n]*', re.M | re.S)
 # Its hooks stand in for functions of the C library, which the rest of it calls.
 MAY_CIRCLE = {"client"}
@@ -197,6 +198,13 @@ def calls():
             for path, text in texts.items()}
 
 
+def check_reading():
+    """A static function is local to its file, whatever other words stand before its name."""
+    for words in "static void", "static _Noreturn void", "_Noreturn static void":
+        if not FUNCTION.findall(f"{words} become(int out)\n{{\n")[0][0]:
+            yield f"check_layers.py: takes {words} for a function of all files"
+
+
 def check_circles(uses):
     for path in sorted(uses):
         found, new = set(), {path}
@@ -209,7 +217,8 @@ def check_circles(uses):
 
 def main():
     stems = {}
-    faults = [*check_order(), *unlisted(), *check_guides(), *check_circles(calls())]
+    faults = [*check_order(), *unlisted(), *check_guides(), *check_reading(),
+              *check_circles(calls())]
     for folder in MAY:
         faults += check_folder(folder, stems)
     print("\n".join(faults) or "layers hold")
