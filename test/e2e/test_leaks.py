@@ -8,8 +8,9 @@ import unittest
 from pagedata import Page
 from tools import RELEASES, TRACES, UNBUILT, Case, page_built, run
 
-# 40,000 blocks, one in a thousand of which is freed; a cache that fills and holds more bytes; one
-# block that grows by realloc; one from the start.
+# 40,000 blocks, one in a thousand of which is freed; a cache that fills and holds more bytes; a site
+# that frees a quarter of its blocks and grows by more bytes; one block that grows by realloc; one
+# from the start.
 PROGRAM = """
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ PROGRAM = """
 static void *cache[3000], *kept, *grown;
 SITE leak_small(void) { return malloc(24); }
 SITE fill_cache(void) { return malloc(4000); }
+SITE keep_most(void) { return malloc(6000); }
 SITE grow_block(size_t n) { return grown = realloc(grown, n); }
 SITE at_start(void) { return kept = malloc(8u << 20); }
 int main(void)
@@ -32,6 +34,9 @@ int main(void)
         unsigned at = (random >> 8) % room;
         free(cache[at]);
         cache[at] = fill_cache();
+        void *volatile most = i % 20 == 0 ? keep_most() : NULL;
+        if (i % 80 == 0)
+            free(most);
         if (i % 40 == 0)
             grow_block(4096 + 100 * (size_t)i);
         if (i % 200 == 0)
@@ -85,6 +90,7 @@ class Verdict(Case):
         self.assertEqual(rows["leak_small"][3:8], ("growing", "high", 39960, 959040, 40000))
         self.assertNotEqual(rows["fill_cache"][4], "high")
         self.assertGreater(rows["fill_cache"][6], 959040)
+        self.assertEqual(rows["keep_most"][3:8], ("growing", "medium", 1500, 9000000, 2000))
         self.assertNotEqual(rows["grow_block"][3], "growing")
         self.assertEqual(rows["at_start"][3], "at-start")
         if page_built():
