@@ -32,12 +32,13 @@ static const char *follow_advice(const struct run *r)
     return r->attach.pid ? "" : ": --follow-fork does";
 }
 
-/* Why a trace is empty, as far as it shows. */
-static void say_why_nothing(const struct run *r, const struct run_process *p, struct buf *out)
+/* Why a trace is empty, as far as it shows. Returns whether the process called nothing. */
+static bool say_why_nothing(const struct run *r, const struct run_process *p, struct buf *out)
 {
     struct rec_header h;
     struct err e;
     struct buf why = {0};
+    bool idle = false;
     char n[FORMAT_SIZE];
     if (r->program.obstacle != PROGRAM_FINE && r->program.obstacle != PROGRAM_UNKNOWN) {
         buf_printf(out, "%s ", r->program.image);
@@ -64,6 +65,7 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
     } else if (run_why_memory(&h, &why)) {
         buf_printf(out, "the program %s", buf_str(&why));
     } else {
+        idle = true;
         buf_puts(out, "the program called none of the functions that are watched: it has "
                       "its own allocator, or needed no memory");
         if (h.children)
@@ -71,6 +73,7 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
                        format_counted(n, h.children, "child process"), follow_advice(r));
     }
     buf_release(&why);
+    return idle;
 }
 
 /*
@@ -217,7 +220,7 @@ static int save_root(struct run *r, struct run_process *p, struct err *e)
         end.failed ? err_no_memory(e, "a fact") : trace_add_fact(t, e, "end", "%s", buf_str(&end));
     if (status == 0 && p->record->events == 0) {
         struct buf why = {0};
-        say_why_nothing(r, p, &why);
+        r->traces.idle = say_why_nothing(r, p, &why);
         fprintf(stderr, "tidemark: nothing was recorded: %s\n", buf_str(&why));
         status = trace_add_fact(t, e, "nothing_recorded", "%s", buf_str(&why));
         buf_release(&why);
@@ -248,7 +251,7 @@ int run_finish(struct run *r)
         }
     } else {
         struct buf why = {0};
-        say_why_nothing(r, root, &why);
+        (void)say_why_nothing(r, root, &why);
         status = r->tree.children ? 0 : 3;
         r->traces.replaced = true;
         if (run_trace_finish_nothing(&r->traces, buf_str(&why), &e) != 0) {

@@ -322,11 +322,38 @@ static int make_page(const struct run_options *o, const char *trace, struct err 
     return status;
 }
 
+static uint64_t budget_bit(size_t i)
+{
+    return UINT64_C(1) << (i < 63 ? i : 63);
+}
+
+/* The outcomes of an idle process, which has no figures: those of the children that were checked.
+ */
+static int check_idle(struct run_traces *r, struct summary *s, struct err *e)
+{
+    const struct budgets *all = &r->options->fail_if;
+    for (size_t i = 0; i < all->list.len; i++) {
+        char n[FORMAT_SIZE];
+        struct summary_check c = {.name = "fail-if", .expression = all->list.at[i].text};
+        c.holds = !(r->broken & budget_bit(i));
+        snprintf(c.detail, sizeof c.detail,
+                 "%.100s: %s of %s; the program itself called none of the functions that are "
+                 "watched",
+                 c.expression, c.holds ? "not true" : "true",
+                 format_counted(n, r->checked, "child process"));
+        if (!vec_push(&s->checks, c))
+            return err_no_memory(e, "checks");
+    }
+    return 0;
+}
+
 static int check(struct run_traces *r, struct summary *s, struct err *e)
 {
     struct err verdict = {0};
     if (r->options->repeat)
         return 0;
+    if (s->empty && r->idle && r->checked)
+        return check_idle(r, s, e);
     s->all_leaks = r->options->all_leaks;
     if (budgets_check(&r->options->fail_if, s, "fail-if", false, &verdict) == 0)
         return 0;
@@ -336,6 +363,17 @@ static int check(struct run_traces *r, struct summary *s, struct err *e)
     }
     r->exceeded = true;
     print_error(&verdict);
+    return 0;
+}
+
+static int check_children(struct run_traces *r, struct summary *s, uint64_t count, struct err *e)
+{
+    size_t before = s->checks.len;
+    if (check(r, s, e) != 0)
+        return -1;
+    r->checked += count;
+    for (size_t i = before; i < s->checks.len; i++)
+        r->broken |= s->checks.at[i].holds ? 0 : budget_bit(i - before);
     return 0;
 }
 
@@ -349,7 +387,7 @@ int run_trace_save_children(struct run_traces *r, struct trace *t, uint32_t vers
     if (status == 0)
         status = note_process(r, &made.summary, count, path, e);
     if (status == 0 && !r->options->this_process && !made.summary.empty)
-        status = check(r, &made.summary, e);
+        status = check_children(r, &made.summary, count, e);
     saved_summary_release(&made);
     return status;
 }

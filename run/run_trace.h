@@ -16,7 +16,10 @@ struct run_traces {
     const struct run_options *options;
     struct resolver resolver;
     bool resolver_runs;
-    bool exceeded;      /* some --fail-if was true */
+    bool exceeded;    /* some --fail-if was true */
+    uint64_t checked; /* children that each --fail-if was checked of */
+    uint64_t broken;  /* bit i: --fail-if number i was true of one; the last bit: or a later one */
+    bool idle;        /* the root process called none of the functions that are recorded */
     uint64_t uncovered; /* children that --fail-if does not cover */
     bool replaced;      /* nor the program that the root process executed, or ran before */
     VEC(struct report_process) processes; /* of saved traces; owns its strings */
@@ -49,7 +52,10 @@ void run_trace_check_cover(struct run_traces *r, struct summary *s);
 /* Prints the table of processes on standard error, if there is one. */
 void run_trace_list_processes(const struct run_traces *r);
 
-/* Saves the trace that the report is about, checks the budgets, writes the report. */
+/*
+ * Saves the trace that the report is about, checks the budgets, writes the report. Of an idle
+ * process the outcome of a budget is that of its children, if some were checked.
+ */
 int run_trace_finish(struct run_traces *r, struct trace *t, uint32_t version, const char *path,
                      bool replace, struct err *e);
 

@@ -476,6 +476,24 @@ class Children(RunCase):
         result = record(self.dir, *command, options=[*budget, "--this-process"])
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_a_budget_of_a_parent_that_calls_nothing(self):
+        """Its outcome is that of its children; alone, or with --this-process, it has none."""
+        source, parent = self.dir / "parent.c", self.dir / "parent"
+        source.write_text("#include <sys/wait.h>\n#include <unistd.h>\n"
+                          "int main(int n, char **v) { pid_t c = fork(); int s;"
+                          " if (c == 0) execv(v[1], v + 1);"
+                          " return n < 2 || waitpid(c, &s, 0) != c || s; }\n")
+        subprocess.run([CC, "-O1", "-o", parent, source], check=True)
+        for budget, options, status, failures in (
+                ("peak>1G", [], 0, 0), ('count(site=~"make_block")>0', [], 1, 1),
+                ("peak>1G", ["--this-process"], 1, 1)):
+            result = record(self.dir, parent, self.program, "exit", 0, options=[
+                "-f", "--follow-fork", "--report", "junit", "--fail-if", "live>1G", "--fail-if",
+                budget, *options])
+            self.assertEqual(result.returncode, status, result.stderr)
+            self.assertEqual(result.stdout.count("<failure"), failures + len(options), result.stdout)
+            self.assertEqual("unknown" in result.stderr, bool(options), result.stderr)
+
     def test_programs_without_the_library_are_named(self):
         static, go = self.static(), self.dir / "go-program"
         note = self.dir / "note"
