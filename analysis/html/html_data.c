@@ -4,13 +4,18 @@
 #include <string.h>
 
 #include "analysis/figures/cut_stacks.h"
+#include "analysis/html/html_pack.h"
+#include "analysis/html/html_tree.h"
 #include "analysis/names/program_frames.h"
+
+#define MEASURES 5
 
 /* A candidate for a separate entry, and its importance. */
 struct candidate {
     double share;
-    uint32_t number; /* of a thread, a site, or a call stack */
-    uint32_t row;    /* in summary.sites, for call stacks */
+    double shares[MEASURES]; /* of bytes, use at the peak, live bytes, blocks, temporary ones */
+    uint32_t number;         /* of a thread, a site, or a call stack */
+    uint32_t row;            /* in summary.sites, for call stacks */
 };
 
 struct candidates {
@@ -23,7 +28,8 @@ struct candidates {
 struct limits {
     size_t cells, histogram, map; /* see page_series_options */
     size_t keys, sites, stacks, nodes;
-    size_t text; /* bytes of names, before compression */
+    size_t folded_nodes; /* with those of folded call stacks */
+    size_t text;         /* bytes of names, before compression */
 };
 
 struct builder {
@@ -42,8 +48,9 @@ struct builder {
     struct map site_rests;   /* site of the page → stack for its other call stacks */
     struct map node_numbers; /* node of the trace (node_key) → of the page */
     struct cut_stacks cut;
-    struct map frame_numbers;
-    struct map texts; /* addresses of names counted already */
+    struct map frame_numbers; /* frame of the trace, and which of its functions → of the page */
+    struct page_tree tree;
+    VEC(uint32_t) path; /* nodes of a call stack that the page does not have, innermost first */
     struct candidates candidates;
     bool all_threads;     /* see page_series_options */
     struct limits limits; /* fewer sites and stacks when there is too much history for all */
@@ -55,16 +62,21 @@ struct builder {
  * The divisors are bytes of the page for each, measured on pages of compilers, interpreters and
  * bench/firehose.c, so that the parts together fill it.
  */
+#define FOLDED_PART 8 /* as many of the nodes, once more, may be added for folded call stacks */
+
 static struct limits limits_of(size_t size)
 {
-    return (struct limits){.cells = size / 16,
-                           .histogram = size / 50,
-                           .map = size / 40,
-                           .keys = size / 40,
-                           .sites = size / 300,
-                           .stacks = size / 50,
-                           .nodes = size / 8,
-                           .text = size / 2};
+    struct limits max = {.cells = size / 12,
+                         .histogram = size / 50,
+                         .map = size / 40,
+                         .keys = size / 30,
+                         .sites = size / 300,
+                         .stacks = size / 40,
+                         .nodes = size / 7,
+                         .text = size / 2};
+    max.keys = max.keys < PAGE_KEYS_MAX ? max.keys : PAGE_KEYS_MAX;
+    max.folded_nodes = max.nodes + max.nodes / FOLDED_PART;
+    return max;
 }
 
 /* ---- what matters */
@@ -75,20 +87,20 @@ static double share(uint64_t part, uint64_t whole)
 }
 
 /* The page is about bytes first: many small blocks matter less than few large ones. */
-#define BLOCK_WEIGHT 0.25
+static const double entry_weights[MEASURES] = {1, 1, 1, 0.25, 0.25};
+static const double place_weights[MEASURES] = {1, 0.08, 0.04, 0.008, 0.008};
 
-static double largest_share(const struct counter *c, const struct pool_figures *f)
+static void find_shares(struct candidate *to, const struct counter *c, const struct pool_figures *f)
 {
-    const double shares[] = {share(c->bytes, f->total_bytes), share(c->live_bytes, f->live_bytes),
-                             share(c->at_peak_bytes, f->peak_bytes),
-                             BLOCK_WEIGHT * share(c->count, f->allocations),
-                             BLOCK_WEIGHT * share(c->temporary, f->temporary)};
-    double most = 0;
-    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        if (shares[i] > most)
-            most = shares[i];
+    const double shares[MEASURES] = {
+        share(c->bytes, f->total_bytes), share(c->at_peak_bytes, f->peak_bytes),
+        share(c->live_bytes, f->live_bytes), share(c->count, f->allocations),
+        share(c->temporary, f->temporary)};
+    for (size_t i = 0; i < MEASURES; i++) {
+        to->shares[i] = shares[i];
+        if (entry_weights[i] * shares[i] > to->share)
+            to->share = entry_weights[i] * shares[i];
     }
-    return most;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -107,6 +119,19 @@ static int compare_shares(const void *a, const void *b)
     return compare_numbers(a, b);
 }
 
+/* Entries of two pools. */
+static void merge(struct candidate *to, const struct candidate *from)
+{
+    if (from->share > to->share) {
+        to->share = from->share;
+        to->row = from->row;
+    }
+    for (size_t i = 0; i < MEASURES; i++) {
+        if (from->shares[i] > to->shares[i])
+            to->shares[i] = from->shares[i];
+    }
+}
+
 /* One candidate for each number, with its largest share; the largest first. */
 static void rank(struct candidates *c)
 {
@@ -115,8 +140,7 @@ static void rank(struct candidates *c)
         qsort(c->at, c->len, sizeof *c->at, compare_numbers);
     for (size_t i = 0; i < c->len; i++) {
         if (kept && c->at[kept - 1].number == c->at[i].number) {
-            if (c->at[i].share > c->at[kept - 1].share)
-                c->at[kept - 1] = c->at[i];
+            merge(&c->at[kept - 1], &c->at[i]);
         } else {
             c->at[kept++] = c->at[i];
         }
@@ -126,58 +150,56 @@ static void rank(struct candidates *c)
         qsort(c->at, kept, sizeof *c->at, compare_shares);
 }
 
+static int compare_measures(const void *a, const void *b, void *measure)
+{
+    const struct candidate *x = a;
+    const struct candidate *y = b;
+    const size_t m = *(const size_t *)measure;
+    if (x->shares[m] != y->shares[m])
+        return x->shares[m] > y->shares[m] ? -1 : 1;
+    return compare_numbers(a, b);
+}
+
+/*
+ * Orders ranked candidates so that however many are chosen, what the others have of each measure is
+ * as small as its weight asks: a candidate is as important as what would be left out with it if the
+ * heavier ones were chosen. Unlike the largest share this does not prefer a single block at a low
+ * peak to gigabytes in many call stacks.
+ */
+static void rank_by_rest(struct candidates *c)
+{
+    for (size_t i = 0; i < c->len; i++)
+        c->at[i].share = 0;
+    for (size_t m = 0; c->len && m < MEASURES; m++) {
+        double whole = 0;
+        for (size_t i = 0; i < c->len; i++)
+            whole += c->at[i].shares[m];
+        qsort_r(c->at, c->len, sizeof *c->at, compare_measures, &m);
+        double rest = whole;
+        for (size_t i = 0; i < c->len && c->at[i].shares[m] > 0; i++) {
+            double importance = place_weights[m] * rest / whole;
+            if (importance > c->at[i].share)
+                c->at[i].share = importance;
+            rest -= c->at[i].shares[m];
+        }
+    }
+    if (c->len)
+        qsort(c->at, c->len, sizeof *c->at, compare_shares);
+}
+
 static int add_candidate(struct builder *b, const struct counter *c, uint32_t pool, uint32_t number,
                          size_t row, struct err *e)
 {
-    double most = largest_share(c, &b->s->pools.at[pool].figures);
-    return vec_push(&b->candidates, (struct candidate){most, number, (uint32_t)row})
-               ? 0
-               : err_no_memory(e, "what the page shows");
+    struct candidate at = {.number = number, .row = (uint32_t)row};
+    find_shares(&at, c, &b->s->pools.at[pool].figures);
+    return vec_push(&b->candidates, at) ? 0 : err_no_memory(e, "what the page shows");
 }
 
 /* ---- names */
 
-/* Bytes that a text takes in the page: see escape() in report/html/html.c. */
-static uint64_t text_cost(struct view text)
-{
-    uint64_t cost = 3;
-    size_t n = text.len < PAGE_STRING_MAX ? text.len : PAGE_STRING_MAX;
-    for (size_t i = 0; i < n; i++) {
-        uint8_t c = (uint8_t)text.p[i];
-        cost += c < 0x20 || c == '<' || c == '>' || c == '&' ? 6 : c == '"' || c == '\\' ? 2 : 1;
-        cost += c >= 0x80 ? 2 : 0;
-    }
-    return cost;
-}
-
-/* Each text is counted once, by its address. */
-static uint64_t fresh_cost(const struct builder *b, struct view text)
-{
-    return text.len && !map_find(&b->texts, (uint64_t)(uintptr_t)text.p) ? text_cost(text) : 0;
-}
-
-static uint64_t frame_cost(const struct builder *b, const struct frame_view *f)
-{
-    return fresh_cost(b, f->function) + fresh_cost(b, f->file) + fresh_cost(b, f->image);
-}
-
 static int count_text(struct builder *b, struct view text, struct err *e)
 {
-    if (text.len == 0)
-        return 0;
-    bool fresh;
-    if (!map_add(&b->texts, (uint64_t)(uintptr_t)text.p, &fresh))
-        return err_no_memory(e, "names of the page");
-    if (fresh)
-        b->d->text += text_cost(text);
-    return 0;
-}
-
-static int count_frame(struct builder *b, const struct frame_view *f, struct err *e)
-{
-    if (count_text(b, f->function, e) != 0 || count_text(b, f->file, e) != 0)
-        return -1;
-    return count_text(b, f->image, e);
+    return page_tree_text(&b->tree, b->d, &text, e);
 }
 
 /* ---- pools */
@@ -320,12 +342,13 @@ static int choose_sites(struct builder *b, struct err *e)
             return -1;
     }
     rank(&b->candidates);
+    rank_by_rest(&b->candidates);
     if (!vec_push(&d->sites, rest))
         return err_no_memory(e, "allocation sites");
     for (size_t i = 0; i < b->candidates.len; i++) {
         const struct summary_row *row = &rows->at[b->candidates.at[i].row];
         if (d->sites.len > b->limits.sites ||
-            d->text + frame_cost(b, &row->frame) > b->limits.text / 2) {
+            d->text + page_tree_cost(&b->tree, &row->frame) > b->limits.text / 2) {
             d->other_sites++;
             continue;
         }
@@ -333,8 +356,8 @@ static int choose_sites(struct builder *b, struct err *e)
         struct page_site site = {
             .frame = row->frame, .no_callstack = row->no_callstack, .callstack = row->callstack};
         find_type(b->s, row, &site);
-        if (!number || !vec_push(&d->sites, site) || count_frame(b, &row->frame, e) != 0 ||
-            count_text(b, site.type, e) != 0)
+        if (!number || page_tree_texts(&b->tree, d, &site.frame, e) != 0 ||
+            page_tree_text(&b->tree, d, &site.type, e) != 0 || !vec_push(&d->sites, site))
             return err_no_memory(e, "allocation sites");
         *number = d->sites.len - 1;
     }
@@ -344,7 +367,6 @@ static int choose_sites(struct builder *b, struct err *e)
 
 /* ---- call stacks */
 
-/* Whether nodes and names of a call stack still fit. */
 /*
  * Cut call stacks hang under one extra node, apart from whole ones with the same frames. Where the
  * trace has a frame for that, no node is added.
@@ -359,30 +381,6 @@ static uint64_t node_key(uint32_t node, bool apart)
     return node | (uint64_t)apart << 32;
 }
 
-static bool stack_fits(const struct builder *b, uint32_t callstack)
-{
-    bool apart = hangs_apart(b, callstack);
-    const struct callstacks *c = &b->trace->callstacks;
-    const struct callstack *stack = callstacks_get(c, callstack);
-    const struct limits *max = &b->limits;
-    size_t nodes = b->d->nodes.len;
-    uint64_t text = b->d->text;
-    for (uint32_t node = stack ? stack->node : 0;
-         node && !map_find(&b->node_numbers, node_key(node, apart));
-         node = c->nodes.at[node].parent) {
-        uint32_t frame = c->nodes.at[node].frame;
-        uint32_t depth = frame_depth(b->trace, frame);
-        nodes += depth;
-        for (uint32_t i = 0; i < depth && nodes <= max->nodes && text <= max->text; i++) {
-            struct frame_view f = frame_describe(b->trace, frame, i);
-            text += frame_cost(b, &f);
-        }
-        if (nodes > max->nodes || text > max->text)
-            return false;
-    }
-    return true;
-}
-
 static int frame_number(struct builder *b, uint32_t frame, uint32_t inlined, uint32_t *number,
                         struct err *e)
 {
@@ -390,12 +388,11 @@ static int frame_number(struct builder *b, uint32_t frame, uint32_t inlined, uin
     uint64_t *at = map_add(&b->frame_numbers, (uint64_t)frame << 24 | inlined, &fresh);
     if (!at)
         return err_no_memory(e, "frames");
-    if (fresh) {
-        struct frame_view f = frame_describe(b->trace, frame, inlined);
-        *at = b->d->frames.len;
-        if (!vec_push(&b->d->frames, f) || count_frame(b, &f, e) != 0)
-            return err_no_memory(e, "frames");
-    }
+    if (fresh &&
+        page_tree_frame(&b->tree, b->d, frame_describe(b->trace, frame, inlined), number, e) != 0)
+        return -1;
+    if (fresh)
+        *at = *number;
     *number = (uint32_t)*at;
     return 0;
 }
@@ -404,84 +401,146 @@ static int frame_number(struct builder *b, uint32_t frame, uint32_t inlined, uin
 static int add_nodes(struct builder *b, uint32_t frame, uint32_t *number, struct err *e)
 {
     for (uint32_t i = frame_depth(b->trace, frame); i-- > 0;) {
-        struct page_node node = {.parent = *number};
-        if (frame_number(b, frame, i, &node.frame, e) != 0)
+        uint32_t at;
+        if (frame_number(b, frame, i, &at, e) != 0 ||
+            page_tree_child(&b->tree, b->d, at, number, e) != 0)
             return -1;
-        if (!vec_push(&b->d->nodes, node))
-            return err_no_memory(e, "frames");
-        *number = (uint32_t)(b->d->nodes.len - 1);
     }
     return 0;
 }
 
-/* The node that cut call stacks hang under; its key is that of the root, apart. */
+/* The child of a node that stands for functions which the trace or the page does not have. */
+static int add_mark(struct builder *b, struct view name, uint32_t *node, struct err *e)
+{
+    struct frame_view f = {.function = name, .file = {"", 0}, .image = {"", 0}};
+    uint32_t frame;
+    if (page_tree_frame(&b->tree, b->d, f, &frame, e) != 0)
+        return -1;
+    return page_tree_child(&b->tree, b->d, frame, node, e);
+}
+
+/* The node that cut call stacks hang under. */
 static int cut_node(struct builder *b, uint32_t *number, struct err *e)
 {
-    struct page_data *d = b->d;
-    bool fresh;
-    uint64_t *at = map_add(&b->node_numbers, node_key(0, true), &fresh);
-    if (!at)
-        return err_no_memory(e, "frames");
-    if (fresh) {
-        frame_name_cut(d->cut_name, cut_stacks_depth(&b->cut));
-        struct frame_view f = {.function = view_of(d->cut_name), .file = {"", 0}, .image = {"", 0}};
-        struct page_node node = {.frame = (uint32_t)d->frames.len};
-        *at = d->nodes.len;
-        if (!vec_push(&d->frames, f) || !vec_push(&d->nodes, node) || count_frame(b, &f, e) != 0)
-            return err_no_memory(e, "frames");
-    }
-    *number = (uint32_t)*at;
-    return 0;
+    frame_name_cut(b->d->cut_name, cut_stacks_depth(&b->cut));
+    return add_mark(b, view_of(b->d->cut_name), number, e);
 }
 
-/* The page's node of a call stack. Adds the missing part of its path from the root. */
-static int stack_node(struct builder *b, uint32_t callstack, uint32_t *number, struct err *e)
+/*
+ * Follows a call stack from its outermost frame as far as the page has it: *number is that node, 0
+ * the root. What is missing is the path.
+ */
+static int follow(struct builder *b, uint32_t callstack, uint32_t *number, struct err *e)
 {
     const struct callstacks *c = &b->trace->callstacks;
     const struct callstack *stack = callstacks_get(c, callstack);
-    VEC(uint32_t) path = {0};
     const uint64_t *known = NULL;
     bool apart = hangs_apart(b, callstack);
     *number = 0;
-    int status = apart ? cut_node(b, number, e) : 0;
-    for (uint32_t node = status == 0 && stack ? stack->node : 0;
+    b->path.len = 0;
+    for (uint32_t node = stack ? stack->node : 0;
          node && !(known = map_find(&b->node_numbers, node_key(node, apart)));
          node = c->nodes.at[node].parent) {
-        if (!vec_push(&path, node)) {
-            status = err_no_memory(e, "frames");
-            break;
-        }
+        if (!vec_push(&b->path, node))
+            return err_no_memory(e, "frames");
     }
     if (known)
         *number = (uint32_t)*known;
-    while (status == 0 && path.len) {
-        uint32_t node = path.at[--path.len];
-        status = add_nodes(b, c->nodes.at[node].frame, number, e);
-        uint64_t *at = status == 0 ? map_add(&b->node_numbers, node_key(node, apart), NULL) : NULL;
-        if (at)
-            *at = *number;
-        else if (status == 0)
-            status = err_no_memory(e, "frames");
+    else if (apart)
+        return cut_node(b, number, e);
+    return 0;
+}
+
+/* Whether names and nodes of the path still fit. */
+static bool path_fits(const struct builder *b)
+{
+    const struct callstacks *c = &b->trace->callstacks;
+    uint64_t text = b->d->text;
+    size_t nodes = b->d->nodes.len;
+    for (size_t i = b->path.len; i-- > 0;) {
+        uint32_t frame = c->nodes.at[b->path.at[i]].frame;
+        uint32_t depth = frame_depth(b->trace, frame);
+        for (uint32_t k = 0; k < depth && text <= b->limits.text; k++) {
+            struct frame_view f;
+            if (map_find(&b->frame_numbers, (uint64_t)frame << 24 | k))
+                continue;
+            f = frame_describe(b->trace, frame, k);
+            text += page_tree_cost(&b->tree, &f);
+        }
+        nodes += depth;
     }
-    vec_release(&path);
-    return status;
+    return nodes <= b->limits.nodes && text <= b->limits.text;
+}
+
+/* Adds the path below a node. */
+static int add_path(struct builder *b, uint32_t callstack, uint32_t *number, struct err *e)
+{
+    const struct callstacks *c = &b->trace->callstacks;
+    bool apart = hangs_apart(b, callstack);
+    while (b->path.len) {
+        uint32_t node = b->path.at[--b->path.len];
+        if (add_nodes(b, c->nodes.at[node].frame, number, e) != 0)
+            return -1;
+        uint64_t *at = map_add(&b->node_numbers, node_key(node, apart), NULL);
+        if (!at)
+            return err_no_memory(e, "frames");
+        *at = *number;
+    }
+    return 0;
+}
+
+/* The node of the page where the program begins in a call stack; 0: the page does not have it. */
+static uint32_t begin_node(const struct builder *b, uint32_t callstack, struct stack_place begin)
+{
+    const uint64_t *node =
+        map_find(&b->node_numbers, node_key(begin.node, hangs_apart(b, callstack)));
+    uint32_t at = node ? (uint32_t)*node : 0;
+    for (uint32_t i = 0; at && i < begin.inlined; i++)
+        at = b->d->nodes.at[at].parent;
+    return at;
 }
 
 /* Counts a call stack with the others of its site. */
-static int fold_stack(struct builder *b, uint32_t callstack, uint32_t site, struct err *e)
+static int fold_into_site(struct builder *b, uint32_t callstack, uint32_t site, struct err *e)
 {
     bool fresh;
     uint64_t *at = map_add(&b->site_rests, site, &fresh);
     if (at && fresh) {
         *at = b->d->stacks.len;
-        if (!vec_push(&b->d->stacks, (struct page_stack){.site = site}))
+        if (!vec_push(&b->d->stacks, (struct page_stack){.site = site, .is_folded = true}))
             at = NULL;
     }
     if (!at)
         return err_no_memory(e, "call stacks");
     b->stacks[callstack] = (uint32_t)*at;
-    b->d->other_stacks++;
     return 0;
+}
+
+/*
+ * Combines call stacks of a site that have their outer frames in common, up to `node`, the
+ * innermost one that the page has: what is between is left out.
+ */
+static int fold_stack(struct builder *b, uint32_t callstack, uint32_t site, uint32_t node,
+                      struct err *e)
+{
+    struct page_data *d = b->d;
+    struct stack_place begin = program_frames_begin(&b->program, callstack);
+    struct page_stack stack = {.site = site, .is_folded = true};
+    d->other_stacks++;
+    if (begin.node == 0 || node == 0 || d->nodes.len >= b->limits.folded_nodes)
+        return fold_into_site(b, callstack, site, e);
+    stack.node = node;
+    stack.begin = begin_node(b, callstack, begin);
+    if (!stack.begin) {
+        uint32_t frame;
+        if (add_mark(b, view_of(PAGE_LEFT_OUT), &stack.node, e) != 0 ||
+            frame_number(b, b->trace->callstacks.nodes.at[begin.node].frame, begin.inlined, &frame,
+                         e) != 0 ||
+            page_tree_child(&b->tree, d, frame, &stack.node, e) != 0)
+            return -1;
+        stack.begin = stack.node;
+    }
+    return page_tree_stack(&b->tree, d, stack, &b->stacks[callstack], e);
 }
 
 static int place_stack(struct builder *b, const struct candidate *c, struct err *e)
@@ -493,16 +552,16 @@ static int place_stack(struct builder *b, const struct candidate *c, struct err 
         return 0;
     }
     struct page_stack stack = {.site = (uint32_t)*site};
-    if (b->d->stacks.len > b->limits.stacks || !stack_fits(b, c->number))
-        return fold_stack(b, c->number, stack.site, e);
-    if (stack_node(b, c->number, &stack.node, e) != 0)
+    if (follow(b, c->number, &stack.node, e) != 0)
         return -1;
-    struct stack_place begin = program_frames_begin(&b->program, c->number);
-    const uint64_t *node =
-        map_find(&b->node_numbers, node_key(begin.node, hangs_apart(b, c->number)));
-    stack.begin = node && *node > begin.inlined ? (uint32_t)*node - begin.inlined : stack.node;
-    b->stacks[c->number] = (uint32_t)b->d->stacks.len;
-    return vec_push(&b->d->stacks, stack) ? 0 : err_no_memory(e, "call stacks");
+    if (b->d->stacks.len > b->limits.stacks || !path_fits(b))
+        return fold_stack(b, c->number, stack.site, stack.node, e);
+    if (add_path(b, c->number, &stack.node, e) != 0)
+        return -1;
+    stack.begin = begin_node(b, c->number, program_frames_begin(&b->program, c->number));
+    if (!stack.begin)
+        stack.begin = stack.node;
+    return page_tree_stack(&b->tree, b->d, stack, &b->stacks[c->number], e);
 }
 
 static int choose_stacks(struct builder *b, struct err *e)
@@ -518,7 +577,8 @@ static int choose_stacks(struct builder *b, struct err *e)
         }
     }
     rank(&b->candidates);
-    if (!vec_push(&b->d->stacks, (struct page_stack){0}) ||
+    rank_by_rest(&b->candidates);
+    if (!vec_push(&b->d->stacks, (struct page_stack){.is_folded = true}) ||
         !vec_push(&b->d->nodes, (struct page_node){0}))
         return err_no_memory(e, "call stacks");
     for (size_t i = 0; i < b->candidates.len; i++) {
@@ -659,41 +719,69 @@ static void forget_places(struct builder *b)
     map_release(&b->site_rests);
     map_release(&b->node_numbers);
     map_release(&b->frame_numbers);
-    map_release(&b->texts);
+    page_tree_release(&b->tree);
     memset(b->stacks, 0, b->stack_limit * sizeof *b->stacks);
     page_series_release(&d->series);
 }
 
+/* How many more bytes cells have with steps of half the length, as measured. */
+#define CELLS_BY_STEPS 1.6
+
+/* Bytes of the page without its data, and parts of its size and its names for the other data. */
+#define FRAME_BYTES 150000u
+#define OTHER_PART 12u
+#define TEXT_PART 0.5
+
+/*
+ * How much of what was chosen may stay, so that its cells fit the page with steps that are short
+ * enough: 1 or more if all of it may.
+ */
+static int find_scale(const struct builder *b, double *scale, struct err *e)
+{
+    const struct page_data *d = b->d;
+    size_t cells, tree;
+    if (pack_room(d, &cells, &tree, e) != 0)
+        return -1;
+    double need = (double)cells + 1;
+    for (uint32_t steps = page_cells_steps(&d->series.cells); steps < PAGE_STEPS_MIN; steps *= 2)
+        need *= CELLS_BY_STEPS;
+    double size = (double)d->size;
+    double others = FRAME_BYTES + size / OTHER_PART + TEXT_PART * (double)d->text;
+    double room = size - others - (double)tree;
+    /* What is chosen less makes room in the tree, too. */
+    *scale = (room + (double)tree) / (need + (double)tree);
+    if (room < 0 || *scale < 0.1)
+        *scale = 0.1;
+    double keys = (double)b->limits.keys / (double)(d->series.keys.len + 1);
+    *scale = keys < *scale ? keys : *scale;
+    return 0;
+}
+
 /*
  * Whether steps are too long. If the histograms cause that, these combine threads from now on; if
- * there are too many keys, the number of entries is reduced to fit.
+ * there are too many keys, the number of entries is reduced by the scale to fit.
  */
-static bool must_shrink(struct builder *b)
+static bool must_shrink(struct builder *b, double scale)
 {
     const struct page_series *s = &b->d->series;
+    struct limits *max = &b->limits;
     if (s->histogram.shift > s->cells.shift && page_cells_steps(&s->histogram) < PAGE_STEPS_MIN &&
         !b->all_threads) {
         b->all_threads = true;
         return true;
     }
-    struct limits *max = &b->limits;
-    double keys = (double)s->keys.len;
-    double scale = keys > (double)max->keys ? (double)max->keys / keys : 1;
-    uint32_t steps = page_cells_steps(&s->cells);
-    if (steps < PAGE_STEPS_MIN) {
-        double room = (double)max->cells * steps / PAGE_STEPS_MIN;
-        double fit = room / (double)(s->cells.list.len + 1);
-        scale = fit < scale ? fit : scale;
-    }
-    size_t places = b->d->sites.len > b->d->stacks.len ? b->d->sites.len : b->d->stacks.len;
-    if (scale >= 1 || places <= PAGE_PLACES_MIN)
+    if (scale >= 1 || page_cells_steps(&s->cells) > PAGE_STEPS_MIN ||
+        b->d->stacks.len <= PAGE_PLACES_MIN)
         return false;
-    max->sites = (size_t)((double)b->d->sites.len * scale * 0.9);
-    max->stacks = (size_t)((double)b->d->stacks.len * scale * 0.9);
-    if (max->sites < PAGE_PLACES_MIN)
-        max->sites = PAGE_PLACES_MIN;
+    scale *= 0.95;
+    max->stacks = (size_t)((double)b->d->stacks.len * scale);
+    size_t nodes = (size_t)((double)b->d->nodes.len * scale);
     if (max->stacks < PAGE_PLACES_MIN)
         max->stacks = PAGE_PLACES_MIN;
+    /* Folded call stacks have an entry for each site at least. */
+    if (max->sites > max->stacks)
+        max->sites = max->stacks;
+    max->folded_nodes = nodes + nodes / FOLDED_PART;
     return true;
 }
 
@@ -708,7 +796,10 @@ static int build(struct builder *b, struct err *e)
         if (choose_sites(b, e) != 0 || choose_stacks(b, e) != 0 ||
             build_series(b, attempt == 1 ? &b->leaks.to : NULL, e) != 0)
             return -1;
-        if (attempt == ATTEMPTS || !must_shrink(b))
+        double scale = 1;
+        if (attempt < ATTEMPTS && find_scale(b, &scale, e) != 0)
+            return -1;
+        if (attempt == ATTEMPTS || !must_shrink(b, scale))
             return align_steps(&b->d->series, e);
         forget_places(b);
     }
@@ -747,7 +838,8 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     map_release(&b.site_rests);
     map_release(&b.node_numbers);
     map_release(&b.frame_numbers);
-    map_release(&b.texts);
+    page_tree_release(&b.tree);
+    vec_release(&b.path);
     vec_release(&b.candidates);
     if (status != 0)
         page_data_release(d);

@@ -58,7 +58,11 @@ struct page_stack {
     uint32_t site;  /* index in sites */
     uint32_t node;  /* innermost; 0: combined with others of the same site */
     uint32_t begin; /* where the program begins in it (program_frames.h) */
+    bool is_folded; /* stands for several call stacks */
 };
+
+/* The frame that stands for frames left out of folded call stacks. */
+#define PAGE_LEFT_OUT "[frames left out]"
 
 struct page_node {
     uint32_t parent; /* 0 = root */

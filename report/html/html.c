@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analysis/html/html_pack.h"
 #include "base/format.h"
-#include "report/html/html_pack.h"
 #include "report/html/html_template.h"
 
 #define FAULTS_MAX 200u
@@ -217,23 +217,20 @@ static void put_stacks(struct page *p)
     end_list(out, "],\"frames\":[");
     for (size_t i = 0; i < d->frames.len; i++)
         put_frame(p, &d->frames.at[i]);
-    end_list(out, "],\"nodes\":[");
-    for (size_t i = 1; i < d->nodes.len; i++)
-        buf_printf(out, "%zu,%u,", i - d->nodes.at[i].parent, d->nodes.at[i].frame);
-    end_list(out, "],\"stacks\":[");
-    /* Nodes are numbered as call stacks need them: the differences are small. */
-    for (size_t i = 0; i < d->stacks.len; i++) {
-        const struct page_stack *stack = &d->stacks.at[i];
-        int64_t last = i ? d->stacks.at[i - 1].node : 0;
-        buf_printf(out, "%u,%" PRId64 ",%" PRId64 ",", stack->site, stack->node - last,
-                   (int64_t)stack->node - stack->begin);
-    }
-    end_list(out, "],\"keys\":[");
-    for (size_t i = 0; i < d->series.keys.len; i++) {
-        const struct page_key *key = &d->series.keys.at[i];
-        buf_printf(out, "%u,%u,%u,", key->pool, key->thread, key->stack);
-    }
     end_list(out, "],");
+}
+
+static int put_tree(struct page *p, struct err *e)
+{
+    const struct page_data *d = p->d;
+    struct buf raw = {0};
+    pack_tree(d, &raw);
+    buf_printf(&p->out, "\"nodeCount\":%zu,\"stackCount\":%zu,\"keyCount\":%zu,\"tree\":\"",
+               d->nodes.len, d->stacks.len, d->series.keys.len);
+    int status = pack_text(&raw, &p->out, e);
+    buf_puts(&p->out, "\",");
+    buf_release(&raw);
+    return status;
 }
 
 static void put_faults(struct page *p)
@@ -283,51 +280,6 @@ static void put_texts(struct page *p)
 }
 
 /* ---- history */
-
-/* The number of cells from `i` on that belong to a step. */
-static size_t cells_of_step(const struct page_cells *c, size_t i, uint32_t step)
-{
-    size_t n = i;
-    while (n < c->list.len && c->list.at[n].step == step)
-        n++;
-    return n - i;
-}
-
-/* A bit mask of the cell's non-zero values. */
-static unsigned values_of(const struct page_cell *cell)
-{
-    unsigned which = 0;
-    for (unsigned k = 0; k < PAGE_VALUES_MAX; k++)
-        which |= (unsigned)(cell->v[k] != 0) << k;
-    return which;
-}
-
-/*
- * Groups similar data, which compresses well: the number of cells of each step; the keys as
- * differences; the masks of non-zero values; then these values, one kind after the other.
- */
-static void pack_cells(const struct page_cells *c, struct buf *raw)
-{
-    size_t n = c->list.len;
-    for (size_t i = 0, step = 0; step < page_cells_steps(c); step++) {
-        size_t cells = cells_of_step(c, i, (uint32_t)step);
-        pack_unsigned(raw, cells);
-        i += cells;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const struct page_cell *cell = &c->list.at[i];
-        bool first = i == 0 || cell[-1].step != cell->step;
-        pack_unsigned(raw, cell->key - (first ? 0 : cell[-1].key));
-    }
-    for (size_t i = 0; i < n; i++)
-        pack_unsigned(raw, values_of(&c->list.at[i]));
-    for (unsigned k = 0; k < PAGE_VALUES_MAX; k++) {
-        for (size_t i = 0; i < n; i++) {
-            if (c->list.at[i].v[k])
-                pack_signed(raw, c->list.at[i].v[k]);
-        }
-    }
-}
 
 static int pack_history(const struct page_series *s, struct buf *out, struct err *e)
 {
@@ -497,7 +449,7 @@ static int put_tables(struct page *p, struct err *e)
     buf_puts(&p->out, "]}");
     struct buf raw = p->out;
     p->out = (struct buf){.failed = p->strings.failed};
-    buf_puts(&p->out, "{\"schema\":\"tidemark.page/2\",\"tables\":\"");
+    buf_puts(&p->out, "{\"schema\":\"tidemark.page/3\",\"tables\":\"");
     int status = pack_text(&raw, &p->out, e);
     buf_puts(&p->out, "\",");
     buf_release(&raw);
@@ -512,8 +464,8 @@ static int put_data(struct page *p, struct err *e)
     put_trace(p);
     put_pools(p);
     put_bounds(p);
-    if (put_timeline(p, e) != 0 || put_map(p, e) != 0 || put_owners(p, e) != 0 ||
-        put_history(p, e) != 0)
+    if (put_tree(p, e) != 0 || put_timeline(p, e) != 0 || put_map(p, e) != 0 ||
+        put_owners(p, e) != 0 || put_history(p, e) != 0)
         return -1;
     buf_printf(&p->out,
                "\"time\":{\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"slots\":%u,\"slot\":%" PRIu64

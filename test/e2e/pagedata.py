@@ -45,15 +45,24 @@ class Page:
         self.data = json.loads(self.block)
         self.data |= json.loads(zlib.decompress(base64.b64decode(self.data.pop("tables"), validate=True)))
         self.steps = self.data["time"]["steps"]
-        self.keys = self.triples(self.data["keys"])
-        stacks = self.data["stacks"]
-        self.stack_sites, self.stack_nodes = stacks[0::3], list(itertools.accumulate(stacks[1::3]))
-        self.stack_begins = [node - up for node, up in zip(self.stack_nodes, stacks[2::3])]
+        self.read_tree()
         self.cells = self.read_cells("cells", 8)
 
-    @staticmethod
-    def triples(flat):
-        return list(zip(flat[0::3], flat[1::3], flat[2::3]))
+    def read_tree(self):
+        """Nodes are (parent, frame); the root is 0. Keys are (pool, thread, stack)."""
+        reader = Reader(self.data["tree"])
+        nodes, stacks, keys = (self.data[f"{name}Count"] for name in ("node", "stack", "key"))
+        parents = [i - reader.unsigned() for i in range(1, nodes)]
+        self.nodes = [(0, None), *zip(parents, [reader.unsigned() for _ in parents])]
+        sites = [reader.unsigned() for _ in range(stacks)]
+        self.stack_sites, self.stack_folded = [n >> 1 for n in sites], [n & 1 for n in sites]
+        self.stack_nodes = list(itertools.accumulate(reader.signed() for _ in sites))
+        self.stack_begins = [node - reader.unsigned() for node in self.stack_nodes]
+        pools, threads = ([reader.unsigned() for _ in range(keys)] for _ in range(2))
+        keyed = itertools.accumulate(reader.signed() for _ in range(keys))
+        self.keys = list(zip(pools, threads, keyed))
+        if not reader.done():
+            raise AssertionError("tree: bytes left over")
 
     def read_cells(self, name, values):
         """(step, key, [values]) of each cell."""

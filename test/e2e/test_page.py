@@ -3,6 +3,7 @@ its bounds, and that nothing in a trace becomes part of the document. What a bro
 in test/web/page_test.mjs, which runs when Chromium and the test's packages are there
 (`make deps-test-full`)."""
 
+import collections
 import csv
 import html.parser
 import io
@@ -273,16 +274,18 @@ class Figures(Case):
         for event in events:
             stack = tuple(names.get(event["alloc_callstack"], ()))
             wanted[stack] = wanted.get(stack, 0) + int(event["size"])
-        nodes, strings, found = page.data["nodes"], page.data["strings"], {}
+        strings, found = page.data["strings"], {}
         for _, key, v in page.cells:
             node, stack = page.stack_nodes[page.keys[key][2]], []
             while node:
-                back, frame = nodes[2 * (node - 1):2 * node]
+                node, frame = page.nodes[node]
                 stack.append(strings[page.data["frames"][frame][0]])
-                node -= back
             found[tuple(stack)] = found.get(tuple(stack), 0) + v[1]
         self.assertGreater(len(wanted), 20)
         self.assertEqual(found, wanted)
+        self.assertNotIn(1, page.stack_folded[1:])
+        for things in (map(tuple, page.data["frames"]), page.nodes):  # none looks like another
+            self.assertEqual([t for t, n in collections.Counter(things).items() if n > 1], [])
 
 
 class Elements(html.parser.HTMLParser):
@@ -359,6 +362,25 @@ class Escaping(Case):
         self.assertNotRegex(self.page.html, r'(src|href)="(?!#)')
 
 
+def deep_recording(heavy, light):
+    """A recording of heaptrack: blocks of call stacks as many, through two functions for each of 15
+    levels. The heavy ones are freed."""
+    names = ["app", "a.cpp", "main", "site", *(f"f{i}" for i in range(30))]
+    lines = ["v 10500 3", "X ./app", "I 1000 5e298d", *(f"s {len(n):x} {n}" for n in names)]
+    lines += ["i 401000 1 3 2 1", "i 402000 1 4 2 2", "t 1 0"]
+    lines += [f"i {0x403000 + 16 * i:x} 1 {i + 5:x} 2 {i + 3:x}" for i in range(30)]
+    nodes = {(): 1}
+    for n in range(heavy + light):
+        path = tuple(2 * level + (n * 40503 >> level & 1) for level in range(15))
+        for depth in range(15):
+            if path[:depth + 1] not in nodes:
+                lines.append(f"t {path[depth] + 3:x} {nodes[path[:depth]]:x}")
+                nodes[path[:depth + 1]] = len(nodes) + n + 1
+        lines += [f"t 2 {nodes[path]:x}", f"a {4096 if n < heavy else 1:x} {len(nodes) + n + 1:x}",
+                  f"+ {n:x}", *([f"- {n:x}"] if n < heavy else [])]
+    return "\n".join(lines) + "\n"
+
+
 @unittest.skipUnless(BUILT, UNBUILT)
 class Bounds(Case):
     def test_many_of_everything(self):
@@ -392,6 +414,31 @@ class Bounds(Case):
             self.assertEqual(max(p[0] for p in points), peaks[pool["name"]])
             at_peak = sum(r["at_peak"] for (name, _), r in rows.items() if name == pool["name"])
             self.assertEqual(at_peak, peaks[pool["name"]])
+
+    def test_heavy_call_stacks_are_told_apart(self):
+        """8,000 call stacks have all but a few bytes, 5,000 others what is live in the end: the former
+        are whole, the latter keep their outer frames."""
+        trace = self.dir / "deep.tracy"
+        (self.dir / "heaptrack.deep.1").write_text(deep_recording(8000, 5000))
+        result = run("import", self.dir / "heaptrack.deep.1", trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        page = make_page(trace, self.dir / "deep.html", "--page-size", "500000")
+        self.assertLessEqual((self.dir / "deep.html").stat().st_size, 500_000)
+        whole = sum(v[1] for _, _, v in page.cells)
+        light = sum(v[1] for _, key, v in page.cells if page.stack_folded[page.keys[key][2]])
+        self.assertEqual(whole, 8000 * 4096 + 5000)
+        self.assertLess(light, 0.01 * whole)
+        strings, frames, gaps = page.data["strings"], page.data["frames"], 0
+        for node, folded in zip(page.stack_nodes[1:], page.stack_folded[1:]):
+            names = []
+            while node:
+                node, frame = page.nodes[node]
+                names.append(strings[frames[frame][0]])
+            self.assertEqual(names[0], "site")
+            self.assertEqual(names[-1], "main")
+            self.assertEqual(names[1] == "[frames left out]", bool(folded), names)
+            gaps += folded
+        self.assertGreater(gaps, 100)
 
     def test_nothing_in_the_trace(self):
         result = run("update", "-s", "M", MT, self.dir / "x.tracy")

@@ -10,8 +10,8 @@ const CLASSES = 64;
 
 // First what the plot needs, …
 export async function loadPoints(data) {
-  const [tables, points] = await Promise.all([inflateJson(data.tables), inflate(data.points)]);
-  const m = new Model(Object.assign(data, tables));
+  const [tables, tree, points] = await Promise.all([inflateJson(data.tables), inflate(data.tree), inflate(data.points)]);
+  const m = new Model(Object.assign(data, tables), tree);
   m.readPoints(points);
   return m;
 }
@@ -27,39 +27,42 @@ export async function loadCells(m) {
 }
 
 class Model {
-  constructor(data) {
+  constructor(data, tree) {
     this.data = data;
     this.steps = data.time.steps;
     this.slots = data.time.slots;
     this.perStep = this.slots / this.steps;
-    this.keyCount = data.keys.length / 3;
-    const column = (from, width) => Uint32Array.from({ length: this.keyCount }, (_, i) => data.keys[i * width + from]);
-    this.keyPool = column(0, 3);
-    this.keyThread = column(1, 3);
-    this.keyStack = column(2, 3);
-    this.readStacks();
+    this.keyCount = data.keyCount;
+    this.readTree(tree);
+    this.readFrames();
   }
 
   // ---- tables
 
-  readStacks() {
-    const { stacks, nodes, sites } = this.data;
-    this.stackSite = [];
-    this.stackNode = [];
-    this.stackBegin = []; // the node of its site
-    let node = 0;
-    for (let i = 0; i < stacks.length; i += 3) {
-      this.stackSite.push(stacks[i]);
-      this.stackNode.push((node += stacks[i + 1]));
-      this.stackBegin.push(node - stacks[i + 2]);
-    }
-    this.nodeParent = [0];
-    this.nodeFrame = [-1];
-    for (let i = 0; i < nodes.length; i += 2) {
-      this.nodeParent.push(i / 2 + 1 - nodes[i]);
-      this.nodeFrame.push(nodes[i + 1]);
-    }
-    this.children = this.nodeParent.map(() => []);
+  // put_tree in report/html/html.c has the layout.
+  readTree(reader) {
+    const { nodeCount, stackCount, keyCount } = this.data;
+    const column = (n, next) => Uint32Array.from({ length: n }, next);
+    const plain = () => reader.unsigned();
+    const sum = () => {
+      let at = 0;
+      return () => (at += reader.signed());
+    };
+    this.nodeParent = column(nodeCount, (_, i) => (i ? i - reader.unsigned() : 0));
+    this.nodeFrame = column(nodeCount, (_, i) => (i ? reader.unsigned() : 0));
+    const sites = column(stackCount, plain);
+    this.stackSite = sites.map((n) => n >> 1);
+    this.stackFolded = sites.map((n) => n & 1); // whether it stands for several call stacks
+    this.stackNode = column(stackCount, sum());
+    this.stackBegin = column(stackCount, (_, i) => this.stackNode[i] - reader.unsigned()); // the node of its site
+    this.keyPool = column(keyCount, plain);
+    this.keyThread = column(keyCount, plain);
+    this.keyStack = column(keyCount, sum());
+  }
+
+  readFrames() {
+    const { sites } = this.data;
+    this.children = Array.from(this.nodeParent, () => []);
     for (let i = 1; i < this.nodeParent.length; i++) this.children[this.nodeParent[i]].push(i);
     this.frames = this.data.frames.map((f) => this.frame(f));
     const types = this.data.siteTypes;
@@ -232,14 +235,13 @@ class Model {
     return Uint8Array.from({ length: this.keyCount }, (_, k) => filter.pools[this.keyPool[k]] && filter.threads[this.keyThread[k]] && stacks[this.keyStack[k]]);
   }
 
-  // Of the bytes allocated: the share of call stacks that count with others of their site.
+  // Of the bytes allocated: the share of call stacks that count with others.
   foldedShare() {
     const { keys, v } = this.cells;
-    const folded = (stack) => !this.stackNode[stack] && this.data.sites[this.stackSite[stack]] !== 2;
     let [part, whole] = [0, 0];
     v[ALLOC_BYTES].forEach((n, i) => {
       whole += n;
-      if (folded(this.keyStack[keys[i]])) part += n;
+      if (this.stackFolded[this.keyStack[keys[i]]]) part += n;
     });
     return percent(part, whole);
   }

@@ -36,7 +36,7 @@ function bounds(model) {
     `Time is told in ${count(model.steps)} steps of ${duration(model.stepNs())}: a range begins and ends with a step. Within that, figures are exact; the plot has ${count(data.time.slots)} points.`,
     `Addresses are told in pieces of ${bytes(2 ** data.pieceShift)}.`,
   ];
-  if (other.stacks) texts.push(`${count(other.stacks)} call stacks with the smallest shares, ${model.foldedShare()} of all bytes allocated, are not told apart: they count with their site. report --page-size tells more apart.`);
+  if (other.stacks) texts.push(`${count(other.stacks)} call stacks with the smallest shares, ${model.foldedShare()} of all bytes allocated, are not told apart: they count with others of their site that have the outer frames in common. report --page-size tells more apart.`);
   if (other.sites) texts.push(`${count(other.sites)} sites with the smallest shares count together, as "(other sites)".`);
   if (other.threads) texts.push(`${count(other.threads)} threads with the smallest shares count together, as "(other threads)".`);
   const pools = data.pools.find((p) => p.count > 1);

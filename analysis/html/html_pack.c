@@ -1,0 +1,132 @@
+#include "analysis/html/html_pack.h"
+
+#include <stdlib.h>
+#include <zlib.h>
+
+void pack_unsigned(struct buf *raw, uint64_t n)
+{
+    while (n >= 0x80) {
+        buf_u8(raw, (uint8_t)(n | 0x80));
+        n >>= 7;
+    }
+    buf_u8(raw, (uint8_t)n);
+}
+
+void pack_signed(struct buf *raw, int64_t n)
+{
+    uint64_t bits = (uint64_t)n;
+    pack_unsigned(raw, n < 0 ? ~(bits << 1) : bits << 1);
+}
+
+static void put_base64(struct buf *out, const uint8_t *p, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint8_t *to = buf_reserve(out, (n + 2) / 3 * 4);
+    if (!to)
+        return;
+    for (size_t i = 0; i < n; i += 3) {
+        size_t left = n - i;
+        uint32_t bits = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
+                        (left > 2 ? p[i + 2] : 0u);
+        *to++ = (uint8_t)digits[bits >> 18];
+        *to++ = (uint8_t)digits[bits >> 12 & 63];
+        *to++ = left > 1 ? (uint8_t)digits[bits >> 6 & 63] : '=';
+        *to++ = left > 2 ? (uint8_t)digits[bits & 63] : '=';
+    }
+    out->len += (n + 2) / 3 * 4;
+}
+
+int pack_text(const struct buf *raw, struct buf *out, struct err *e)
+{
+    uLongf len = compressBound(raw->len);
+    uint8_t *packed = raw->failed ? NULL : malloc(len);
+    if (!packed || compress2(packed, &len, raw->len ? raw->data : (const uint8_t *)"", raw->len,
+                             Z_BEST_COMPRESSION) != Z_OK) {
+        free(packed);
+        return err_no_memory(e, "the page");
+    }
+    put_base64(out, packed, len);
+    free(packed);
+    return out->failed ? err_no_memory(e, "the page") : 0;
+}
+
+/* The number of cells from `i` on that belong to a step. */
+static size_t cells_of_step(const struct page_cells *c, size_t i, uint32_t step)
+{
+    size_t n = i;
+    while (n < c->list.len && c->list.at[n].step == step)
+        n++;
+    return n - i;
+}
+
+/* A bit mask of the cell's non-zero values. */
+static unsigned values_of(const struct page_cell *cell)
+{
+    unsigned which = 0;
+    for (unsigned k = 0; k < PAGE_VALUES_MAX; k++)
+        which |= (unsigned)(cell->v[k] != 0) << k;
+    return which;
+}
+
+void pack_cells(const struct page_cells *c, struct buf *raw)
+{
+    size_t n = c->list.len;
+    for (size_t i = 0, step = 0; step < page_cells_steps(c); step++) {
+        size_t cells = cells_of_step(c, i, (uint32_t)step);
+        pack_unsigned(raw, cells);
+        i += cells;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct page_cell *cell = &c->list.at[i];
+        bool first = i == 0 || cell[-1].step != cell->step;
+        pack_unsigned(raw, cell->key - (first ? 0 : cell[-1].key));
+    }
+    for (size_t i = 0; i < n; i++)
+        pack_unsigned(raw, values_of(&c->list.at[i]));
+    for (unsigned k = 0; k < PAGE_VALUES_MAX; k++) {
+        for (size_t i = 0; i < n; i++) {
+            if (c->list.at[i].v[k])
+                pack_signed(raw, c->list.at[i].v[k]);
+        }
+    }
+}
+
+void pack_tree(const struct page_data *d, struct buf *raw)
+{
+    for (size_t i = 1; i < d->nodes.len; i++)
+        pack_unsigned(raw, i - d->nodes.at[i].parent);
+    for (size_t i = 1; i < d->nodes.len; i++)
+        pack_unsigned(raw, d->nodes.at[i].frame);
+    for (size_t i = 0; i < d->stacks.len; i++)
+        pack_unsigned(raw, (uint64_t)d->stacks.at[i].site << 1 | d->stacks.at[i].is_folded);
+    for (size_t i = 0; i < d->stacks.len; i++)
+        pack_signed(raw, (int64_t)d->stacks.at[i].node - (i ? d->stacks.at[i - 1].node : 0));
+    for (size_t i = 0; i < d->stacks.len; i++)
+        pack_unsigned(raw, d->stacks.at[i].node - d->stacks.at[i].begin);
+    const struct page_key *keys = d->series.keys.at;
+    size_t n = d->series.keys.len;
+    for (size_t i = 0; i < n; i++)
+        pack_unsigned(raw, keys[i].pool);
+    for (size_t i = 0; i < n; i++)
+        pack_unsigned(raw, keys[i].thread);
+    for (size_t i = 0; i < n; i++)
+        pack_signed(raw, (int64_t)keys[i].stack - (i ? keys[i - 1].stack : 0));
+}
+
+int pack_room(const struct page_data *d, size_t *cells, size_t *tree, struct err *e)
+{
+    struct buf raw = {0};
+    struct buf packed = {0};
+    pack_cells(&d->series.cells, &raw);
+    int status = pack_text(&raw, &packed, e);
+    *cells = packed.len;
+    buf_clear(&raw);
+    buf_clear(&packed);
+    pack_tree(d, &raw);
+    if (status == 0)
+        status = pack_text(&raw, &packed, e);
+    *tree = packed.len;
+    buf_release(&raw);
+    buf_release(&packed);
+    return status;
+}

@@ -1,0 +1,37 @@
+#ifndef TIDEMARK_ANALYSIS_HTML_HTML_PACK_H
+#define TIDEMARK_ANALYSIS_HTML_HTML_PACK_H
+
+/*
+ * Packs numbers for the page: variable-length integers, compressed with zlib, as base64.
+ * web/src/unpack.js reads them.
+ */
+
+#include <stdint.h>
+
+#include "analysis/html/html_data.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Seven bits per byte, lowest first. */
+void pack_unsigned(struct buf *raw, uint64_t n);
+
+/* As pack_unsigned, with the sign in the lowest bit. */
+void pack_signed(struct buf *raw, int64_t n);
+
+/* Appends the base64 text of the compressed bytes to `out`. -1 if memory is short. */
+int pack_text(const struct buf *raw, struct buf *out, struct err *e);
+
+/*
+ * Groups similar data, which compresses well: the number of cells of each step; the keys as
+ * differences; the masks of non-zero values; then these values, one kind after the other.
+ */
+void pack_cells(const struct page_cells *c, struct buf *raw);
+
+/* Nodes, call stacks and keys: one kind of numbers after the other. Nodes come after their parents.
+ */
+void pack_tree(const struct page_data *d, struct buf *raw);
+
+/* The bytes that the cells of keys and the tree have in the page. -1 if memory is short. */
+int pack_room(const struct page_data *d, size_t *cells, size_t *tree, struct err *e);
+
+#endif
