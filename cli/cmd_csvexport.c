@@ -254,9 +254,7 @@ static int write_sites(const struct csvexport *c, struct trace *t, struct err *e
     const struct report_options form = {.format = REPORT_CSV};
     struct stream_figures stream;
     struct summary s;
-    stream_figures_init(&stream, t);
-    int status = stream_figures_load(&stream, c->trace, NULL, NULL, e);
-    options.stream = stream.counted ? &stream : NULL;
+    int status = summary_load(&stream, t, c->trace, &options, NULL, NULL, e);
     if (status == 0)
         status = summary_build(&s, t, &options, e);
     stream_figures_release(&stream);

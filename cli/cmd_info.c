@@ -43,9 +43,7 @@ static int run(const struct info_command *c, struct trace *t, struct err *e)
     struct trace_info info;
     struct summary s;
     struct overview o;
-    stream_figures_init(&stream, t);
-    int status = stream_figures_load(&stream, c->trace, &counts, &info, e);
-    everything.stream = stream.counted ? &stream : NULL;
+    int status = summary_load(&stream, t, c->trace, &everything, &counts, &info, e);
     if (status == 0)
         status = summary_build(&s, t, &everything, e);
     stream_figures_release(&stream);

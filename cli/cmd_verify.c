@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/figures/stream_figures.h"
 #include "analysis/questions/budgets.h"
 #include "analysis/questions/verify.h"
 #include "base/format.h"
@@ -70,31 +71,41 @@ static const struct option_group groups[] = {
     {.rows = rows}, QUESTION_SELECTION_GROUP(struct verify_command), {0}};
 static const struct option_row positional[] = {{"trace", FIELD(trace)}, {0}};
 
+static int summarize(struct verify_command *c, struct trace *t, struct trace_counts *counts,
+                     struct summary *s, struct err *e)
+{
+    struct summary_options options = {.by = GROUP_SITE, .only = &c->question.selection};
+    struct stream_figures stream;
+    struct stored_figures stored;
+    int status = summary_load(&stream, t, c->trace, &options, counts, NULL, e);
+    c->verify.only = c->question.selection;
+    c->verify.stream = options.stream;
+    if (status == 0)
+        status = stored_resident_load(t, c->trace, e);
+    if (status == 0) {
+        bool is_stored = stored_summary_figures(&stored, t, c->trace);
+        c->verify.stored = is_stored ? &stored : NULL;
+        status = verify_summarize(s, t, &c->verify, &c->missing, e);
+        if (is_stored)
+            stored_figures_release(&stored);
+    }
+    c->verify.stored = NULL;
+    c->verify.stream = NULL;
+    stream_figures_release(&stream);
+    return status;
+}
+
 static int run(struct verify_command *c, struct trace *t, bool *holds, struct err *e)
 {
     struct trace_counts counts;
     struct summary s;
     struct verify_result r;
-    const struct selection_options *only = &c->question.selection;
-    const struct trace_load_options more = {.zones = only->zone != NULL, .frames = only->has_frame};
-    struct stored_figures stored;
-    c->verify.only = *only;
-    if (trace_load_with(t, c->trace, &more, &counts, NULL, e) != 0)
-        return -1;
-    if (stored_resident_load(t, c->trace, e) != 0)
-        return -1;
-    bool is_stored = stored_summary_figures(&stored, t, c->trace);
-    c->verify.stored = is_stored ? &stored : NULL;
-    int status = verify_summarize(&s, t, &c->verify, &c->missing, e);
-    if (is_stored)
-        stored_figures_release(&stored);
-    c->verify.stored = NULL;
-    if (status != 0)
+    if (summarize(c, t, &counts, &s, e) != 0)
         return -1;
     s.all_leaks = c->all_leaks;
     c->verify.expect = c->expect.list.at;
     c->verify.expect_count = c->expect.list.len;
-    status = verify_run(&r, &s, &counts, &c->verify, e);
+    int status = verify_run(&r, &s, &counts, &c->verify, e);
     if (status == 0) {
         *holds = r.holds;
         status = verify_write(&r, c->format, stdout, e);

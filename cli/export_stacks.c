@@ -1,28 +1,37 @@
 #include "cli/export_stacks.h"
 
+#include "analysis/figures/stream_figures.h"
 #include "analysis/figures/summary.h"
 #include "analysis/questions/stack_profile.h"
 #include "cli/options/options.h"
 
-int export_load(void *ctx, struct trace *t, const struct trace_load_options *options, struct err *e)
+static int name_frames(const struct export_input *in, struct trace *t, struct err *e)
 {
-    const struct export_input *in = ctx;
-    if (trace_load_with(t, in->path, options, NULL, NULL, e) != 0)
-        return -1;
     print_behind(in->path, t->behind);
     return resolve_request_names(in->resolve, in->resolver, t, e);
 }
 
+int export_load(void *ctx, struct trace *t, const struct trace_load_options *options, struct err *e)
+{
+    const struct export_input *in = ctx;
+    return trace_load_with(t, in->path, options, NULL, NULL, e) == 0 ? name_frames(in, t, e) : -1;
+}
+
 static int write_stacks(const struct export_stacks *x, struct trace *t, FILE *out, struct err *e)
 {
-    const struct selection_options *only = &x->input->only;
-    const struct trace_load_options load = {.zones = only->zone != NULL, .frames = only->has_frame};
-    const struct summary_options options = {.by = GROUP_CALLSTACK, .only = only};
+    struct summary_options options = {.by = GROUP_CALLSTACK, .only = &x->input->only};
+    struct stream_figures stream;
     struct summary s;
     struct profile p;
-    if (export_load(x->input, t, &load, e) != 0 || summary_build(&s, t, &options, e) != 0)
+    int status = summary_load(&stream, t, x->input->path, &options, NULL, NULL, e);
+    if (status == 0)
+        status = name_frames(x->input, t, e);
+    if (status == 0)
+        status = summary_build(&s, t, &options, e);
+    stream_figures_release(&stream);
+    if (status != 0)
         return -1;
-    int status = profile_build(&p, &s, x->all_frames, e);
+    status = profile_build(&p, &s, x->all_frames, e);
     if (status == 0) {
         status = x->write(&p, &x->options, out, e);
         profile_release(&p);

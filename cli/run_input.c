@@ -47,9 +47,7 @@ static int count_trace(struct run_inputs *r, const char *path, struct trace *t,
         stored_figures_release(&stored);
         return status;
     }
-    stream_figures_init(&stream, t);
-    int status = stream_figures_load(&stream, path, NULL, NULL, e);
-    wanted.stream = status == 0 && stream.counted ? &stream : NULL;
+    int status = summary_load(&stream, t, path, &wanted, NULL, NULL, e);
     if (status == 0)
         status = stored_resident_load(t, path, e);
     if (status == 0)

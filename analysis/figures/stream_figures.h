@@ -138,12 +138,6 @@ struct record_sink stream_figures_sink(struct stream_figures *f);
 /* After the last record: ends the counting of all pools. Releases data needed only for counting. */
 void stream_figures_end(struct stream_figures *f);
 
-/*
- * Counts the events of the selected pools in the trace's store. `f` must be newly initialised. -1
- * with f->unsuited if they cannot be counted.
- */
-int stream_figures_store(struct stream_figures *f, const struct selection *s, struct err *e);
-
 /* A grouping of call stacks. */
 struct stream_grouping {
     const uint32_t *groups; /* by call stack; 0 from group_count on */

@@ -16,6 +16,7 @@
 #include "base/order.h"
 #include "base/saturate.h"
 #include "trace/ingest/carry.h"
+#include "trace/load/load.h"
 
 /* ---- pools */
 
@@ -60,8 +61,7 @@ struct builder {
     bool has_group;
     struct moments moments;
     struct zone_calls calls;
-    struct stream_figures counted; /* the store's events, if no sweep is needed */
-    struct map keys;               /* by block that is freed later: its zone or frame */
+    struct map keys; /* by block that is freed later: its zone or frame */
 };
 
 static int count_step(struct builder *b, const struct memory_op *op, struct err *e)
@@ -134,6 +134,21 @@ bool summary_streams(const struct summary_options *options)
            !(options->only && selection_is_narrow(options->only));
 }
 
+int summary_load(struct stream_figures *f, struct trace *t, const char *path,
+                 struct summary_options *options, struct trace_counts *counts,
+                 struct trace_info *info, struct err *e)
+{
+    const struct selection_options *only = options->only;
+    const struct trace_load_options load = {.zones = only && only->zone,
+                                            .frames = only && only->has_frame};
+    stream_figures_init(f, t);
+    if (!summary_streams(options))
+        return trace_load_with(t, path, &load, counts, info, e);
+    int status = stream_figures_load(f, path, counts, info, e);
+    options->stream = status == 0 && f->counted ? f : NULL;
+    return status;
+}
+
 bool summary_is_stored(const struct summary_options *options)
 {
     return options->by == GROUP_SITE && !options->stacks && summary_streams(options);
@@ -192,37 +207,6 @@ static int take_stream(struct builder *b, struct stream_figures *stream, struct 
     return stream_figures_group(stream, from, groupings, n, e);
 }
 
-static int try_to_count(struct builder *b, struct err *e)
-{
-    if (b->trace->memory_budget &&
-        stream_figures_bound(&b->counted, b->trace->memory_budget, e) != 0)
-        return -1;
-    if (stream_figures_store(&b->counted, &b->s->selection, e) != 0)
-        return -1;
-    return take_stream(b, &b->counted, e);
-}
-
-/*
- * Whether the store's events were counted without a sweep. If not, because they cannot be, or
- * because memory or the temporary folder is full, the sweep counts them: it needs no log. What
- * prevents both, the sweep reports.
- */
-static bool count_store(struct builder *b)
-{
-    struct err ignored = {0};
-    stream_figures_init(&b->counted, b->trace);
-    b->counted.of_store = true;
-    if (try_to_count(b, &ignored) == 0)
-        return true;
-    for (size_t i = 0; i < ACCOUNTINGS; i++) {
-        const struct accounting_options o = b->accounts[i].options;
-        accounting_release(&b->accounts[i]);
-        accounting_init(&b->accounts[i], &o);
-    }
-    stream_figures_release(&b->counted);
-    return false;
-}
-
 static int sweep(struct builder *b, struct err *e)
 {
     static const uint32_t one_group[1] = {0};
@@ -274,8 +258,6 @@ static int sweep(struct builder *b, struct err *e)
         return take_stored(b, e);
     if (b->options->stream)
         return take_stream(b, b->options->stream, e);
-    if (summary_streams(b->options) && count_store(b))
-        return 0;
     /* The sweep uses the allocator of pageable counters, and the columns of zones and frames. */
     const struct memory_observer to = {
         .ctx = b, .batch = take_steps, .beside = !o.key_of && !o.pageable};
@@ -720,7 +702,6 @@ int summary_build(struct summary *s, struct trace *t, const struct summary_optio
     int status = build(&b, e);
     for (size_t i = 0; i < ACCOUNTINGS; i++)
         accounting_release(&b.accounts[i]);
-    stream_figures_release(&b.counted);
     program_frames_release(&b.program);
     sites_release(&b.sites);
     sites_release(&b.functions);

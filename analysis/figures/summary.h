@@ -256,6 +256,18 @@ struct summary {
     struct selection selection;
 };
 
+struct trace_counts;
+struct trace_info;
+
+/*
+ * Loads a trace for a summary with these options only. If it can be counted while the file is read,
+ * options->stream becomes `f`, and the store has no events. In any case release `f`, after the last
+ * summary. `t` was just initialised; `counts` and `info` as in trace/load/load.h.
+ */
+int summary_load(struct stream_figures *f, struct trace *t, const char *path,
+                 struct summary_options *options, struct trace_counts *counts,
+                 struct trace_info *info, struct err *e);
+
 /* `s` need not be initialised. ERR_USAGE if there is no such pool; the text lists the names. */
 int summary_build(struct summary *s, struct trace *t, const struct summary_options *options,
                   struct err *e);

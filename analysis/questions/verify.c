@@ -186,7 +186,8 @@ int verify_summarize(struct summary *s, struct trace *t, struct verify_options *
                      struct err *missing, struct err *e)
 {
     struct selection_options only = options->only;
-    const struct summary_options wanted = {.by = GROUP_SITE, .only = &only};
+    const struct summary_options wanted = {
+        .by = GROUP_SITE, .only = &only, .stream = options->stream};
     if (options->stored && !only.pool && !selection_is_narrow(&only))
         return summarize_all(s, t, options, &wanted, e);
     if (summary_build(s, t, &wanted, e) == 0)

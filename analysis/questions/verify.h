@@ -28,6 +28,7 @@ struct verify_options {
     const struct budget *expect; /* expressions that must be true; they must outlive the result */
     size_t expect_count;
     const struct stored_figures *stored; /* with the trace, for the same sites; NULL: none */
+    struct stream_figures *stream;       /* see struct summary_options */
     enum stored_state stored_state;      /* of verify_summarize */
     const char *missing; /* of verify_summarize: why the check `missing_name` failed */
     const char *missing_name;

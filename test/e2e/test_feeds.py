@@ -29,6 +29,16 @@ class Feeds(Case):
             for group in GROUPS:
                 self.assert_same(trace, ("--by", group, "--recount"), ("--by", group, *EVERY_SIZE))
 
+    def test_call_stacks_of_a_file(self):
+        for trace in sorted(TRACES.glob("v0.14.0/*.tracy")):
+            files = []
+            for selection in ((), EVERY_SIZE):
+                files.append(self.dir / f"{trace.stem}.{len(selection)}")
+                result = run("export", trace, "--format", "folded", "-fo", files[-1], *selection)
+                self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertTrue(files[0].read_text())
+            self.assertEqual(files[0].read_text(), files[1].read_text(), trace)
+
     def assert_together(self, trace, *options):
         """All at once are as each alone, and JSON is one document."""
         every = [word for question in TOGETHER for word in question]
