@@ -302,13 +302,18 @@ void run_tree_pause(struct run_tree *t, bool paused)
     collector_set_paused(t->collector, paused);
 }
 
-/* A process whose pages may not be read has no look, and its trace no line of what is resident. */
+/*
+ * A process whose pages may not be read has no look, and its trace no line of what is resident.
+ * Reads on first: where the kernel's clock is the only one, a recording has few times, events
+ * between them get theirs in proportion, and the look must follow what came before it.
+ */
 static void look(struct run_tree *t, struct run_process *p, enum look_reason reason)
 {
     struct err e = {0};
     if (t->options->no_resident || p->finished || p->stopped || p->collected->ended ||
         !is_worth_reading(t, p) || !start_reading(t, p))
         return;
+    (void)read_on(t, p);
     if (run_memory_look(&p->memory, reason, p->collected->pid, &e) != 0 && e.code != ERR_INPUT)
         complain(t, &e);
 }
