@@ -127,31 +127,65 @@ static bool read_areas(struct page_look *l, const char *maps)
 
 /* ---- glibc's arenas */
 
+/* Files of a process; -1: it may not be read. */
+struct opened {
+    int pagemap, memory;
+};
+
 /*
  * struct heap_info of glibc's malloc/arena.c: the arena's address, the heap before, bytes in use,
- * bytes that may be used. The arena is behind the header of its first heap.
+ * bytes that may be used. The arena is behind the header of its first heap. A page that is not in
+ * memory has no header, and is not read: that would bring it into memory.
  */
-static bool is_arena(int memory, const struct look_area *a)
+static bool is_heap(const struct page_look *l, const struct opened *files, uint64_t at)
 {
-    uint64_t head[4];
-    if (a->kind != AREA_ANONYMOUS || a->start % LOOK_HEAP_BYTES ||
-        pread(memory, head, sizeof head, (off_t)a->start) != (ssize_t)sizeof head)
+    uint64_t head[4], entry;
+    if (pread(files->pagemap, &entry, 8, (off_t)(at / l->page * 8)) != 8 || !(entry & PRESENT) ||
+        pread(files->memory, head, sizeof head, (off_t)at) != (ssize_t)sizeof head)
         return false;
     return head[0] >= LOOK_HEAP_BYTES && head[0] % LOOK_HEAP_BYTES < HEAP_HEAD_MOST &&
            head[1] % LOOK_HEAP_BYTES == 0 && head[2] && head[2] <= head[3] &&
            head[3] <= LOOK_HEAP_BYTES;
 }
 
-/* Those of a process whose memory may not be read are not found. */
-static void mark_arenas(struct page_look *l, int folder)
+/*
+ * Adds `whole`, each heap in it as a separate area: the kernel makes one mapping of neighbours of
+ * equal access, such as a heap and the memory mapped below it.
+ */
+static bool add_parts(struct page_look *l, const struct opened *files,
+                      const struct look_area *whole)
 {
-    int memory = openat(folder, "mem", O_RDONLY | O_CLOEXEC);
-    for (size_t i = 0; memory >= 0 && i < l->areas.len; i++) {
-        if (is_arena(memory, &l->areas.at[i]))
-            l->areas.at[i].kind = AREA_ARENA;
+    struct look_area rest = *whole;
+    uint64_t past = rest.start % LOOK_HEAP_BYTES;
+    for (uint64_t at = rest.start + (past ? LOOK_HEAP_BYTES - past : 0); at < whole->end;
+         at += LOOK_HEAP_BYTES) {
+        if (!is_heap(l, files, at))
+            continue;
+        struct look_area before = rest, heap = rest;
+        before.end = heap.start = at;
+        heap.end = at + LOOK_HEAP_BYTES < whole->end ? at + LOOK_HEAP_BYTES : whole->end;
+        heap.kind = AREA_ARENA;
+        rest.start = heap.end;
+        if ((before.start < before.end && !vec_push(&l->areas, before)) ||
+            !vec_push(&l->areas, heap))
+            return false;
     }
-    if (memory >= 0)
-        close(memory);
+    return rest.start == rest.end || vec_push(&l->areas, rest);
+}
+
+/* Those of a process whose memory may not be read are not found. */
+static bool mark_arenas(struct page_look *l, const struct opened *files)
+{
+    struct page_look parts = {.page = l->page};
+    bool done = true;
+    for (size_t i = 0; i < l->areas.len && done; i++) {
+        const struct look_area *a = &l->areas.at[i];
+        done = a->kind == AREA_ANONYMOUS && !a->unread ? add_parts(&parts, files, a)
+                                                       : vec_push(&parts.areas, *a);
+    }
+    vec_release(&l->areas);
+    l->areas = parts.areas;
+    return done;
 }
 
 /* ---- threads */
@@ -242,18 +276,24 @@ static uint64_t read_size(int folder, const char *file, const char *line)
     return kib * 1024;
 }
 
+static void close_if_open(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
 static bool read_look(struct page_look *l, int folder, const char *maps)
 {
     uint64_t *entries = malloc(ENTRIES * sizeof *entries);
-    int pagemap = openat(folder, "pagemap", O_RDONLY | O_CLOEXEC);
-    bool done = entries && pagemap >= 0 && read_areas(l, maps);
+    const struct opened files = {.pagemap = openat(folder, "pagemap", O_RDONLY | O_CLOEXEC),
+                                 .memory = openat(folder, "mem", O_RDONLY | O_CLOEXEC)};
+    bool done = entries && files.pagemap >= 0 && read_areas(l, maps) && mark_arenas(l, &files);
     if (done) {
-        mark_arenas(l, folder);
         mark_stacks(l, folder);
-        done = read_pages(l, pagemap, entries);
+        done = read_pages(l, files.pagemap, entries);
     }
-    if (pagemap >= 0)
-        close(pagemap);
+    close_if_open(files.pagemap);
+    close_if_open(files.memory);
     free(entries);
     return done;
 }
