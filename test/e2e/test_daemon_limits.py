@@ -461,7 +461,8 @@ class Enough(SmallDisk):
         self.stays_alone("--max-size", "10", why="max-size")
 
     def test_bytes_on_disk(self):
-        def fill():
+        def fill(): # a session has its client before it has its journal
+            wait_until(lambda: self.traces.exists() and self.journals(), "the journal")
             (name,) = self.journals()
             (self.traces / name / "filler").write_bytes(os.urandom(2 << 20))
         self.stays_alone("--quota", "1M", why="quota", begin=fill)
@@ -469,6 +470,7 @@ class Enough(SmallDisk):
     def test_all_bytes_on_disk(self):
         """Also when there is room again."""
         def fill():
+            wait_until(self.traces.exists, "the folder")
             (self.traces / "filler").write_bytes(os.urandom(2 << 20))
             self.wait_left_alone("total-quota")
             (self.traces / "filler").unlink()

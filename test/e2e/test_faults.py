@@ -542,10 +542,10 @@ class Sessions(Faulty, test_daemon_production.Running):
         env = environment(FAULT_AT=1, FAULT_HOLD=hold, FAULT_ONLY="fsync", FAULT_STRAY=1)
         with mock.patch.dict(os.environ, env), self.daemon("--rotate", "100K") as process:
             announce(self.udp, player.port, b"prog", protocol=PROTOCOL)
-            wait_until(lambda: children(process.pid), "a session")
-            (session,) = children(process.pid)
-            wait_until(lambda: children(session), "its copy")
-            (copy,) = children(session)
+            # What is no session may have no name of its own yet: only a session has a copy.
+            copies = lambda: [(s, c) for s in children(process.pid) for c in children(s)]
+            wait_until(copies, "a session and its copy")
+            ((session, copy),) = copies()
             os.kill(session, signal.SIGKILL)
             self.wait_said("killed by signal 9")
             wait_until(lambda: not alive(copy), "the copy's end")
