@@ -64,8 +64,6 @@ static struct interval_step *make_steps(struct interval *live, size_t n, size_t 
     return s;
 }
 
-#define AHEAD 8 /* steps known in advance, as in a file's blocks of events */
-
 static int bench_intervals(size_t n)
 {
     struct interval_tree t = {0};
@@ -81,19 +79,7 @@ static int bench_intervals(size_t n)
     show("interval tree, fill", (double)n, cpu_seconds() - start, "");
     struct interval_step *steps = ok ? make_steps(live, n, 2 * n, &seed) : NULL;
     start = cpu_seconds();
-    const void *gone[AHEAD] = {0};
-    const void *fresh[AHEAD] = {0};
     for (size_t i = 0; steps && i < 2 * n; i++) {
-        size_t far = i + AHEAD;
-        size_t near = i + AHEAD / 2;
-        if (far < 2 * n) {
-            gone[far % AHEAD] = interval_tree_prefetch(&t, steps[far].gone.first);
-            fresh[far % AHEAD] = interval_tree_prefetch(&t, steps[far].fresh.first);
-            interval_tree_prefetch_entry(gone[near % AHEAD], steps[near].gone.first,
-                                         steps[near].gone.value);
-            interval_tree_prefetch_entry(fresh[near % AHEAD], steps[near].fresh.first,
-                                         steps[near].fresh.value);
-        }
         ok &= interval_tree_remove(&t, steps[i].gone.first, steps[i].gone.value);
         ok &= interval_tree_insert(&t, &steps[i].fresh);
     }

@@ -20,14 +20,35 @@ static const char *const things[] = {
     "with places that have no name, in images of another or an unknown build: matched by order, "  \
     "size and number of the blocks, which may be wrong; `tidemark symbols` gives names"
 
-static const char *put_number(char out[FORMAT_SIZE], uint64_t n, bool is_bytes)
+struct change_words {
+    char before[FORMAT_SIZE], after[FORMAT_SIZE], change[2 * FORMAT_SIZE];
+};
+
+static void put_change(struct change_words *out, uint64_t base, uint64_t now, bool is_bytes)
 {
-    return is_bytes ? format_bytes(out, n) : format_count(out, n);
+    const char *(*format)(char out[FORMAT_SIZE], uint64_t n) =
+        is_bytes ? format_bytes : format_count;
+    format(out->before, base);
+    format(out->after, now);
+    diff_change(out->change, sizeof out->change, base, now, is_bytes);
 }
 
-static bool is_bytes_metric(enum diff_metric m)
+static void pool_change(struct change_words *out, const struct diff_pool *p, size_t figure)
 {
-    return m != DIFF_COUNT;
+    put_change(out, diff_pool_figure(&p->figures[0], figure),
+               diff_pool_figure(&p->figures[1], figure), diff_pool_figures[figure].is_bytes);
+}
+
+/* `none` stands for the figure of a side that lacks the row. */
+static void row_change(struct change_words *out, const struct diff_writer *w,
+                       const struct diff_row *r, const char *none)
+{
+    enum diff_metric m = w->d->options.metric;
+    put_change(out, diff_figure(&r->side[0], m), diff_figure(&r->side[1], m), m != DIFF_COUNT);
+    if (!r->side[0].there)
+        snprintf(out->before, sizeof out->before, "%s", none);
+    if (!r->side[1].there)
+        snprintf(out->after, sizeof out->after, "%s", none);
 }
 
 /* ---- text */
@@ -41,31 +62,24 @@ static void text_pool(struct diff_writer *w, const struct diff_pool *p)
         buf_puts(b, p->there[1] ? " (new)" : " (gone)");
     buf_puts(b, "\n");
     for (size_t i = 0; i < DIFF_POOL_FIGURES; i++) {
-        char before[FORMAT_SIZE];
-        char after[FORMAT_SIZE];
-        char change[2 * FORMAT_SIZE];
-        uint64_t base = diff_pool_figure(&p->figures[0], i);
-        uint64_t now = diff_pool_figure(&p->figures[1], i);
-        bool is_bytes = diff_pool_figures[i].is_bytes;
+        struct change_words words;
+        pool_change(&words, p, i);
         buf_printf(b, "  %-24s", diff_pool_figures[i].title);
-        cell(b, put_number(before, base, is_bytes), 12);
-        cell(b, put_number(after, now, is_bytes), 12);
-        buf_printf(b, "  %s\n", diff_change(change, sizeof change, base, now, is_bytes));
+        cell(b, words.before, 12);
+        cell(b, words.after, 12);
+        buf_printf(b, "  %s\n", words.change);
     }
 }
 
 static void text_row(struct diff_writer *w, const struct diff_row *r)
 {
     struct buf *b = &w->doc.buf;
-    enum diff_metric m = w->d->options.metric;
-    bool is_bytes = is_bytes_metric(m);
-    char text[2 * FORMAT_SIZE];
+    struct change_words words;
     struct buf name = {0};
-    uint64_t base = diff_figure(&r->side[0], m);
-    uint64_t now = diff_figure(&r->side[1], m);
-    cell(b, diff_change(text, sizeof text, base, now, is_bytes), 24);
-    cell(b, r->side[0].there ? put_number(text, base, is_bytes) : "-", 11);
-    cell(b, r->side[1].there ? put_number(text, now, is_bytes) : "-", 11);
+    row_change(&words, w, r, "-");
+    cell(b, words.change, 24);
+    cell(b, words.before, 11);
+    cell(b, words.after, 11);
     buf_puts(b, "  ");
     diff_row_name(&name, r, w->d->options.by);
     format_terminal(b, buf_view(&name));
@@ -156,36 +170,26 @@ static void markdown_pool(struct diff_writer *w, const struct diff_pool *p)
 {
     struct buf *b = &w->doc.buf;
     for (size_t i = 0; i < DIFF_POOL_FIGURES; i++) {
-        char before[FORMAT_SIZE];
-        char after[FORMAT_SIZE];
-        char change[2 * FORMAT_SIZE];
-        uint64_t base = diff_pool_figure(&p->figures[0], i);
-        uint64_t now = diff_pool_figure(&p->figures[1], i);
-        bool is_bytes = diff_pool_figures[i].is_bytes;
+        struct change_words words;
+        pool_change(&words, p, i);
         buf_puts(b, "| ");
         if (i == 0)
             markup_code(b, p->name);
-        buf_printf(b, " | %s | %s | %s | %s |\n", diff_pool_figures[i].title,
-                   put_number(before, base, is_bytes), put_number(after, now, is_bytes),
-                   diff_change(change, sizeof change, base, now, is_bytes));
+        buf_printf(b, " | %s | %s | %s | %s |\n", diff_pool_figures[i].title, words.before,
+                   words.after, words.change);
     }
 }
 
 static void markdown_row(struct diff_writer *w, const struct diff_row *r)
 {
     struct buf *b = &w->doc.buf;
-    enum diff_metric m = w->d->options.metric;
-    bool is_bytes = is_bytes_metric(m);
-    char text[2 * FORMAT_SIZE];
+    struct change_words words;
     struct buf name = {0};
-    uint64_t base = diff_figure(&r->side[0], m);
-    uint64_t now = diff_figure(&r->side[1], m);
+    row_change(&words, w, r, "");
     diff_row_name(&name, r, w->d->options.by);
     buf_printf(b, "| %s | ", kind_titles[r->kind]);
     markup_code(b, buf_view(&name));
-    buf_printf(b, " | %s ", r->side[0].there ? put_number(text, base, is_bytes) : "");
-    buf_printf(b, "| %s ", r->side[1].there ? put_number(text, now, is_bytes) : "");
-    buf_printf(b, "| %s |", diff_change(text, sizeof text, base, now, is_bytes));
+    buf_printf(b, " | %s | %s | %s |", words.before, words.after, words.change);
     if (w->types) {
         buf_clear(&name);
         diff_row_type(&name, r);

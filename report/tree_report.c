@@ -24,7 +24,7 @@ struct writer {
     const struct tree *t;
     const struct tree_report_options *options;
     struct document doc;
-    struct buf prefix;
+    struct buf prefix, name;
     VEC(struct step) way;
     struct tree_nodes *collect; /* NULL, or collects the nodes instead of writing them */
 };
@@ -48,6 +48,35 @@ static uint32_t count_shown(const struct writer *w, uint32_t node)
     while (shown < n->count && is_shown(w, w->t->children.at[n->first + shown]))
         shown++;
     return shown;
+}
+
+static uint32_t count_hidden(const struct writer *w, const struct step *s)
+{
+    const struct tree_node *n = &w->t->nodes.at[s->node];
+    return w->options->depth && n->depth >= w->options->depth ? 0 : n->count - s->shown;
+}
+
+/* The names are valid until the next call. */
+static struct view short_name(struct writer *w, const struct tree_label *l)
+{
+    buf_clear(&w->name);
+    tree_label_short(&w->name, w->t, l);
+    if (w->t->options.by == TREE_LINE)
+        frame_source(&w->name, &l->frame);
+    return buf_view(&w->name);
+}
+
+static struct view full_name(struct writer *w, const struct tree_label *l)
+{
+    buf_clear(&w->name);
+    tree_label_name(&w->name, w->t, l);
+    return buf_view(&w->name);
+}
+
+static const char *share(const struct writer *w, const struct tree_node *n, char out[FORMAT_SIZE])
+{
+    enum tree_metric m = w->t->options.sort;
+    return format_percent(out, n->inclusive.at[m], w->t->nodes.at[TREE_ROOT].inclusive.at[m]);
 }
 
 /* ---- text */
@@ -105,37 +134,27 @@ static void text_node(struct writer *w, uint32_t node, const char *branch)
 {
     const struct tree_node *n = &w->t->nodes.at[node];
     enum tree_metric m = w->t->options.sort;
-    const struct tree_label *l = &w->t->labels.at[n->label];
-    struct buf name = {0};
     struct buf *b = &w->doc.buf;
-    char share[FORMAT_SIZE];
+    char text[FORMAT_SIZE];
     put_metric(b, &n->inclusive, m);
-    cell(b, format_percent(share, n->inclusive.at[m], w->t->nodes.at[TREE_ROOT].inclusive.at[m]),
-         7);
+    cell(b, share(w, n, text), 7);
     put_metric(b, &n->exclusive, m);
     put_metric(b, &n->inclusive, beside(m));
     buf_puts(b, "  ");
     buf_put(b, w->prefix.data, w->prefix.len);
     buf_puts(b, branch);
-    if (node == TREE_ROOT) {
+    if (node == TREE_ROOT)
         buf_puts(b, "all");
-    } else {
-        tree_label_short(&name, w->t, l);
-        if (w->t->options.by == TREE_LINE)
-            frame_source(&name, &l->frame);
-        format_terminal(b, (struct view){(const char *)name.data, name.len});
-    }
+    else
+        format_terminal(b, short_name(w, &w->t->labels.at[n->label]));
     buf_puts(b, "\n");
-    w->doc.failed |= name.failed;
-    buf_release(&name);
 }
 
 static void text_rest(struct writer *w, const struct step *s)
 {
-    const struct tree_node *n = &w->t->nodes.at[s->node];
     char text[FORMAT_SIZE];
-    uint32_t hidden = n->count - s->shown;
-    if (hidden == 0 || (w->options->depth && n->depth >= w->options->depth))
+    uint32_t hidden = count_hidden(w, s);
+    if (hidden == 0)
         return;
     enum tree_metric m = w->t->options.sort;
     int columns = 2 * metric_width(m) + metric_width(beside(m)) + 4 * 2 + 7 + 2;
@@ -182,28 +201,19 @@ static void markdown_head(struct writer *w)
 static void markdown_node(struct writer *w, uint32_t node)
 {
     const struct tree_node *n = &w->t->nodes.at[node];
-    const struct tree_label *l = &w->t->labels.at[n->label];
     enum tree_metric m = w->t->options.sort;
     struct buf *b = &w->doc.buf;
-    struct buf name = {0};
-    char share[FORMAT_SIZE];
-    tree_label_short(&name, w->t, l);
-    if (w->t->options.by == TREE_LINE)
-        frame_source(&name, &l->frame);
+    char text[FORMAT_SIZE];
     buf_put(b, w->prefix.data, w->prefix.len);
     buf_puts(b, "- ");
-    markup_code(b, (struct view){(const char *)name.data, name.len});
+    markup_code(b, short_name(w, &w->t->labels.at[n->label]));
     buf_puts(b, " ");
     put_figure(b, &n->inclusive, m);
-    buf_printf(
-        b, " (%s), own ",
-        format_percent(share, n->inclusive.at[m], w->t->nodes.at[TREE_ROOT].inclusive.at[m]));
+    buf_printf(b, " (%s), own ", share(w, n, text));
     put_figure(b, &n->exclusive, m);
     buf_printf(b, ", %s ", tree_metric_name(beside(m)));
     put_figure(b, &n->inclusive, beside(m));
     buf_puts(b, "\n");
-    w->doc.failed |= name.failed;
-    buf_release(&name);
 }
 
 static void markdown_enter(struct writer *w, const struct step *parent, struct step *s)
@@ -218,10 +228,9 @@ static void markdown_enter(struct writer *w, const struct step *parent, struct s
 
 static void markdown_hidden(struct writer *w, const struct step *s)
 {
-    const struct tree_node *n = &w->t->nodes.at[s->node];
     char text[FORMAT_SIZE];
-    uint32_t hidden = n->count - s->shown;
-    if (hidden == 0 || (w->options->depth && n->depth >= w->options->depth))
+    uint32_t hidden = count_hidden(w, s);
+    if (hidden == 0)
         return;
     buf_put(&w->doc.buf, w->prefix.data, w->prefix.len);
     buf_printf(&w->doc.buf, "%s- %s\n", s->node != TREE_ROOT ? "  " : "",
@@ -230,34 +239,35 @@ static void markdown_hidden(struct writer *w, const struct step *s)
 
 /* ---- JSON and CSV: a flat list of nodes, each with its parent's number */
 
+static const char *const keys[TREE_METRICS] = {[TREE_BYTES] = "bytes",
+                                               [TREE_COUNT] = "count",
+                                               [TREE_LIVE_BYTES] = "live_bytes",
+                                               [TREE_LIVE_COUNT] = "live_count",
+                                               [TREE_PEAK_BYTES] = "at_peak_bytes",
+                                               [TREE_PEAK_COUNT] = "at_peak_count",
+                                               [TREE_TEMPORARY] = "temporary"};
+
 static json_t *make_figures(const struct tree_figures *f)
 {
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes", json_count(f->at[TREE_BYTES]), "count",
-        json_count(f->at[TREE_COUNT]), "live_bytes", json_count(f->at[TREE_LIVE_BYTES]),
-        "live_count", json_count(f->at[TREE_LIVE_COUNT]), "at_peak_bytes",
-        json_count(f->at[TREE_PEAK_BYTES]), "at_peak_count", json_count(f->at[TREE_PEAK_COUNT]),
-        "temporary", json_count(f->at[TREE_TEMPORARY]));
+    json_t *figures = json_object();
+    for (size_t i = 0; i < TREE_METRICS; i++)
+        figures = json_with(figures, keys[i], json_count(f->at[i]));
+    return figures;
 }
 
 static void json_node(struct writer *w, uint32_t node)
 {
     const struct tree_node *n = &w->t->nodes.at[node];
     const struct tree_label *l = &w->t->labels.at[n->label];
-    struct buf name = {0};
-    tree_label_name(&name, w->t, l);
-    w->doc.failed |= name.failed;
     document_element(
         &w->doc,
         json_pack("{s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", (json_int_t)node,
                   "parent", n->parent ? json_integer(n->parent) : json_null(), "depth",
-                  (json_int_t)n->depth, "name",
-                  json_text((struct view){(const char *)name.data, name.len}), "function",
+                  (json_int_t)n->depth, "name", json_text(full_name(w, l)), "function",
                   json_text_or_null(l->frame.function), "file", json_text_or_null(l->frame.file),
                   "line", l->frame.line ? json_integer(l->frame.line) : json_null(), "image",
                   json_text_or_null(l->frame.image), "inclusive", make_figures(&n->inclusive),
                   "exclusive", make_figures(&n->exclusive)));
-    buf_release(&name);
 }
 
 static void json_head(struct writer *w)
@@ -279,11 +289,8 @@ static void csv_head(struct writer *w)
     struct buf *b = &w->doc.buf;
     buf_puts(b, "id,parent,depth,name,function,file,line,image");
     for (int own = 0; own < 2; own++) {
-        static const char *const names[] = {"bytes",      "count",         "live_bytes",
-                                            "live_count", "at_peak_bytes", "at_peak_count",
-                                            "temporary"};
         for (size_t i = 0; i < TREE_METRICS; i++)
-            buf_printf(b, ",%s%s", own ? "own_" : "", names[i]);
+            buf_printf(b, ",%s%s", own ? "own_" : "", keys[i]);
     }
     buf_puts(b, "\n");
 }
@@ -293,29 +300,18 @@ static void csv_node(struct writer *w, uint32_t node)
     const struct tree_node *n = &w->t->nodes.at[node];
     const struct tree_label *l = &w->t->labels.at[n->label];
     struct buf *b = &w->doc.buf;
-    struct buf name = {0};
-    tree_label_name(&name, w->t, l);
     buf_printf(b, "%" PRIu32 ",", node);
     if (n->parent)
         buf_printf(b, "%" PRIu32, n->parent);
     buf_printf(b, ",%" PRIu32 ",", n->depth);
-    csv_field(b, (struct view){(const char *)name.data, name.len});
+    csv_field(b, full_name(w, l));
     buf_puts(b, ",");
-    csv_field(b, l->frame.function);
-    buf_puts(b, ",");
-    csv_field(b, l->frame.file);
-    buf_puts(b, ",");
-    if (l->frame.line)
-        buf_printf(b, "%" PRIu32, l->frame.line);
-    buf_puts(b, ",");
-    csv_field(b, l->frame.image);
+    csv_site(b, &l->frame, false);
     for (size_t i = 0; i < TREE_METRICS; i++)
         buf_printf(b, ",%" PRIu64, n->inclusive.at[i]);
     for (size_t i = 0; i < TREE_METRICS; i++)
         buf_printf(b, ",%" PRIu64, n->exclusive.at[i]);
     buf_puts(b, "\n");
-    w->doc.failed |= name.failed;
-    buf_release(&name);
     document_flush(&w->doc);
 }
 
@@ -399,8 +395,9 @@ int tree_write(const struct tree *t, const struct tree_report_options *options, 
         document_list_end(&w.doc);
         document_close(&w.doc);
     }
-    w.doc.failed |= w.prefix.failed;
+    w.doc.failed |= w.prefix.failed | w.name.failed;
     buf_release(&w.prefix);
+    buf_release(&w.name);
     vec_release(&w.way);
     return document_end(&w.doc, e);
 }

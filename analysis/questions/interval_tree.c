@@ -382,30 +382,6 @@ bool interval_tree_insert(struct interval_tree *t, const struct interval *i)
     return true;
 }
 
-const void *interval_tree_prefetch(const struct interval_tree *t, uint64_t first)
-{
-    const union interval_node *n = t->root;
-    for (unsigned height = t->height; height; height--)
-        n = n->inner.child[inner_count(&n->inner, first) - 1];
-    if (n)
-        __builtin_prefetch(n->leaf.tag, 1);
-    return n;
-}
-
-/*
- * The node may be another one by now, even an inner one. Nodes are never moved, so it can be read.
- */
-void interval_tree_prefetch_entry(const void *place, uint64_t first, uint64_t value)
-{
-    const union interval_node *n = place;
-    if (!n || n->leaf.n == 0 || n->leaf.n >= LEAF_ENTRIES)
-        return;
-    uint64_t match = tags_match(&n->leaf, tag_of(first, value));
-    if (match)
-        __builtin_prefetch(&n->leaf.at[__builtin_ctzll(match)], 1);
-    __builtin_prefetch(&n->leaf.at[n->leaf.n - 1], 1);
-}
-
 /* ---- remove */
 
 /* Child `i` of `parent` has become sparse: joins it with a neighbour. */

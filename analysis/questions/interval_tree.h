@@ -51,15 +51,6 @@ void interval_tree_release(struct interval_tree *t);
  */
 bool interval_tree_insert(struct interval_tree *t, const struct interval *i);
 
-/*
- * Prefetches the memory of an insertion, removal or search at `first`, which is far slower than the
- * work. Call it some operations ahead. Half way to the operation, the second function, with the
- * result of the first, prefetches the interval's own line. Any operation except
- * interval_tree_release may come between.
- */
-const void *interval_tree_prefetch(const struct interval_tree *t, uint64_t first);
-void interval_tree_prefetch_entry(const void *place, uint64_t first, uint64_t value);
-
 /* Removes an interval; false if there is none with this `first` and `value`. */
 bool interval_tree_remove(struct interval_tree *t, uint64_t first, uint64_t value);
 

@@ -45,7 +45,7 @@ void fleet_sql_row(struct buf *out, const char *day, unsigned table, const struc
     emit_text(&w, day);
     for (unsigned i = 0; i < t->width; i++) {
         emit_text(&w, "\t");
-        tsv_cell(&w, t->columns[i].type, &cells[i], TSV_ADDRESSES_DECIMAL, scratch);
+        cell_put(&w, &cell_form_copy, t->columns[i].type, &cells[i], scratch);
     }
     emit_text(&w, "\n");
     *out = w.buf;

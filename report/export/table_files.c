@@ -24,7 +24,7 @@ static void put_tsv_row(struct table_files *f, struct emit *w, const struct tabl
     for (unsigned i = 0; i < t->width; i++) {
         if (i > 0)
             buf_put(&w->buf, "\t", 1);
-        tsv_cell(w, t->columns[i].type, &cells[i], TSV_ADDRESSES_HEXADECIMAL, &f->utf8);
+        cell_put(w, &cell_form_tsv, t->columns[i].type, &cells[i], &f->utf8);
     }
     buf_put(&w->buf, "\n", 1);
 }
@@ -40,43 +40,13 @@ static void put_tsv_head(struct emit *w, const struct table *t)
 
 /* ---- NDJSON */
 
-static void put_json_cell(struct emit *w, enum cell_type type, const struct cell *c)
-{
-    if (c->null) {
-        emit_text(w, "null");
-        return;
-    }
-    switch (type) {
-    case CELL_INTEGER:
-        emit_integer(w, c->integer);
-        break;
-    case CELL_COUNT:
-        emit_number(w, c->count);
-        break;
-    case CELL_ADDRESS:
-        emit_text(w, "\"");
-        emit_address(w, c->count);
-        emit_text(w, "\"");
-        break;
-    case CELL_REAL:
-        emit_real(w, c->real);
-        break;
-    case CELL_BOOL:
-        emit_text(w, c->truth ? "true" : "false");
-        break;
-    case CELL_TEXT:
-        emit_json(w, c->text);
-        break;
-    }
-}
-
 static void put_json_row(struct emit *w, const struct table *t, const struct cell *cells)
 {
     for (unsigned i = 0; i < t->width; i++) {
         emit_text(w, i > 0 ? ",\"" : "{\"");
         emit_text(w, t->columns[i].name);
         emit_text(w, "\":");
-        put_json_cell(w, t->columns[i].type, &cells[i]);
+        cell_put(w, &cell_form_json, t->columns[i].type, &cells[i], NULL);
     }
     emit_text(w, "}\n");
 }

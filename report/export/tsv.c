@@ -31,11 +31,28 @@ static void put_text(struct buf *b, struct view text, struct buf *scratch)
     }
 }
 
-void tsv_cell(struct emit *w, enum cell_type type, const struct cell *c,
-              enum tsv_addresses addresses, struct buf *scratch)
+const struct cell_form cell_form_tsv = {.none = "\\N", .truth = {"0", "1"}, .quote = ""};
+const struct cell_form cell_form_copy = {
+    .none = "\\N", .truth = {"0", "1"}, .quote = "", .is_decimal = true};
+const struct cell_form cell_form_json = {
+    .none = "null", .truth = {"false", "true"}, .quote = "\"", .is_json = true};
+
+static void put_address(struct emit *w, const struct cell_form *form, uint64_t address)
+{
+    if (form->is_decimal) {
+        emit_number(w, address);
+        return;
+    }
+    emit_text(w, form->quote);
+    emit_address(w, address);
+    emit_text(w, form->quote);
+}
+
+void cell_put(struct emit *w, const struct cell_form *form, enum cell_type type,
+              const struct cell *c, struct buf *scratch)
 {
     if (c->null) {
-        emit_text(w, "\\N");
+        emit_text(w, form->none);
         return;
     }
     switch (type) {
@@ -46,19 +63,19 @@ void tsv_cell(struct emit *w, enum cell_type type, const struct cell *c,
         emit_number(w, c->count);
         break;
     case CELL_ADDRESS:
-        if (addresses == TSV_ADDRESSES_DECIMAL)
-            emit_number(w, c->count);
-        else
-            emit_address(w, c->count);
+        put_address(w, form, c->count);
         break;
     case CELL_REAL:
         emit_real(w, c->real);
         break;
     case CELL_BOOL:
-        emit_text(w, c->truth ? "1" : "0");
+        emit_text(w, form->truth[c->truth]);
         break;
     case CELL_TEXT:
-        put_text(&w->buf, c->text, scratch);
+        if (form->is_json)
+            emit_json(w, c->text);
+        else
+            put_text(&w->buf, c->text, scratch);
         break;
     }
 }

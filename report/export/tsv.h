@@ -11,10 +11,19 @@
 #include "base/buf.h"
 #include "report/write/emit.h"
 
-enum tsv_addresses { TSV_ADDRESSES_HEXADECIMAL, TSV_ADDRESSES_DECIMAL };
+/* How the cells of a text format are written. */
+struct cell_form {
+    const char *none, *truth[2];
+    const char *quote; /* around addresses */
+    bool is_decimal;   /* addresses are */
+    bool is_json;      /* texts are strings of JSON; else as above */
+};
+
+/* cell_form_copy: for a database, whose columns of addresses are numbers. */
+extern const struct cell_form cell_form_tsv, cell_form_copy, cell_form_json;
 
 /* Appends a value, without a flush. `scratch` is a buffer for texts. */
-void tsv_cell(struct emit *w, enum cell_type type, const struct cell *c,
-              enum tsv_addresses addresses, struct buf *scratch);
+void cell_put(struct emit *w, const struct cell_form *form, enum cell_type type,
+              const struct cell *c, struct buf *scratch);
 
 #endif

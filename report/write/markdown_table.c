@@ -76,12 +76,6 @@ void markdown_bytes(struct document *d, uint64_t n)
     markdown_text(d, format_bytes(text, n));
 }
 
-void markdown_duration(struct document *d, int64_t ns)
-{
-    char text[FORMAT_SIZE];
-    markdown_text(d, format_duration(text, ns));
-}
-
 void markdown_row_end(struct document *d)
 {
     buf_puts(&d->buf, "|\n");

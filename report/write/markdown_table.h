@@ -22,7 +22,6 @@ void markdown_text(struct document *d, const char *text); /* trusted, unescaped 
 void markdown_code(struct document *d, struct view text); /* text of the trace */
 void markdown_count(struct document *d, uint64_t n);
 void markdown_bytes(struct document *d, uint64_t n);
-void markdown_duration(struct document *d, int64_t ns);
 void markdown_row_end(struct document *d);
 
 /* The cell of a site: "function (file.cpp:12)", or a note that there was no call stack. */
