@@ -535,7 +535,7 @@ struct rec_hello {
     uint32_t origin; /* enum rec_origin */
     uint32_t reserved;
     uint64_t start_ns;   /* CLOCK_MONOTONIC */
-    uint64_t fork_stamp; /* REC_ORIGIN_FORK: stamp in the parent's recording */
+    uint64_t fork_stamp; /* REC_ORIGIN_FORK with REC_CLOCK_TSC: stamp in the parent's recording */
     char exe[1024];      /* truncated if longer; NUL-terminated */
 };
 

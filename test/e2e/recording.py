@@ -13,6 +13,8 @@ ZONE_BEGIN, ZONE_END, DISCARD, PAUSE, ZONE_TEXT = 22, 23, 24, 25, 26
 BY16, HOW, HAS_POOL = 0x20, 0x40, 0x80
 PC_CUT = 1
 STATES = ["new", "recording", "exiting", "full", "exec"]
+CLOCK_TSC, CLOCK_COUNTER = 1, 2  # enum rec_clock
+
 LOSSES = ["nested", "space", "memory", "stack"]
 OPTIONS = struct.Struct("<4I4Q2I72x")
 
