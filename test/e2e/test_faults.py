@@ -30,7 +30,7 @@ TEMPORARY = os.environ.get("TMPDIR") or "/var/tmp"
 FAULTS = str(BUILD / "test" / "faults.so")
 OLD = b"what was there before"
 THOROUGH = bool(os.environ.get("FAULTS"))  # each call in each way
-SPARSE = 3 if SANITIZED else 1  # a sanitized run takes long: fewer calls
+SPARSE = 6 if SANITIZED else 1  # a sanitized run takes long: fewer calls
 SHORT = 0
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 # What the kernel gives up in the middle, or does a part of, is gone on with.
