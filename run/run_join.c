@@ -249,8 +249,8 @@ static int save_separately(struct run_tree *t, const struct run_process *p, cons
         fprintf(stderr, "tidemark: %s has a separate trace, %s: %s\n", client, name,
                 t->options->buffer
                     ? "with --buffer what was read of the recording is given back"
-                    : "its clock is not the processor's time stamp counter, by which "
-                      "malloc is recorded");
+                    : "its times and those of malloc are not both of the processor's "
+                      "time stamp counter");
     free(name);
     run_record_free(record);
     return status;

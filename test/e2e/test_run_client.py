@@ -3,6 +3,7 @@
 import bisect
 import json
 import os
+import pathlib
 import socket
 import sqlite3
 import subprocess
@@ -62,6 +63,10 @@ def free_port():
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
+
+SOURCE = pathlib.Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+ONE_CLOCK = unittest.skipUnless(SOURCE.exists() and SOURCE.read_text() == "tsc\n",
+                                "the kernel's clock is not the time stamp counter")
 
 # Nothing can be preloaded before a sanitizer's library, which a sanitized client needs.
 SANITIZED = CLIENT.exists() and b"__asan_init" in CLIENT.read_bytes()
@@ -123,6 +128,7 @@ class RunClient(Case):
                              result.stderr, said, result.stderr)
             self.assertEqual("(brief)" in result.stderr, said)
 
+    @ONE_CLOCK
     def test_clients_of_children(self):
         """Each is in the trace of its process, however short its life."""
         children = [f"TRACY_PORT={free_port()} {CLIENT} {protocol} {COUNT} > /dev/null"
@@ -173,6 +179,7 @@ class RunClient(Case):
             inside += i >= 0 and of_thread[i][0] <= begin and end <= of_thread[i][1]
         self.assertGreaterEqual(inside, 0.999 * len(blocks))
 
+    @ONE_CLOCK
     def test_one_trace_of_both(self):
         for protocol, version in VERSIONS.items():
             with self.subTest(protocol=protocol):
@@ -207,6 +214,7 @@ class RunClient(Case):
                 self.assertEqual(sorted(os.listdir(self.dir)),
                                  ["cache", "out.tracy", "trace.db"])
 
+    @ONE_CLOCK
     def test_sums(self):
         self.record(options=["--report", "none"])
         malloc = [p for p in report(self.trace)["pools"] if p["name"] == "malloc"][0]
@@ -221,6 +229,7 @@ class RunClient(Case):
         self.assertIn("200 memory events in 1 pool", run("report", "--pool", "default",
                                                          self.trace).stdout)
 
+    @ONE_CLOCK
     def test_malloc_is_that_of_a_plain_run(self):
         self.record()
         joined = report(self.trace)
