@@ -130,10 +130,9 @@ class Clients(Case):
             return
         out = self.dir / "page.html"
         self.assertEqual(run("report", trace, "--format", "html", "-o", out).returncode, 0)
-        data = Page(out).data
-        nodes = list(zip(data["nodes"][::2], data["nodes"][1::2]))
-        names = [data["strings"][data["frames"][frame][0]]
-                 for i, (up, frame) in enumerate(nodes, 1) if up == i]
+        page = Page(out)
+        names = [page.data["strings"][page.data["frames"][frame][0]]
+                 for parent, frame in page.nodes[1:] if parent == 0]
         self.assertEqual(sorted(names), ["", "[cut at 10 frames]"])
 
     def test_exports(self):
