@@ -199,7 +199,7 @@ def calls():
 
 
 def check_reading():
-    """A static function is local to its file, whatever other words stand before its name."""
+    """Only one file can call a static function, also if _Noreturn precedes its name."""
     for words in "static void", "static _Noreturn void", "_Noreturn static void":
         if not FUNCTION.findall(f"{words} become(int out)\n{{\n")[0][0]:
             yield f"check_layers.py: takes {words} for a function of all files"
