@@ -98,12 +98,12 @@
  *   REC_CLOCK_COUNTER  a number that each event of the process increments; times come from
  *                      REC_CLOCK records, the chunks' (base_stamp, base_ns) and the header's pairs
  *
- * A live reader reads the clock (the TSC, or `header.counter`), then calls membarrier, then reads
- * `pending` and `committed` of every open chunk, new ones included. It takes the minimum of that
- * clock and of the `pending` values other than REC_IDLE: all records with lower stamps are
- * committed then, and the minimum never decreases later. This needs no fence in the hooks:
- * `pending` is stored before the stamp is read, and stores retired before the barrier are visible
- * after it. MEMBARRIER_CMD_GLOBAL waits for all processors, some milliseconds;
+ * A live reader reads the clock (the TSC, or `header.counter` + 1, the next stamp), then calls
+ * membarrier, then reads `pending` and `committed` of every open chunk, new ones included. It takes
+ * the minimum of that clock and of the `pending` values other than REC_IDLE: all records with lower
+ * stamps are committed then, and the minimum never decreases later. This needs no fence in the
+ * hooks: `pending` is stored before the stamp is read, and stores retired before the barrier are
+ * visible after it. MEMBARRIER_CMD_GLOBAL waits for all processors, some milliseconds;
  * MEMBARRIER_CMD_GLOBAL_EXPEDITED interrupts those that run a registered process, and
  * `header.expedited` means that this one is registered. When the process has ended, everything
  * committed is all there is.

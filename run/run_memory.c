@@ -77,13 +77,13 @@ static struct run_memory *open_process(pid_t pid)
     return m;
 }
 
-int run_memory_read(struct run_memory **memory, const struct run_memory_rounds *r, pid_t pid,
-                    struct run_record *to, struct err *e)
+int run_memory_read(struct run_memory **memory, bool pss, pid_t pid, struct run_record *to,
+                    struct err *e)
 {
     struct memory_reading reading;
     if (!*memory && !(*memory = open_process(pid)))
         return err_no_memory(e, "plots of memory");
-    if (r->pss)
+    if (pss)
         process_memory_pss(&(*memory)->process, &reading);
     else
         process_memory_read(&(*memory)->process, &reading);

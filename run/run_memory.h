@@ -43,11 +43,11 @@ void run_memory_end(struct run_memory_rounds *r, bool empty);
 int run_memory_pause(const struct run_memory_rounds *r, int most);
 
 /*
- * Reads the process for the current round. *memory is made at first; the caller frees it. A process
- * that cannot be read has no plots.
+ * Reads the PSS of the process, or all else. *memory is made at first; the caller frees it. A
+ * process that cannot be read has no plots.
  */
-int run_memory_read(struct run_memory **memory, const struct run_memory_rounds *r, pid_t pid,
-                    struct run_record *to, struct err *e);
+int run_memory_read(struct run_memory **memory, bool pss, pid_t pid, struct run_record *to,
+                    struct err *e);
 void run_memory_free(struct run_memory *m);
 
 /*

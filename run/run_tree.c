@@ -305,7 +305,8 @@ void run_tree_pause(struct run_tree *t, bool paused)
 /*
  * A process whose pages may not be read has no look, and its trace no line of what is resident.
  * Reads on first: where the kernel's clock is the only one, a recording has few times, events
- * between them get theirs in proportion, and the look must follow what came before it.
+ * between them get theirs in proportion, and the look must follow what came before it. A reading
+ * goes with it, so that a process of less than a round has plots, too, and each plot has its end.
  */
 static void look(struct run_tree *t, struct run_process *p, enum look_reason reason)
 {
@@ -315,6 +316,9 @@ static void look(struct run_tree *t, struct run_process *p, enum look_reason rea
         return;
     (void)read_on(t, p);
     if (run_memory_look(&p->memory, reason, p->collected->pid, &e) != 0 && e.code != ERR_INPUT)
+        complain(t, &e);
+    if (t->memory.period &&
+        run_memory_read(&p->memory, false, p->collected->pid, p->record, &e) != 0)
         complain(t, &e);
 }
 
@@ -421,7 +425,7 @@ void run_tree_read_memory(struct run_tree *t)
             !start_reading(t, p))
             continue;
         empty = false;
-        if (run_memory_read(&p->memory, &t->memory, p->collected->pid, p->record, &e) != 0)
+        if (run_memory_read(&p->memory, t->memory.pss, p->collected->pid, p->record, &e) != 0)
             complain(t, &e);
     }
     run_memory_end(&t->memory, empty);

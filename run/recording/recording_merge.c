@@ -487,7 +487,8 @@ static int look(struct recording *r, bool alive, struct err *e)
     struct rec_header h;
     const struct rec_pair now = pair_now(r);
     if (alive) {
-        l.below = now.stamp;
+        /* A stamp of the counter that was drawn is not drawn again; one of the TSC may be. */
+        l.below = now.stamp + (r->header.clock == REC_CLOCK_COUNTER);
         /* Without a barrier no order is final before the process ends. */
         if (!pass_barrier(&r->header))
             l.below = 0;

@@ -96,7 +96,7 @@ class Memory(MemoryCase):
         self.finish(process)
         points, formats = plots(self.trace)
         values = [v for _, v in points["RSS anonymous"]]
-        self.assertGreater(len(values), 3)
+        self.assertGreater(len(values), 1)  # how many depends on what one costs here
         self.assertLess(abs(values[-1] - said), SLACK)
         self.assertGreaterEqual(values[-1], 16 * MIB)
         times = [t for t, _ in points["RSS anonymous"]]
@@ -107,6 +107,12 @@ class Memory(MemoryCase):
         for name in ("RSS anonymous", "RSS file", "RSS shared", "swap", "PSS"):
             self.assertEqual(formats[name], 1, name)
 
+    def test_a_short_program_has_the_reading_of_its_end(self):
+        process = self.start(64, 16, 0)
+        said = int(process.stdout.readline().split()[2])
+        self.finish(process)
+        self.assertLess(abs(plots(self.trace)[0]["RSS anonymous"][-1][1] - said), SLACK)
+
     def test_no_plots_if_none_are_wanted(self):
         process = self.start(8, 4, 0, options=["--memory-plots", 0])
         process.stdout.readline()
@@ -116,7 +122,6 @@ class Memory(MemoryCase):
     def test_each_process_has_its_own(self):
         process = self.start(64, 4, 48, options=["--follow-fork", "--min-lifetime", 0])
         lines = [process.stdout.readline().split() for _ in range(2)]
-        time.sleep(0.5)
         self.finish(process)
         said = {who: (int(pid), int(size)) for who, pid, size in lines}
         pid, size = said["child"]
@@ -165,7 +170,6 @@ class Cgroup(MemoryCase):
         enter = f'echo $$ > {group}/cgroup.procs; exec "$@"'
         process = self.start(64, 24, 0, before=["sh", "-c", enter, "sh"])
         process.stdout.readline()
-        time.sleep(0.5)
         self.finish(process)
         wait_until(lambda: not (group / "cgroup.procs").read_text())
         points, formats = plots(self.trace)

@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <linux/membarrier.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -179,6 +181,24 @@ static void reads_while_it_is_written(void **state)
     assert_int_equal(heap(f)->totals.frees, 2);
     assert_int_equal(f->trace.memory.unknown_frees, 0);
     assert_int_equal(f->trace.memory.double_allocations, 0);
+}
+
+/* A program that then sleeps draws no further number, and what it did last is read nevertheless. */
+static void the_last_number_is_read(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    uint64_t taken;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) != 0)
+        skip();
+    made_header(&a)->state = REC_CHUNK_OPEN;
+    made_alloc(&a, 10, 0x1000, 100, 0);
+    f->maker.header->counter = 10;
+    maker_write(&f->maker, f->fd);
+    assert_int_equal(recording_open(&f->recording, f->fd, &f->target, &e), 0);
+    assert_int_equal(recording_advance(f->recording, true, 1000, &taken, &e), 0);
+    assert_int_equal(taken, 1);
 }
 
 static void nothing_is_taken_once_it_is_stopped(void **state)
@@ -530,6 +550,7 @@ int main(void)
         TEST(unfinished_realloc_frees_nothing),
         TEST(reallocs_free_where_they_allocate),
         TEST(reads_while_it_is_written),
+        TEST(the_last_number_is_read),
         TEST(nothing_is_taken_once_it_is_stopped),
         TEST(finds_chunks_behind_gaps),
         TEST(resting_chunk_goes_to_another_thread),
