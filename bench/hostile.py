@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Memory and time of captures of hostile streams (test/e2e/hostile.py): a few MiB that expand to a
-GiB. The goals: --memory-limit holds, -s 4 ends within 6 s, SIGINT within 3 s.
+GiB. The goals: --memory-limit holds, -s 4 ends within 6 s, SIGINT within 3 s, and a daemon of 500 MiB
+with three clients, of each case and the two after it, stays within that. Exits with 1 if one is
+missed.
 
-    hostile.py [--size MIB] [--limit MIB] [--only stop|interrupt|recover] [CASE...]
+    hostile.py [--size MIB] [--limit MIB] [--only stop|interrupt|recover|daemon] [CASE...]
 """
 
 import argparse
@@ -13,6 +15,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -30,6 +33,7 @@ MIB = 1 << 20
 HANG = 180
 STOP_GOAL, INTERRUPT_GOAL = 6.0, 3.0
 GROUP = 300 * MIB
+DAEMON, DAEMON_CLIENTS, DAEMON_SECONDS = 500, 3, 8
 SEGMENT_HEADER, RECEIVED, PIECE = 48, 2, 32768  # of a journal
 
 
@@ -130,6 +134,60 @@ def recover(folder, client, limit):
             stderr=log))
 
 
+def high_water(pid, found):
+    """Notes VmHWM of a process and its descendants in `found`, by process."""
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            found[pid] = int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]) * 1024
+        with open(f"/proc/{pid}/task/{pid}/children") as children:
+            for child in children.read().split():
+                high_water(child, found)
+    except (OSError, TypeError):
+        pass
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def daemon(case, size):
+    """All captures of a daemon together. VmHWM has the pages of files, too, which no limit is for."""
+    names = list(CASES)
+    cases = [names[(names.index(case) + i) % len(names)] for i in range(DAEMON_CLIENTS)]
+    clients = [Hostile(stream(c, size)) for c in cases]
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-hostile-", dir=os.environ.get("TMPDIR")))
+    targets = [a for c in clients for a in ("--target", f"127.0.0.1:{c.port}")]
+    most, marks = 0, {}
+    try:
+        with open(folder / "log", "w") as log:
+            process = subprocess.Popen(
+                [TIDEMARK, "daemon", "-o", folder / "traces", "-p", str(free_port()), "--local", "--no-recover",
+                 "--memory-limit", f"{DAEMON}M", *targets], stdout=log, stderr=log)
+        began = time.monotonic()
+        while time.monotonic() - began < DAEMON_SECONDS:
+            most = max(most, anonymous(process.pid))
+            high_water(process.pid, marks)
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        status, after, seconds, _ = watched(process)
+        words = (folder / "log").read_text(errors="replace").strip().splitlines()
+    finally:
+        for client in clients:
+            client.close()
+        shutil.rmtree(folder, ignore_errors=True)
+    most = max(most, after)
+    idle = len(marks) <= DAEMON_CLIENTS  # each client has a process, beside the daemon itself
+    bad = status != 0 or idle or most > DAEMON * MIB
+    print(f"{case:<22} {'daemon':<10} exit {status:>2} {most / MIB:7.1f} MiB, VmHWM of "
+          f"{len(marks)} processes {sum(marks.values()) / MIB:.1f} MiB, end after {seconds:.2f} s"
+          f"{' OVER' if most > DAEMON * MIB else ''}{' IDLE' if idle else ''}", flush=True)
+    if bad or os.environ.get("V"):
+        print("    " + "\n    ".join(words[-4:]), flush=True)
+    return not bad
+
+
 KINDS = {"stop": (stop, STOP_GOAL), "interrupt": (interrupt, INTERRUPT_GOAL),
          "recover": (recover, None)}
 
@@ -142,7 +200,7 @@ def measure(kind, case, client, limit):
         words = (folder / "log").read_text(errors="replace").strip().splitlines()
     except NoGroups as why:
         print(f"{case:<22} {kind:<10} skipped: {why}")
-        return
+        return True
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     late = " LATE" if goal and seconds > goal else ""
@@ -151,21 +209,27 @@ def measure(kind, case, client, limit):
           flush=True)
     if status or os.environ.get("V"):
         print("    " + "\n    ".join(words[-4:]), flush=True)
+    return not late and not over
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", type=float, default=4)
     parser.add_argument("--limit", type=int, default=200)
-    parser.add_argument("--only", choices=KINDS, action="append")
+    parser.add_argument("--only", choices=[*KINDS, "daemon"], action="append")
     parser.add_argument("cases", nargs="*")
     given = parser.parse_args()
+    good = True
     for case in given.cases or CASES:
         client = Hostile(stream(case, int(given.size * MIB)))
         for kind in given.only or KINDS:
-            measure(kind, case, client, given.limit)
+            if kind in KINDS:
+                good &= measure(kind, case, client, given.limit)
         client.close()
+        if not given.only or "daemon" in given.only:
+            good &= daemon(case, int(given.size * MIB))
+    return 0 if good else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
