@@ -149,20 +149,17 @@ def frame(items):
 
 
 def frames(case):
-    """Without an end. Where an item says nothing else the same frame comes again and again."""
-    make = CASES[case]
+    """Without an end. Where items repeat, the same frame comes again and again."""
+    make, pending = CASES[case], b""
     numbers = itertools.count()
-    pending, same = b"", make(1) == make(2)
+    repeats = make(1) == make(257)
     while True:
         parts, size = [pending], len(pending)
-        while True:
-            pending = make(1 if same and size else next(numbers))
-            if size + len(pending) > FRAME_MAX:
-                break
+        while size + len(pending := make(next(numbers))) <= FRAME_MAX:
             parts.append(pending)
             size += len(pending)
         block = frame(b"".join(parts))
-        while same and size > len(pending):
+        while repeats:
             yield block
         yield block
 
