@@ -419,9 +419,13 @@ build-fuzz/obj/wire_table.o: $(BUILD)/gen/wire_table.c
 	@mkdir -p $(@D)
 	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 
-build-fuzz/%: test/fuzz/%.c $(FUZZ_OBJECTS) | deps-test
+build-fuzz/libfuzzed.a: $(FUZZ_OBJECTS)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# With the archive last: a target has what it needs of it.
+build-fuzz/%: test/fuzz/%.c build-fuzz/libfuzzed.a | deps-test
 	@echo "  FUZZ $@"
-	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $(filter %.c %.o,$^) $(LDLIBS)
+	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $(filter %.c %.o,$^) build-fuzz/libfuzzed.a $(LDLIBS)
 
 # What the daemon answers over HTTP; its captures and reports are the target's own.
 build-fuzz/fuzz_daemon_http: $(patsubst %,build-fuzz/obj/server/daemon/%.o,daemon_api daemon_files daemon_http \
