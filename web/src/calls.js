@@ -2,8 +2,6 @@
 // A node is {label, name, path, place, line, image, sums, source…}; `sums` has one number for each
 // column of amounts by call stack.
 
-export const labelOf = (frame) => `${frame.name}\n${frame.image}`;
-
 // `columns` are arrays by call stack; nodes without an amount in columns[main] are left out, and
 // `children` gives the others, most first. `options`: way ("down" or "up"), allocators (whether
 // frames within the allocator are shown), recursion (whether a function that calls itself is one
@@ -20,15 +18,34 @@ export function callTree(model, columns, main, options) {
 }
 
 function sorted(groups, main, all) {
-  return [...groups.values()].filter((g) => (all ? g.sums.some(Boolean) : g.sums[main] > 0)).sort((a, b) => b.sums[main] - a.sums[main]);
+  return groups.filter((g) => (all ? g.sums.some(Boolean) : g.sums[main] > 0)).sort((a, b) => b.sums[main] - a.sums[main]);
 }
 
-// The group of a frame, made if it is new.
-function member(groups, frame, width, rest) {
-  const label = labelOf(frame);
-  let found = groups.get(label);
-  if (!found) groups.set(label, (found = { label, name: frame.name, image: frame.image, path: frame.path, line: frame.line, place: frame.place, sums: new Float64Array(width), ...rest() }));
-  return found;
+// Groups of frames by label: `of` returns the one of a frame, made if it is new; `take` ends a round
+// and returns those made in it. The numbers of labels are small: an array finds a group faster than
+// a map does.
+class Groups {
+  constructor(model, width) {
+    this.at = new Int32Array(model.labelCount);
+    this.list = [];
+    this.width = width;
+  }
+
+  of(frame, list) {
+    const at = this.at[frame.labelNumber];
+    if (at) return this.list[at - 1];
+    const { label, name, image, path, line, place } = frame;
+    const made = { frame, label, name, image, path, line, place, sums: new Float64Array(this.width), [list]: [] };
+    this.at[frame.labelNumber] = this.list.push(made);
+    return made;
+  }
+
+  take() {
+    const made = this.list;
+    for (const { frame } of made) this.at[frame.labelNumber] = 0;
+    this.list = [];
+    return made;
+  }
 }
 
 function downwards(model, columns, main, { allocators, recursion, all }) {
@@ -58,19 +75,19 @@ function downwards(model, columns, main, { allocators, recursion, all }) {
     const sums = Float64Array.from({ length: width }, (_, k) => list.reduce((sum, s) => sum + s.sums[k], 0));
     return { label: "rest", name: "(sites without call stacks of their own)", image: "", path: "", line: 0, place: "", sums, list };
   };
-  const below = (nodes, label) => nodes.flatMap((node) => model.children[node].flatMap((c) => (recursion && labelOf(model.frames[model.nodeFrame[c]]) === label ? below([c], label) : [c])));
+  const below = (nodes, label) => nodes.flatMap((node) => model.children[node].flatMap((c) => (recursion && model.frames[model.nodeFrame[c]].label === label ? below([c], label) : [c])));
+  const groups = new Groups(model, width);
   const children = (node) => {
     if (node.list) return node.list;
     if (node.leaf) return [];
     if (node.made) return node.made;
-    const groups = new Map();
     for (const c of below(node.nodes, node.label)) {
       if (!all && inclusive[main][c] <= 0) continue;
-      const g = member(groups, model.frames[model.nodeFrame[c]], width, () => ({ nodes: [] }));
+      const g = groups.of(model.frames[model.nodeFrame[c]], "nodes");
       for (let k = 0; k < width; k++) g.sums[k] += inclusive[k][c];
       g.nodes.push(c);
     }
-    node.made = sorted(groups, main, all);
+    node.made = sorted(groups.take(), main, all);
     if (node.root && folded.size) node.made.push(rest());
     return node.made;
   };
@@ -80,23 +97,25 @@ function downwards(model, columns, main, { allocators, recursion, all }) {
 // Frames within the allocator are left out.
 function upwards(model, columns, main, { all }) {
   const width = columns.length;
-  const entries = [];
+  const entries = []; // of each call stack its number, and the node that is next
   const whole = new Float64Array(width);
   for (let stack = 0; stack < model.stackSite.length; stack++) {
     for (let k = 0; k < width; k++) whole[k] += columns[k][stack];
-    if (all ? columns.some((c) => c[stack]) : columns[main][stack]) entries.push({ stack, node: model.stackBegin[stack] });
+    if (all ? columns.some((c) => c[stack]) : columns[main][stack]) entries.push(stack, model.stackBegin[stack]);
   }
+  const groups = new Groups(model, width);
   const children = (node) => {
     if (node.made) return node.made;
-    const groups = new Map();
-    for (const { stack, node: here } of node.entries) {
+    for (let i = 0; i < node.entries.length; i += 2) {
+      const stack = node.entries[i];
+      const here = node.entries[i + 1];
       if (!here && !node.root) continue;
       const frame = here ? model.frames[model.nodeFrame[here]] : model.sites[model.stackSite[stack]];
-      const g = member(groups, frame, width, () => ({ entries: [] }));
+      const g = groups.of(frame, "entries");
       for (let k = 0; k < width; k++) g.sums[k] += columns[k][stack];
-      g.entries.push({ stack, node: here ? model.nodeParent[here] : 0 });
+      g.entries.push(stack, here ? model.nodeParent[here] : 0);
     }
-    node.made = sorted(groups, main, all);
+    node.made = sorted(groups.take(), main, all);
     return node.made;
   };
   return { root: { label: "", name: "all", image: "", path: "", line: 0, place: "", sums: whole, entries, root: true }, children };

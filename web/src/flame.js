@@ -1,7 +1,7 @@
 // The flame graph. Frames too narrow to be seen are combined into one, "(n smaller)"; zooming in brings
 // them back. With folded chains, a chain of calls without a branch and without own amounts is one frame.
 
-import { callTree, labelOf, matcher, stacksThrough } from "./calls.js";
+import { callTree, matcher, stacksThrough } from "./calls.js";
 import { bytes, count, percent } from "./format.js";
 import { $, foreign, make } from "./dom.js";
 
@@ -405,7 +405,7 @@ export class Flame {
   }
 
   set place(text) {
-    this.path = text.split(".").filter((n) => this.model.frames[n]).map((n) => labelOf(this.model.frames[n]));
+    this.path = text.split(".").filter((n) => this.model.frames[n]).map((n) => this.model.frames[n].label);
   }
 }
 

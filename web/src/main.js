@@ -1,7 +1,6 @@
 // The page of a trace: reads its data, and keeps all views at one range of time and one filter.
 
 import licences from "licences";
-import { labelOf } from "./calls.js";
 import { bytes, count, duration } from "./format.js";
 import { $, foreign, make } from "./dom.js";
 import { BYTES, COLUMNS, COUNT, Flame, GROWTH } from "./flame.js";
@@ -190,8 +189,8 @@ class App {
   }
 
   frameFilter(keep, frame) {
-    const label = labelOf(frame);
-    return { keep, number: this.model.frameNumber(label), name: frame.name, test: (f) => labelOf(f) === label };
+    const { label } = frame;
+    return { keep, number: this.model.frameNumber(label), name: frame.name, test: (f) => f.label === label };
   }
 
   // "only" or "hide": only call stacks through a function, or none of these; "source": its source.

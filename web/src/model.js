@@ -1,7 +1,7 @@
 // The data of the page, and its figures for any range of steps. The numbers in the cells of keys
 // are those of enum page_value in analysis/html/html_series.h.
 
-import { labelOf, stacksThrough } from "./calls.js";
+import { stacksThrough } from "./calls.js";
 import { percent } from "./format.js";
 import { inflate, inflateJson, readCells } from "./unpack.js";
 
@@ -67,8 +67,14 @@ class Model {
     this.frames = this.data.frames.map((f) => this.frame(f));
     const types = this.data.siteTypes;
     const type = (i) => (types[2 * i] ? this.data.strings[types[2 * i]] + (types[2 * i + 1] ? ", …" : "") : "");
-    this.numbers = new Map(this.frames.map((f, i) => [labelOf(f), i]).reverse());
+    this.numbers = new Map(this.frames.map((f, i) => [f.label, i]).reverse());
     this.sites = sites.map((f, i) => Object.assign(this.site(f), { type: type(i) }));
+    const labels = new Map();
+    for (const f of [...this.frames, ...this.sites]) {
+      if (!labels.has(f.label)) labels.set(f.label, labels.size);
+      f.labelNumber = labels.get(f.label);
+    }
+    this.labelCount = labels.size;
   }
 
   frame([fn, file, line, image, address]) {
@@ -77,7 +83,7 @@ class Model {
     const name = s[fn] || `[unknown]${s[image] ? ` ${s[image]}` : ""}${at}`;
     const path = s[file];
     const short = path.slice(path.lastIndexOf("/") + 1);
-    return { name, path, line, image: s[image], place: short ? (line ? `${short}:${line}` : short) : "" };
+    return { label: `${name}\n${s[image]}`, name, path, line, image: s[image], place: short ? (line ? `${short}:${line}` : short) : "" };
   }
 
   // The number of the first frame with a label.
@@ -96,8 +102,8 @@ class Model {
   }
 
   site(f) {
-    if (f === 1) return { name: "(other sites)", path: "", line: 0, image: "", place: "", rest: true };
-    if (f === 2) return { name: "[no call stack]", path: "", line: 0, image: "", place: "" };
+    if (f === 1) return { label: "(other sites)", name: "(other sites)", path: "", line: 0, image: "", place: "", rest: true };
+    if (f === 2) return { label: "[no call stack]", name: "[no call stack]", path: "", line: 0, image: "", place: "" };
     return this.frame(f);
   }
 
