@@ -392,7 +392,8 @@ int run_trace_save_children(struct run_traces *r, struct trace *t, uint32_t vers
     return status;
 }
 
-void run_trace_check_cover(struct run_traces *r, struct summary *s)
+/* If budgets do not cover all processes, and that was not requested: prints it, and they fail. */
+static void check_cover(struct run_traces *r, struct summary *s)
 {
     struct summary_check c = {.name = "covers-process-tree", .expression = "covers-process-tree"};
     char n[FORMAT_SIZE];
@@ -419,7 +420,7 @@ static bool needs_summary(const struct run_traces *r)
 }
 
 /* Text and JSON reports contain the table. */
-void run_trace_list_processes(const struct run_traces *r)
+static void list_processes(const struct run_traces *r)
 {
     struct buf text = {0};
     const struct report_options report = {.processes = r->processes.at,
@@ -435,7 +436,7 @@ static int report(struct run_traces *r, struct trace *t, struct saved_summary *m
 {
     if (make_summary(made, t, e) != 0 || check(r, &made->summary, e) != 0)
         return -1;
-    run_trace_check_cover(r, &made->summary);
+    check_cover(r, &made->summary);
     if (r->processes.len || r->options->report == RUN_JSON) {
         if (note_process(r, &made->summary, 1, path, e) != 0)
             return -1;
@@ -445,7 +446,7 @@ static int report(struct run_traces *r, struct trace *t, struct saved_summary *m
         r->processes.at[0] = root;
     }
     if (r->options->report != RUN_TEXT && r->options->report != RUN_JSON)
-        run_trace_list_processes(r);
+        list_processes(r);
     return write_report(r, &made->summary, e);
 }
 
@@ -462,7 +463,7 @@ static int report_nothing(struct run_traces *r, const char *why, struct err *e)
     if (status == 0 && is_review(r->options))
         status = check(r, &made.summary, e);
     if (status == 0) {
-        run_trace_check_cover(r, &made.summary);
+        check_cover(r, &made.summary);
         status = write_report(r, &made.summary, e);
     }
     saved_summary_release(&made);
@@ -478,9 +479,9 @@ int run_trace_finish_nothing(struct run_traces *r, const char *why, struct err *
     if (o->report == RUN_JSON || o->report == RUN_CSV || is_review(o))
         status = report_nothing(r, why, e);
     else
-        run_trace_check_cover(r, NULL);
+        check_cover(r, NULL);
     if (o->report != RUN_JSON)
-        run_trace_list_processes(r);
+        list_processes(r);
     return status;
 }
 

@@ -46,12 +46,6 @@ int run_trace_save(struct run_traces *r, struct trace *t, uint32_t version, cons
 int run_trace_save_children(struct run_traces *r, struct trace *t, uint32_t version, uint64_t count,
                             const char *path, struct err *e);
 
-/* If budgets do not cover all processes, and that was not requested: prints it, and they fail. */
-void run_trace_check_cover(struct run_traces *r, struct summary *s);
-
-/* Prints the table of processes on standard error, if there is one. */
-void run_trace_list_processes(const struct run_traces *r);
-
 /*
  * Saves the trace that the report is about, checks the budgets, writes the report. Of an idle
  * process the outcome of a budget is that of its children, if some were checked.

@@ -10,7 +10,8 @@
 
 #define FACT "resident"
 
-const char *resident_class_name(enum resident_class c)
+/* "blocks", "allocator overhead and holes", … */
+static const char *class_name(enum resident_class c)
 {
     static const char *const names[RESIDENT_CLASSES] = {[RESIDENT_BLOCKS] = "blocks",
                                                         [RESIDENT_OVERHEAD] =
@@ -23,7 +24,7 @@ const char *resident_class_name(enum resident_class c)
 
 const char *resident_class_key(enum resident_class c)
 {
-    return c == RESIDENT_OVERHEAD ? "overhead" : resident_class_name(c);
+    return c == RESIDENT_OVERHEAD ? "overhead" : class_name(c);
 }
 
 uint64_t resident_total(const struct resident_shares *s)
@@ -75,7 +76,7 @@ void resident_words(struct buf *out, const struct resident_shares *s)
     buf_printf(out, "resident %s at %s", format_bytes(bytes, total),
                format_duration(time, s->time));
     for (size_t i = 0; i < RESIDENT_CLASSES && total; i++)
-        buf_printf(out, "%s %s %.0f %%", i ? "," : ":", resident_class_name((enum resident_class)i),
+        buf_printf(out, "%s %s %.0f %%", i ? "," : ":", class_name((enum resident_class)i),
                    round((double)s->bytes[i] / (double)total * 100));
     if (s->swapped)
         buf_printf(out, "; swapped %s", format_bytes(bytes, s->swapped));

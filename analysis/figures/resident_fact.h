@@ -25,8 +25,7 @@ enum resident_class {
     RESIDENT_CLASSES,
 };
 
-/* "blocks", "allocator overhead and holes", …; as a JSON key: "blocks", "overhead", … */
-const char *resident_class_name(enum resident_class c);
+/* The key in JSON: "blocks", "overhead", … */
 const char *resident_class_key(enum resident_class c);
 
 struct resident_shares {

@@ -21,7 +21,8 @@ const struct option_row *option_at(const struct option_group *groups, unsigned i
     return NULL;
 }
 
-const struct option_row *option_find(const struct option_group *groups, const char *text)
+/* The row of "--name" or "-l"; NULL when there is none. */
+static const struct option_row *find_option(const struct option_group *groups, const char *text)
 {
     const struct option_group *g;
     const struct option_row *row;
@@ -38,7 +39,8 @@ bool option_needs_value(const struct option_row *row)
     return row->argument && row->argument[0] != '[';
 }
 
-void option_each_word(const char *words, void (*put)(void *ctx, const char *word), void *ctx)
+/* Calls `put` for each of the words. */
+static void each_word(const char *words, void (*put)(void *ctx, const char *word), void *ctx)
 {
     char word[WORD_MAX];
     while (*words) {
@@ -68,7 +70,7 @@ static void compare_word(void *ctx, const char *word)
 int option_word_index(const char *words, const char *value)
 {
     struct word_search s = {value, 0, -1};
-    option_each_word(words, compare_word, &s);
+    each_word(words, compare_word, &s);
     return s.found;
 }
 
@@ -177,13 +179,13 @@ static bool print_joined(const struct option_group *groups, const char *text, FI
     char option[LABEL_MAX];
     size_t n = strcspn(text, "=");
     snprintf(option, sizeof option, "%.*s", (int)n, text);
-    const struct option_row *row = text[n] ? option_find(groups, option) : NULL;
+    const struct option_row *row = text[n] ? find_option(groups, option) : NULL;
     if (!row || n + 1 >= sizeof option)
         return text[n] != 0;
     option[n] = '=';
     option[n + 1] = 0;
     if (row->words)
-        option_each_word(row->words, print_word, &(struct word_printer){option, to});
+        each_word(row->words, print_word, &(struct word_printer){option, to});
     return true;
 }
 
@@ -213,15 +215,15 @@ void option_print_completions(const struct option_group *groups, const char *arg
         if (strcmp(words[i], "--") == 0)
             return;
     }
-    const struct option_row *row = option_find(groups, before);
+    const struct option_row *row = find_option(groups, before);
     struct word_printer plain = {"", to};
     if (row && option_needs_value(row)) {
         if (row->words)
-            option_each_word(row->words, print_word, &plain);
+            each_word(row->words, print_word, &plain);
     } else if (last[0] == '-') {
         if (!print_joined(groups, last, to))
             print_options(groups, last, to);
     } else if (arguments) {
-        option_each_word(arguments, print_word, &plain);
+        each_word(arguments, print_word, &plain);
     }
 }

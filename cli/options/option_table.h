@@ -83,14 +83,8 @@ enum { OPTION_ROWS_MAX = 128 }; /* of a command */
 const struct option_row *option_at(const struct option_group *groups, unsigned i,
                                    const struct option_group **group);
 
-/* The row of "--name" or "-l"; NULL when there is none. */
-const struct option_row *option_find(const struct option_group *groups, const char *text);
-
 /* Whether the option has a value that cannot be left out. */
 bool option_needs_value(const struct option_row *row);
-
-/* Calls `put` for each of the words. */
-void option_each_word(const char *words, void (*put)(void *ctx, const char *word), void *ctx);
 
 /* The index of `value` in `words`; -1 when it is none of them. */
 int option_word_index(const char *words, const char *value);
