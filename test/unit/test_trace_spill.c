@@ -180,11 +180,44 @@ static void test_long_lists_of_each_size(void **state)
     }
 }
 
+static int count_in_order(void *ctx, const void *recs, size_t n, struct err *e)
+{
+    const struct wide *r = recs;
+    uint64_t *seen = ctx;
+    (void)e;
+    for (size_t i = 0; i < n; i++, (*seen)++) {
+        assert_int_equal(r[i].time, 1000 * *seen);
+        assert_int_equal(r[i].number, *seen);
+        assert_int_equal(r[i].check, UINT64_MAX);
+    }
+    return 0;
+}
+
+/* Frames, plots and the like, millions of which a few KiB of a stream can hold. */
+static void test_steady_records_take_little_of_the_disk(void **state)
+{
+    (void)state;
+    const uint64_t n = 200000;
+    struct spill s;
+    struct err e = {0};
+    uint64_t seen = 0;
+    spill_init(&s, sizeof(struct wide), 10000, NULL);
+    for (uint64_t i = 0; i < n; i++) {
+        struct wide r = {.time = (int64_t)(1000 * i), .number = i, .check = UINT64_MAX};
+        assert_int_equal(spill_add(&s, &r, 1, &e), 0);
+    }
+    assert_in_range(s.end, 1, n * sizeof(struct wide) / 4);
+    assert_int_equal(spill_drain(&s, count_in_order, &seen, &e), 0);
+    assert_int_equal(seen, n);
+    spill_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_and_capacities),
         cmocka_unit_test(test_long_lists_of_each_size),
+        cmocka_unit_test(test_steady_records_take_little_of_the_disk),
         cmocka_unit_test(test_a_folder_that_is_not_there),
         cmocka_unit_test(test_an_error_of_the_taker),
     };

@@ -5,22 +5,37 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/heap.h"
 #include "base/tempfile.h"
 
-#define MERGE_MIN 16u         /* least records read from a run at a time */
-#define PIECE ((size_t)65536) /* records delivered at a time when nothing is merged */
+/*
+ * Records of a block. Merging keeps a block of each run in memory, so that BLOCKS runs take as much
+ * as the buffer did.
+ */
+#define BLOCKS 256u
+#define BLOCK_LEAST 16u
+#define BLOCK_MOST 4096u
+#define BLOCK_HEAD sizeof(uint32_t) /* the length of the packed records that follow */
 
 void spill_init(struct spill *s, size_t size, size_t capacity, const char *dir)
 {
     *s = (struct spill){.size = size, .dir = tempfile_dir(dir), .fd = -1};
     s->capacity = capacity ? capacity : SPILL_BYTES / size;
+    s->block = s->capacity / BLOCKS < BLOCK_LEAST  ? BLOCK_LEAST
+               : s->capacity / BLOCKS > BLOCK_MOST ? BLOCK_MOST
+                                                   : s->capacity / BLOCKS;
+    s->layout.element = (uint8_t)size;
+    for (; s->layout.count < size / 8; s->layout.count++)
+        s->layout.fields[s->layout.count] =
+            (struct pack_field){(uint8_t)(s->layout.count * 8u), 8, PACK_STEP};
 }
 
 void spill_release(struct spill *s)
 {
     free(s->buf);
-    s->buf = NULL;
+    free(s->packed);
+    s->buf = s->packed = NULL;
     vec_release(&s->runs);
     if (s->fd >= 0)
         close(s->fd);
@@ -174,18 +189,53 @@ static int sort_buffer(struct spill *s, struct err *e)
 
 /* ---- on disk */
 
+static bool has_room_to_pack(struct spill *s)
+{
+    if (!s->packed)
+        s->packed = malloc(BLOCK_HEAD + pack_bound(&s->layout, s->block));
+    return s->packed != NULL;
+}
+
+/* Appends records to the file, block by block. */
+static int write_blocks(struct spill *s, const uint8_t *recs, size_t n, struct err *e)
+{
+    for (size_t done = 0, part; done < n; done += part) {
+        part = n - done < s->block ? n - done : s->block;
+        size_t len = pack_elements(&s->layout, recs + done * s->size, part, s->packed + BLOCK_HEAD);
+        store_u32(s->packed, (uint32_t)len);
+        if (tempfile_write(s->fd, s->dir, s->packed, BLOCK_HEAD + len, s->end, e) != 0)
+            return -1;
+        s->end += BLOCK_HEAD + len;
+    }
+    return 0;
+}
+
+/* Reads the next block of a run, which has records left. Returns how many it has, or 0. */
+static size_t read_block(struct spill *s, struct spill_run *rest, uint8_t *recs, struct err *e)
+{
+    size_t n = rest->n < s->block ? (size_t)rest->n : s->block;
+    if (tempfile_read(s->fd, s->dir, s->packed, BLOCK_HEAD, rest->offset, e) != 0)
+        return 0;
+    size_t len = load_u32(s->packed);
+    rest->offset += BLOCK_HEAD;
+    if (tempfile_read(s->fd, s->dir, s->packed, len, rest->offset, e) != 0)
+        return 0;
+    unpack_elements(&s->layout, s->packed, n, recs);
+    rest->offset += len;
+    rest->n -= n;
+    return n;
+}
+
 static int write_run(struct spill *s, struct err *e)
 {
     if (sort_buffer(s, e) != 0 || (s->fd < 0 && (s->fd = tempfile_open(s->dir, e)) < 0))
         return -1;
-    size_t bytes = s->n * s->size;
     s->unordered |= s->runs.len && time_of(s->buf) < s->last;
-    s->last = time_of(s->buf + bytes - s->size);
-    if (!vec_push(&s->runs, (struct spill_run){s->end, s->n}))
+    s->last = time_of(s->buf + (s->n - 1) * s->size);
+    if (!has_room_to_pack(s) || !vec_push(&s->runs, (struct spill_run){s->end, s->n}))
         return err_no_memory(e, "sorting");
-    if (tempfile_write(s->fd, s->dir, s->buf, bytes, s->end, e) != 0)
+    if (write_blocks(s, s->buf, s->n, e) != 0)
         return -1;
-    s->end += bytes;
     s->n = 0;
     return 0;
 }
@@ -212,7 +262,7 @@ int spill_add(struct spill *s, const void *recs, size_t n, struct err *e)
 
 /* ---- merging runs */
 
-/* The part of a run that is loaded in memory. */
+/* The block of a run that is loaded in memory. */
 struct merge_input {
     uint8_t *buf;
     size_t pos, n;         /* records in buf */
@@ -223,21 +273,14 @@ struct merge {
     struct spill *s;
     struct merge_input *inputs;
     struct run_heap heap; /* of inputs, earliest record at the top */
-    size_t piece;         /* records per buffer */
-    uint8_t *buf;         /* one buffer per input, and one for the output */
+    uint8_t *buf;         /* one block per input, and one for the output */
 };
 
-/* Reads the next piece of a run. */
 static int input_fill(struct merge *m, struct merge_input *in, struct err *e)
 {
-    size_t size = m->s->size;
     in->pos = 0;
-    in->n = in->rest.n < m->piece ? (size_t)in->rest.n : m->piece;
-    if (tempfile_read(m->s->fd, m->s->dir, in->buf, in->n * size, in->rest.offset, e) != 0)
-        return -1;
-    in->rest.offset += in->n * size;
-    in->rest.n -= in->n;
-    return 0;
+    in->n = read_block(m->s, &in->rest, in->buf, e);
+    return in->n ? 0 : -1;
 }
 
 static const uint8_t *head(const struct merge *m, size_t i)
@@ -269,16 +312,14 @@ static int take(struct merge *m, uint8_t *out, struct err *e)
 static int merge_init(struct merge *m, struct spill *s, struct err *e)
 {
     size_t k = s->runs.len;
-    *m = (struct merge){.s = s, .piece = s->capacity / (k + 1)};
-    if (m->piece < MERGE_MIN)
-        m->piece = MERGE_MIN;
+    *m = (struct merge){.s = s};
     m->inputs = calloc(k, sizeof *m->inputs);
     bool heap = run_heap_init(&m->heap, k);
-    m->buf = malloc((k + 1) * m->piece * s->size);
+    m->buf = malloc((k + 1) * s->block * s->size);
     if (!m->inputs || !heap || !m->buf)
         return err_no_memory(e, "sorting");
     for (size_t i = 0; i < k; i++) {
-        m->inputs[i].buf = m->buf + i * m->piece * s->size;
+        m->inputs[i].buf = m->buf + i * s->block * s->size;
         m->inputs[i].rest = s->runs.at[i];
         if (input_fill(m, &m->inputs[i], e) != 0)
             return -1;
@@ -291,10 +332,10 @@ static int merge_runs(struct spill *s, spill_put *put, void *ctx, struct err *e)
 {
     struct merge m;
     int status = merge_init(&m, s, e);
-    uint8_t *out = status == 0 ? m.buf + s->runs.len * m.piece * s->size : NULL;
+    uint8_t *out = status == 0 ? m.buf + s->runs.len * s->block * s->size : NULL;
     while (status == 0 && m.heap.n > 0) {
         size_t n = 0;
-        while (status == 0 && n < m.piece && m.heap.n > 0)
+        while (status == 0 && n < s->block && m.heap.n > 0)
             status = take(&m, out + n++ * s->size, e);
         if (status == 0)
             status = put(ctx, out, n, e);
@@ -308,14 +349,14 @@ static int merge_runs(struct spill *s, spill_put *put, void *ctx, struct err *e)
 /* Delivers disjoint ascending runs one after another without merging. */
 static int concatenate_runs(struct spill *s, spill_put *put, void *ctx, struct err *e)
 {
-    uint64_t n = s->end / s->size, most = s->capacity < PIECE ? s->capacity : PIECE;
-    uint8_t *buf = malloc(most * s->size);
+    uint8_t *buf = malloc(s->block * s->size);
     int status = buf ? 0 : err_no_memory(e, "sorting");
-    for (uint64_t at = 0, part; status == 0 && at < n; at += part) {
-        part = n - at < most ? n - at : most;
-        status = tempfile_read(s->fd, s->dir, buf, part * s->size, at * s->size, e);
-        if (status == 0)
-            status = put(ctx, buf, part, e);
+    for (size_t i = 0; i < s->runs.len && status == 0; i++) {
+        struct spill_run rest = s->runs.at[i];
+        while (status == 0 && rest.n > 0) {
+            size_t n = read_block(s, &rest, buf, e);
+            status = n ? put(ctx, buf, n, e) : -1;
+        }
     }
     free(buf);
     return status;

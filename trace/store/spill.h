@@ -3,8 +3,9 @@
 
 /*
  * Sorts a list of records by time in bounded memory: sorted runs that exceed memory go to an
- * unlinked temporary file and are merged at the end. Records of equal time keep their order. A
- * record is any struct that begins with its int64_t time.
+ * unlinked temporary file, packed (base/pack.h), and are merged at the end. Records of equal time
+ * keep their order. A record is any struct that begins with its int64_t time and has no more than
+ * SPILL_RECORD_MAX bytes.
  */
 
 #include <stdbool.h>
@@ -12,7 +13,10 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/pack.h"
 #include "base/vec.h"
+
+#define SPILL_RECORD_MAX ((size_t)8 * PACK_FIELDS_MAX)
 
 struct spill_run {
     uint64_t offset; /* in the temporary file */
@@ -22,10 +26,13 @@ struct spill_run {
 struct spill {
     size_t size;     /* bytes per record */
     size_t capacity; /* most records kept in memory */
+    size_t block;    /* records packed at a time */
+    struct pack_layout layout;
     const char *dir;
     uint8_t *buf;
     size_t n;
-    int fd; /* opened on first use; -1 before */
+    uint8_t *packed; /* room for a block; NULL before the first use */
+    int fd;          /* opened on first use; -1 before */
     uint64_t end;
     VEC(struct spill_run) runs;
     int64_t last;   /* time of the last record of the last run */
