@@ -299,6 +299,10 @@ $(BUILD)/test/unit/test_cli_options: LDFLAGS += $(OPTION_OBJECTS)
 $(BUILD)/test/unit/test_trace_failures: LDFLAGS += \
     $(foreach f,malloc calloc realloc aligned_alloc strdup,-Wl,--wrap=$(f))
 
+# This one replaces the clock, and counts what a session does between two looks at it.
+$(BUILD)/test/unit/test_server_session: LDFLAGS += $(foreach f,monotonic_ns intake_take \
+    memory_limit_keep stop_asked stop_wait recv,-Wl,--wrap=$(f))
+
 BENCH_TOOLS := $(patsubst bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard bench/*.c)))
 
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIBS)

@@ -58,7 +58,7 @@ static int serve(const struct run_client *c, const char *folder, struct err *e)
     if (!s)
         return -1;
     enum session_end end = session_run(s, &limits, &stop, e);
-    bool lacks = session_lacks(s);
+    bool lacks = session_lacks(s) && session_undecoded(s) == 0; /* those are in the journal */
     session_free(s);
     trace_release(&t);
     journal_close(session.journal);

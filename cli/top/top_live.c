@@ -21,6 +21,7 @@ struct live {
     char *journal_name;      /* NULL: no journal is kept */
     struct journal *journal; /* NULL: not begun, or removed */
     bool recorded;           /* there is data to save */
+    bool lacks;              /* some received data is in the journal only */
     struct connection connection;
     struct trace trace;
     struct stop stop;
@@ -84,6 +85,7 @@ static int record(struct live *r, struct err *e)
     top_draw(&r->top);
     r->recorded = true;
     enum session_end end = session_run(s, &limits, &r->stop, e);
+    r->lacks = saves && session_lacks(s);
     session_free(s);
     r->top.live = false;
     r->top.end = session_end_text(end);
@@ -146,7 +148,7 @@ static int save(struct live *r, struct err *e)
     return status;
 }
 
-/* Removes the journal of a saved trace; else the received data stays in it. */
+/* Removes the journal of a trace that has all; else the received data stays in it. */
 static void end_journal(struct live *r, bool saved)
 {
     if (r->journal && (saved || !journal_has_data(r->journal))) {
@@ -166,7 +168,9 @@ static int end_connected(struct live *r, int status, struct err *e)
 {
     struct err saving = {0};
     bool saved = r->recorded && r->l->output && save(r, &saving) == 0;
-    end_journal(r, saved);
+    if (saved && r->lacks)
+        err_set(&saving, ERR_OUTPUT, "%s lacks the last received data", r->l->output);
+    end_journal(r, saved && !r->lacks);
     if (saving.code && status != 0)
         print_error(&saving);
     else if (saving.code)

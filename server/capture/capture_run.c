@@ -219,6 +219,18 @@ static void look_beside(const struct session *s, uint64_t pid, struct buf *text)
         buf_release(&signs[i]);
 }
 
+/* Prints how many received bytes the trace lacks; a flight recorder reads them from its journal. */
+static void tell_undecoded(const struct capture *c, enum session_end end, size_t undecoded)
+{
+    char bytes[FORMAT_SIZE];
+    if (undecoded == 0 || c->dropped)
+        return;
+    fprintf(stderr, "tidemark: the last %s received were not decoded: %s%s\n",
+            format_bytes(bytes, undecoded),
+            end == SESSION_MEMORY_LIMIT ? "the memory limit is exceeded" : "that takes too long",
+            c->journal ? "" : "; without a journal they are lost");
+}
+
 static int record(struct capture *c, struct connection *connection, struct trace *t,
                   enum session_end *end, struct err *e)
 {
@@ -268,6 +280,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
     c->torn = session_is_torn(s);
     c->rest = session_take_rest(s, &c->rest_len);
     c->cause = *e;
+    size_t undecoded = session_undecoded(s);
     session_free(s);
     if (c->terminal)
         printf("\r\033[K");
@@ -282,6 +295,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
     if (e->code != ERR_NONE)
         print_error(e);
     *e = (struct err){0}; /* printed; the next step begins without an error */
+    tell_undecoded(c, *end, undecoded);
     if (unanswered)
         fprintf(stderr, "tidemark: %s requested and never received\n",
                 format_counted(time, unanswered, "name"));
@@ -290,7 +304,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
     return 0;
 }
 
-static int status_of(enum session_end end)
+static int status_of(const struct capture *c, enum session_end end)
 {
     switch (end) {
     case SESSION_FAULT:
@@ -301,7 +315,7 @@ static int status_of(enum session_end end)
     case SESSION_HOMELESS:
         return 4;
     default:
-        return 0;
+        return c->lacks ? 4 : 0;
     }
 }
 
@@ -362,7 +376,10 @@ static int gather_last(struct capture *c, struct trace *t, enum session_end end,
     c->journal = NULL;
     c->trace = t;
     c->kept = journal_reader_open(c->journal_name, e);
-    return c->kept ? recovery_run(c->kept, t, &options, &found, e) : -1;
+    if (!c->kept || recovery_run(c->kept, t, &options, &found, e) != 0)
+        return -1;
+    c->lacks = false;
+    return 0;
 }
 
 /*
@@ -415,7 +432,7 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
 {
     struct err e = {0};
     bool official = exits_as_official(c);
-    int status = c->homeless ? official ? 5 : 4 : official ? 0 : status_of(end);
+    int status = c->homeless ? official ? 5 : 4 : official ? 0 : status_of(c, end);
     if (c->journal && c->lacks)
         leave_journal(c, true);
     else if (c->journal)

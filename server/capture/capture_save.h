@@ -29,7 +29,7 @@ struct capture {
     int fifo;      /* the output if it is a FIFO, open until it is written; else -1 */
     uint8_t *rest; /* the last received bytes, for which the journal had no room; NULL: none */
     size_t rest_len;
-    bool lacks;                  /* the store ran out of room: the journal has more data */
+    bool lacks;                  /* the store lacks received data, which the journal has */
     bool torn;                   /* the store must only be released (session_is_torn) */
     bool dropped;                /* flight recorder: the journal has more than the store */
     struct err cause;            /* the error that ended the session */

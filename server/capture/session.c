@@ -211,6 +211,8 @@ static enum session_end session_loop(struct session *s, struct err *e)
             return intake_end_of(e);
         if (stop_asked(s->stop))
             session_begin_drain(s, now, SESSION_STOPPED);
+        if (s->stop->count > 1 && s->drain_until > now)
+            s->drain_until = now;
         if (session_over(s, now, &end))
             return end;
         if (session_is_stuck(s, now, e))
@@ -246,6 +248,11 @@ bool session_lacks(const struct session *s)
     return s->lacks;
 }
 
+size_t session_undecoded(const struct session *s)
+{
+    return s->undecoded;
+}
+
 bool session_is_torn(const struct session *s)
 {
     return s->r.ingest.torn;
@@ -270,7 +277,12 @@ static int session_finish(struct session *s, enum session_end end, const struct 
     session_report(s, monotonic_ns(), true);
     int status = session_last_modules(s, e);
     session_put_end(s, end, cause);
-    return status == 0 ? session_finish_store(s, end, cause, e) : -1;
+    if (status != 0 || session_finish_store(s, end, cause, e) != 0)
+        return -1;
+    if (s->undecoded == 0 || cause->code)
+        return 0;
+    return trace_add_fact(s->trace, e, "incomplete", "%s: %zu received bytes were not decoded",
+                          session_end_text(end), s->undecoded);
 }
 
 /* Ends a session whose store is torn: nothing is added to the store or reported. */
@@ -292,7 +304,12 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
         s->r.ingest.part_full_ctx = s;
     }
     enum session_end end = session_loop(s, e);
-    s->lacks |= end == SESSION_NO_ROOM && s->left_len;
+    s->undecoded = s->left_len;
+    s->lacks |= s->undecoded > 0;
+    if (s->undecoded && s->full.code && e->code == ERR_NONE) {
+        *e = s->full;
+        end = SESSION_NO_ROOM;
+    }
     if (end == SESSION_NO_ROOM && e->code == ERR_MEMORY && limits->memory && limits->memory->gated)
         err_prefix(e, "the memory limit is reached");
     memory_limit_open_gate(limits->memory);

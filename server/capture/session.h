@@ -4,7 +4,7 @@
 /*
  * Records one client: socket → wire frames → events → store, and queries back, until the client
  * ends or vanishes, sends bytes that cannot be decoded, or a stop is requested. All received data
- * is in the store then.
+ * is in the store then, unless session_lacks.
  */
 
 #include <stdbool.h>
@@ -130,6 +130,12 @@ uint8_t *session_take_rest(struct session *s, size_t *len);
  * disk was full.
  */
 bool session_lacks(const struct session *s);
+
+/*
+ * The last received bytes, in number, that were not decoded: memory was beyond its limit, or they
+ * took too long. The store lacks them.
+ */
+size_t session_undecoded(const struct session *s);
 
 /*
  * Whether the store must only be released: memory or spool space was too short to begin a part. The

@@ -48,6 +48,7 @@ struct session {
     long long last_item, last_answer;  /* monotonic ns */
     long long drain_until;             /* 0 while not draining */
     long long drain_answer;            /* time of the last answer, or when draining began */
+    long long grace;                   /* ns after drain_until to decode what was received */
     enum session_end drain_end;
     long long frame_began;    /* monotonic ns; without an open frame, the time of the last check */
     uint64_t frames_seen;     /* frames at that time */
@@ -59,6 +60,7 @@ struct session {
     bool dropped;
     size_t rest; /* received bytes, at the end, that the journal lacks */
     const uint8_t *rest_end;
+    size_t undecoded;    /* received bytes left at the end */
     bool lacks;          /* some received data is not in the store */
     bool saving;         /* the previous part is being saved */
     uint32_t saving_cut; /* the segment that begins after it; 0: none */
@@ -86,7 +88,7 @@ int session_tick(struct session *s, long long now, struct err *e);
 /* From now on only answers are awaited; the session then ends with `why`. */
 void session_begin_drain(struct session *s, long long now, enum session_end why);
 
-/* Whether answers are no longer awaited and received bytes no longer decoded. */
+/* Whether answers are no longer awaited, and received bytes decoded or too slow to decode. */
 bool session_must_end(const struct session *s, long long now);
 
 /*

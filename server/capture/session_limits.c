@@ -18,6 +18,11 @@
  * locations again and again.
  */
 #define FULL_PARTS_MAX 1024u
+/*
+ * After the wait for answers: how long to decode what was received before. 512 KiB of a real client
+ * take a few milliseconds.
+ */
+#define GRACE_NS 500000000LL
 
 /* ---- progress */
 
@@ -228,11 +233,12 @@ void session_begin_drain(struct session *s, long long now, enum session_end why)
     s->drain_end = why;
     s->drain_answer = now;
     s->drain_until = now + (long long)(s->limits->drain_seconds * 1e9) + 1;
+    s->grace = GRACE_NS;
 }
 
 bool session_must_end(const struct session *s, long long now)
 {
-    return s->drain_until && (now >= s->drain_until || s->stop->count > 1);
+    return s->drain_until && now >= s->drain_until + (s->left_len ? s->grace : 0);
 }
 
 int session_keep_memory(struct session *s, long long now, struct err *e)
@@ -249,8 +255,10 @@ int session_keep_memory(struct session *s, long long now, struct err *e)
         memory_limit_close_gate(l, reserve);
     if (beyond > 0)
         session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
-    if (beyond > 1) /* memory matters more than answers */
+    if (beyond > 1) { /* memory matters more than answers and received bytes */
         s->drain_until = now;
+        s->grace = 0;
+    }
     return beyond < 0 ? -1 : 0;
 }
 

@@ -9,10 +9,11 @@ import subprocess
 import time
 import unittest
 
-from hostile import CASES, Hostile, stream
+from hostile import CASES, Hostile, frame, stream
 from memory_group import MemoryGroup, NoGroups
 from passing import journal_bytes
 from test_daemon_http import Web
+from test_faults import SHORT, environment
 from tools import LIMIT, SANITIZED, TIDEMARK, Case, run, wait_until
 
 MIB = 1 << 20
@@ -30,16 +31,17 @@ def anonymous(pid):
 
 
 class Streams(Case):
-    def play(self, case, *args, interrupt=None, size=4 * MIB, folder=None):
-        """(capture, its output, most bytes, seconds since it began or was interrupted)."""
+    def play(self, case, *args, interrupt=None, size=4 * MIB, folder=None, body=None,
+             env=None):
+        """(capture, its output, most bytes)."""
         folder = folder or self.dir
-        client = Hostile(stream(case, size))
+        client = Hostile(body or stream(case, size))
         self.addCleanup(client.close)
         with open(folder / "log", "w+") as log:
             began, most = time.monotonic(), 0
             capture = subprocess.Popen(
                 [TIDEMARK, "capture", "-f", "-o", str(folder / "x"), "-p", str(client.port),
-                 "--protocol", "74", *args], stdout=log, stderr=log)
+                 "--protocol", "74", *args], stdout=log, stderr=log, env=env)
             try:
                 while capture.poll() is None and time.monotonic() - began < 120:
                     most = max(most, anonymous(capture.pid))
@@ -51,11 +53,11 @@ class Streams(Case):
                 capture.kill()
                 capture.wait()
             log.seek(0)
-            return capture, log.read(), most, time.monotonic() - began
+            return capture, log.read(), most
 
     def check(self, case, played, limit, folder=None):
         folder = folder or self.dir
-        capture, said, most, took = played
+        capture, said, most = played
         self.assertIn(capture.returncode, (0, 4), f"{case}: {said}")
         if not SANITIZED:
             self.assertLessEqual(most, limit * MIB, f"{case}: {said}")
@@ -99,6 +101,20 @@ class Streams(Case):
         for case in ("zones", "deep call stacks", "frame marks"):
             with self.subTest(case):
                 self.check(case, self.play(case, interrupt=1.5), 4096)
+
+    def test_undecoded_bytes(self):
+        """The clock runs so fast that the time to decode what was received is over before: the trace
+        lacks it, and the journal has it."""
+        faults = environment(FAULT_AT=1, FAULT_ONLY="pwritev", FAULT_HOW=SHORT, FAULT_LATE=15)
+        marks = frame(CASES["frame marks"](0)) * 50000
+        capture, said, _ = self.play("frame marks", "-s", "1", body=marks, env=faults)
+        self.assertEqual(capture.returncode, 4, said)
+        self.assertRegex(said, "tidemark: the last .* received were not decoded: that takes too long")
+        self.assertIn("is kept in", said)
+        self.assertIn("received bytes were not decoded", run("info", self.dir / "x").stdout)
+        recovered = run("recover", self.dir / "x.journal", "-f", "-o", self.dir / "y")
+        self.assertEqual(recovered.returncode, 0, recovered.stderr)
+        self.assertNotIn("not decoded", run("info", self.dir / "y").stdout)
 
     def test_a_container(self):
         """Without an option; and what a killed capture leaves is recovered in as little."""
