@@ -5,8 +5,8 @@
  * Stamps, which order the events of all threads.
  *
  * The time stamp counter is used if it runs at one rate on all processors and the kernel trusts it
- * to be the same on all of them (it is then the kernel's own clock source). Why it gives the
- * order:
+ * to be the same on all of them: programs can then compute the time from it without a system call.
+ * Why it gives the order:
  *
  * - The stamp of a free must be before anything that another thread can learn of it, and after the
  *   stamp of the block's allocation. The first holds without a fence after the read: x86 makes
@@ -28,7 +28,7 @@
 
 #include "client/state.h"
 
-/* Chooses the clock (enum rec_clock). Reads files; call it at the start only. */
+/* Chooses the clock (enum rec_clock). Takes some microseconds; call it at the start only. */
 uint32_t clock_choose(void);
 
 /* Nanoseconds of CLOCK_MONOTONIC, and of CLOCK_REALTIME. */

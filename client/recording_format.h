@@ -94,7 +94,7 @@
  * stamps: those of a thread in its order) gives an order in which no block is allocated before its
  * address was freed. The source of stamps is `header.clock`:
  *
- *   REC_CLOCK_TSC      x86's time stamp counter, invariant and the kernel's own clock source
+ *   REC_CLOCK_TSC      x86's time stamp counter, invariant and what the kernel's clock is made of
  *   REC_CLOCK_COUNTER  a number that each event of the process increments; times come from
  *                      REC_CLOCK records, the chunks' (base_stamp, base_ns) and the header's pairs
  *
