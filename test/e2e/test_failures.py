@@ -46,7 +46,7 @@ class OutOfMemory(Case):
         """Failures end with the exit status for short memory and words that say so; a run that can
         do without what failed (a buffer of the C library) does all of its job."""
         if SANITIZED and not os.environ.get("FAULTS"):
-            step *= 4
+            step *= 12
         with client() as served:
             n, good = self.count(served(args) if served else args)
         failed = 0
