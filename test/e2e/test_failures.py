@@ -234,8 +234,8 @@ class WhileSaving(Case):
     """A save that takes seconds: the highest level of zstd."""
 
     @contextlib.contextmanager
-    def saving(self, *args, replace=True):
-        subprocess.run([FIREHOSE, "-o", str(self.dir / "f.c2s.bin"), "--events", "120000",
+    def saving(self, *args, replace=True, events=120000):
+        subprocess.run([FIREHOSE, "-o", str(self.dir / "f.c2s.bin"), "--events", str(events),
                         "--depth", "0", "--protocol", "82"], check=True)
         if replace:
             (self.dir / "x").write_bytes(OLD)
@@ -256,7 +256,7 @@ class WhileSaving(Case):
             path.unlink()
 
     def test_one_signal_lets_it_finish(self):
-        with self.saving("--no-summary") as process:
+        with self.saving("--no-summary", events=30000) as process:
             process.send_signal(signal.SIGTERM)
             out, err = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 0, err)
@@ -304,7 +304,7 @@ class WhileSaving(Case):
 
 
     def test_a_file_that_takes_the_name_meanwhile(self):
-        with self.saving("--no-summary", replace=False) as process:
+        with self.saving("--no-summary", replace=False, events=30000) as process:
             (self.dir / "x").write_bytes(OLD)
             out, err = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 0, out + err)
