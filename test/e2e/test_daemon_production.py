@@ -360,7 +360,7 @@ class Dying(Running):
 
     def test_what_breaks_recovery_keeps_nothing_else(self):
         """Of several none is known to be the one: each is tried alone."""
-        hold = self.dir / "go"
+        hold, log = self.dir / "go", self.dir / "calls"
         names = []
         for _ in range(2):
             session, name = self.orphan()
@@ -368,13 +368,12 @@ class Dying(Running):
             names.append(f"{name}.recovered.tracy")
             (self.traces / self.journals()[0]).rename(self.dir / f"{name}.tracy.journal")
         faults = {"LD_PRELOAD": str(BUILD / "test" / "faults.so"), "FAULT_AT": "1",
-                  "FAULT_HOLD": str(hold), "FAULT_ONLY": "fsync",
+                  "FAULT_HOLD": str(hold), "FAULT_ONLY": "fsync", "FAULT_LOG": str(log),
                   "ASAN_OPTIONS": "verify_asan_link_order=0"}
         with mock.patch.dict(os.environ, faults), self.daemon() as process:
             for journal in self.dir.glob("*.journal"):
                 journal.rename(self.traces / journal.name)
-            wait_until(lambda: children(process))
-            time.sleep(0.5)
+            wait_until(lambda: log.exists() and "fsync" in log.read_text())  # and there it stays
             self.assertEqual(self.names(), [n.replace("recovered.tracy", "tracy.journal")
                                             for n in sorted(names)])
             os.kill(children(process)[0], signal.SIGKILL)

@@ -4,6 +4,7 @@ knows where the seams are."""
 import json
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -203,8 +204,11 @@ class Rotating(Killed):
         return stream[:end]
 
     def clean_up(self):
-        for trace in self.dir.glob("x.*"):
-            trace.unlink()
+        for path in self.dir.glob("x.*"):
+            if path.is_dir():  # a journal, of a capture that had nothing yet
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     def test_killed_at_random_moments(self):
         recording, _ = self.stream()
