@@ -110,6 +110,7 @@ static const struct option_row rows[] = {
 static const struct option_group groups[] = {
     {.rows = rows},
     {.rows = question_output_rows, .base = offsetof(struct diff_command, question)},
+    MEMORY_GROUP(struct diff_command, question.memory),
     {.rows = runs_rows, .base = offsetof(struct diff_command, runs), .title = "Several runs"},
     QUESTION_SELECTION_GROUP(struct diff_command),
     {.rows = question_between_rows, .base = offsetof(struct diff_command, question)},

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory_bound.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
 #include "cli/export_stacks.h"
@@ -147,6 +148,7 @@ static const struct option_row help_rows[] = {OPTION_HELP_ROW, {0}};
 static const struct option_group groups[] = {
     {.rows = rows},
     {.rows = question_resolve_rows, .base = offsetof(struct export_command, question)},
+    MEMORY_GROUP(struct export_command, question.memory),
     {.rows = help_rows},
     QUESTION_SELECTION_GROUP(struct export_command),
     QUESTION_FILE_GROUPS(struct export_command),
@@ -244,6 +246,7 @@ static int run(struct export_command *c, struct err *e)
                                      &resolver};
     /* The helper starts before anything else is open. */
     int status = resolve_request_start(&c->question.resolve, &resolver, e);
+    memory_bound_set(c->question.memory);
     if (status == 0)
         status = formats[c->format].tables || c->format == FORMAT_SQLITE ? write_tables(c, e)
                                                                          : write_file(c, e);

@@ -5,6 +5,7 @@
 
 #include "analysis/figures/stream_figures.h"
 #include "analysis/questions/overview.h"
+#include "base/memory_bound.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
 #include "report/overview_report.h"
@@ -18,11 +19,12 @@ static const char usage[] =
     "of event, how many bytes they take, how many addresses have names, and whether the figures\n"
     "of the summary are stored behind the trace. FILE - is standard input.\n";
 
-static const char footer[] = "Exit status: 0 done; 2 usage; 3 unreadable trace.\n";
+static const char footer[] = "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 out of memory.\n";
 
 struct info_command {
     const char *trace;
     bool json;
+    uint64_t memory;
 };
 
 #define FIELD(NAME) OPTION_FIELD(struct info_command, NAME)
@@ -32,7 +34,8 @@ static const struct option_row rows[] = {
     OPTION_HELP_ROW,
     {0},
 };
-static const struct option_group groups[] = {{.rows = rows}, {0}};
+static const struct option_group groups[] = {
+    {.rows = rows}, MEMORY_GROUP(struct info_command, memory), {0}};
 static const struct option_row positional[] = {{"trace", FIELD(trace)}, {0}};
 
 static int run(const struct info_command *c, struct trace *t, struct err *e)
@@ -70,6 +73,7 @@ int cmd_info(int argc, char **argv)
     int status = command_line_parse(&line, &c, argc, argv);
     if (status >= 0)
         return status;
+    memory_bound_set(c.memory);
     status = trace_init(&t, NULL, &e);
     if (status == 0) {
         status = run(&c, &t, &e);

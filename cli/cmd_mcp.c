@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/memory_bound.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
 #include "mcp/mcp_session.h"
@@ -33,8 +34,9 @@ struct mcp_command {
 static const struct option_row rows[] = {
     {"--root", "DIR", "only traces in this folder, and those below it, can be read", FIELD(root)},
     {"--memory", "SIZE",
-     "bytes that traces which are kept open may take together; SIZE may end in K, M, G", "1G",
-     .type = VALUE_BYTES, FIELD(memory)},
+     "take at most so much memory, for all traces that are kept open and for each answer; SIZE may "
+     "end in K, M, G",
+     "1G", .type = VALUE_BYTES, FIELD(memory)},
     OPTION_HELP_ROW,
     {0},
 };
@@ -126,6 +128,7 @@ int cmd_mcp(int argc, char **argv)
     int status = command_line_parse(&line, &c, argc, argv);
     if (status >= 0)
         return status;
+    memory_bound_set(c.memory);
     status = session_init(&session, c.root, c.memory, &e);
     if (status == 0) {
         status = serve(&session, &lines, &e);

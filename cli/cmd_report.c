@@ -18,7 +18,6 @@
 #include "server/capture/stored_summary.h"
 
 #define TEXT_LIMIT 50
-#define MEMORY_LEAST ((uint64_t)1 << 20)
 
 static const char usage[] =
     "usage: tidemark report FILE [OPTIONS]\n"
@@ -69,16 +68,6 @@ static bool take_format(void *ctx, const char *option, const char *value, struct
         return false;
     }
     return c->html || c->review || report_format_parse(value, &c->report.format);
-}
-
-static bool take_memory(void *ctx, const char *option, const char *value, struct err *e)
-{
-    uint64_t bytes;
-    if (format_parse_bytes(option, value, &bytes, e) != 0)
-        return false;
-    ((struct report_command *)ctx)->question.memory = (size_t)bytes;
-    return (bytes >= MEMORY_LEAST && bytes <= SIZE_MAX) ||
-           refuse_value(e, option, "1M at least", value);
 }
 
 static bool take_page_size(void *ctx, const char *option, const char *value, struct err *e)
@@ -152,10 +141,6 @@ static const struct option_row option_rows[] = {
      "print under each of the first rows why its function is the site: what is passed over in its "
      "call stack with most bytes (text, by site or function)",
      FIELD(why_site)},
-    {"--memory", "SIZE",
-     "hold at most so much of events, frees to come, names and call stacks in memory, and what is "
-     "beyond it in temporary files; 1M at least",
-     .take = take_memory},
     {"--recount", NULL,
      "count the memory events, also where the figures of a capture's or run's own summary are "
      "stored with the trace",
@@ -173,6 +158,7 @@ static const struct option_row option_rows[] = {
 
 static const struct option_group groups[] = {
     {.rows = option_rows},
+    MEMORY_GROUP(struct report_command, question.memory),
     {.rows = leak_rows, .base = offsetof(struct report_command, leaks), .title = "Other questions"},
     {.rows = related_rows, .base = offsetof(struct report_command, related)},
     {.rows = question_resolve_rows,
@@ -264,8 +250,7 @@ static int load_stored(struct report_command *c, struct trace *t, struct err *e)
     /* Names that are found after that may make one site of two. */
     if (c->recount || c->question.resolve.wanted || !summary_is_stored(&c->summary))
         return 0;
-    int found =
-        stored_summary_load(&c->stored, t, c->question.trace, c->question.memory, &c->skip, e);
+    int found = stored_summary_load(&c->stored, t, c->question.trace, &c->skip, e);
     c->summary.stored = found == 1 ? &c->stored : NULL;
     return found;
 }
@@ -277,8 +262,6 @@ static int load_stream(void *ctx, struct trace *t, struct err *e)
     if (found != 0)
         return found < 0 ? -1 : 0;
     stream_figures_init(&c->stream, t);
-    if (c->question.memory && stream_figures_bound(&c->stream, c->question.memory, e) != 0)
-        return -1;
     if (stream_figures_load(&c->stream, c->question.trace, NULL, NULL, e) != 0)
         return -1;
     c->summary.stream = c->stream.counted ? &c->stream : NULL;

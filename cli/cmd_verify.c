@@ -9,6 +9,7 @@
 #include "analysis/questions/budgets.h"
 #include "analysis/questions/verify.h"
 #include "base/format.h"
+#include "base/memory_bound.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
 #include "cli/options/question.h"
@@ -23,7 +24,8 @@ static const char usage[] =
     "standard input. Without options: that there are memory events at all.\n";
 
 static const char footer[] =
-    "Exit status: 0 all checks hold; 1 one does not; 2 usage; 3 unreadable trace.\n";
+    "Exit status: 0 all checks hold; 1 one does not; 2 usage; 3 unreadable trace; 4 out of\n"
+    "memory.\n";
 
 struct verify_command {
     const char *trace;
@@ -31,7 +33,7 @@ struct verify_command {
     struct verify_options verify;
     struct budgets expect;
     bool all_leaks;
-    struct question question; /* for its selection */
+    struct question question; /* for its selection and --memory */
     struct err missing;       /* why there is no such pool, thread, frame or zone */
 };
 
@@ -68,7 +70,11 @@ static const struct option_row rows[] = {
     {0},
 };
 static const struct option_group groups[] = {
-    {.rows = rows}, QUESTION_SELECTION_GROUP(struct verify_command), {0}};
+    {.rows = rows},
+    MEMORY_GROUP(struct verify_command, question.memory),
+    QUESTION_SELECTION_GROUP(struct verify_command),
+    {0},
+};
 static const struct option_row positional[] = {{"trace", FIELD(trace)}, {0}};
 
 static int summarize(struct verify_command *c, struct trace *t, struct trace_counts *counts,
@@ -125,6 +131,7 @@ int cmd_verify(int argc, char **argv)
     bool holds = false;
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0) {
+        memory_bound_set(c.question.memory);
         status = trace_init(&t, NULL, &e);
         if (status == 0) {
             status = run(&c, &t, &holds, &e);

@@ -38,7 +38,7 @@ static int count_trace(struct run_inputs *r, const char *path, struct trace *t,
     struct summary_options wanted = *options;
     struct stream_figures stream;
     struct stored_figures stored;
-    int found = stored_summary_load(&stored, t, path, 0, options->skip, e);
+    int found = stored_summary_load(&stored, t, path, options->skip, e);
     if (found < 0)
         return -1;
     if (found == 1) {

@@ -99,7 +99,8 @@ struct tidetrace_open_options {
     uint32_t reserved;
     uint64_t memory; /* Memory limit for events, names and call stacks; the rest goes to temporary
                         files. 0: 80 MiB of events, 64 MiB of the others. The same limit applies to
-                        plots and messages, but at most 16 MiB. */
+                        plots and messages, but at most 16 MiB. Results take more: a process
+                        with a limit (RLIMIT_DATA) gets TIDETRACE_MEMORY from them. */
     const char *temporary_folder; /* NULL: $TMPDIR, else /var/tmp */
 };
 

@@ -12,12 +12,16 @@ int tools_init(struct tools *t, const char *root, uint64_t memory, struct err *e
     return traces_init(&t->traces, root, memory, e);
 }
 
-static void forget_results(struct tools *t)
+/* False when there are none. */
+static bool forget_results(struct tools *t)
 {
+    bool any = false;
     for (size_t i = 0; i < RESULTS_MAX; i++) {
+        any = any || t->results[i].result;
         tidetrace_result_free(t->results[i].result);
         t->results[i] = (struct kept_result){0};
     }
+    return any;
 }
 
 void tools_release(struct tools *t)
@@ -180,8 +184,9 @@ static struct tidetrace_result *get_result(struct tool_call *c, uint64_t questio
     }
     struct tidetrace_error error = {0};
     struct tidetrace_result *result = NULL;
-    if (c->tool->ask(c, &result, &error) != TIDETRACE_OK) {
-        err_set(e, ERR_INPUT, "%s", error.text);
+    int code = c->tool->ask(c, &result, &error);
+    if (code != TIDETRACE_OK) {
+        err_set(e, code == TIDETRACE_MEMORY ? ERR_MEMORY : ERR_INPUT, "%s", error.text);
         return NULL;
     }
     tidetrace_result_free(to->result);
@@ -215,23 +220,35 @@ static json_t *make_answer(struct tool_call *c, struct tidetrace_result *r, cons
     return document;
 }
 
-json_t *tools_call(struct tools *t, const char *name, const json_t *arguments, struct err *e)
+static json_t *answer_call(struct tool_call c, struct err *e)
 {
-    struct tool_call c = {.tools = t, .tool = find_tool(name), .arguments = arguments};
     struct file_identity files[2] = {{0}};
     struct page page;
     uint64_t question;
     uint64_t cursor;
-    if (!c.tool) {
-        err_set(e, ERR_USAGE, "there is no tool %.100s", name);
-        return NULL;
-    }
-    if (params_check(&c.tool->params, arguments, e) != 0 || open_traces(&c, files, e) != 0 ||
+    if (params_check(&c.tool->params, c.arguments, e) != 0 || open_traces(&c, files, e) != 0 ||
         hash_question(&c, files, false, &question, e) != 0 ||
         hash_question(&c, files, true, &cursor, e) != 0 ||
-        page_take(&page, arguments, cursor, e) != 0)
+        page_take(&page, c.arguments, cursor, e) != 0)
         return NULL;
     take_selection(&c);
     struct tidetrace_result *result = get_result(&c, question, e);
     return result ? make_answer(&c, result, &page, e) : NULL;
+}
+
+json_t *tools_call(struct tools *t, const char *name, const json_t *arguments, struct err *e)
+{
+    const struct tool_call c = {.tools = t, .tool = find_tool(name), .arguments = arguments};
+    if (!c.tool) {
+        err_set(e, ERR_USAGE, "there is no tool %.100s", name);
+        return NULL;
+    }
+    json_t *answer = answer_call(c, e);
+    if (answer || e->code != ERR_MEMORY)
+        return answer;
+    bool forgot = forget_results(t); /* results keep their traces open */
+    if (!traces_close_all(&t->traces) && !forgot)
+        return NULL;
+    *e = (struct err){0};
+    return answer_call(c, e);
 }

@@ -35,10 +35,19 @@ static void close_at(struct traces *t, size_t i)
     t->list.at[i] = t->list.at[--t->list.len];
 }
 
+bool traces_close_all(struct traces *t)
+{
+    bool earlier = false;
+    while (t->list.len) {
+        earlier = earlier || t->list.at[t->list.len - 1].opened != t->calls;
+        close_at(t, t->list.len - 1);
+    }
+    return earlier;
+}
+
 void traces_release(struct traces *t)
 {
-    while (t->list.len)
-        close_at(t, t->list.len - 1);
+    (void)traces_close_all(t);
     vec_release(&t->list);
     if (t->root >= 0)
         close(t->root);
@@ -166,7 +175,7 @@ static int load(struct traces *t, int fd, const char *path, const struct file_id
         .struct_size = sizeof options, .flags = wanted, .memory = t->memory / SHARE};
     if (options.memory > EVENTS_IN_MEMORY || options.memory == 0)
         options.memory = EVENTS_IN_MEMORY;
-    struct open_trace one = {.file = *file, .loaded = wanted};
+    struct open_trace one = {.file = *file, .loaded = wanted, .opened = t->calls};
     struct tidetrace_error error;
     int code = tidetrace_open_fd(fd, path, &options, &one.trace, &error);
     if (code != TIDETRACE_OK)

@@ -29,7 +29,8 @@ struct open_trace {
     struct tidetrace *trace;
     struct file_identity file;
     uint32_t loaded; /* enum tidetrace_open_flags */
-    uint64_t used;   /* number of the last call that used it */
+    uint64_t opened; /* number of the call that loaded it */
+    uint64_t used;   /* and of the last one that used it */
 };
 
 struct traces {
@@ -57,5 +58,8 @@ int traces_get(struct traces *t, const char *path, uint32_t wanted, struct tidet
 
 /* Closes traces until the rest fits, except those of this call. */
 void traces_trim(struct traces *t);
+
+/* Closes all. False when this call loaded each of them. */
+bool traces_close_all(struct traces *t);
 
 #endif

@@ -464,6 +464,25 @@ bool option_range(const char *text, const char *option, int64_t *begin, int64_t 
 /* The minimum for a session to make progress. */
 #define MEMORY_BOUND_LEAST ((uint64_t)96 << 20)
 
+/* ---- --memory */
+
+#define MEMORY_LEAST ((uint64_t)1 << 20)
+
+static bool take_memory(void *ctx, const char *option, const char *value, struct err *e)
+{
+    uint64_t *bytes = ctx;
+    return format_parse_bytes(option, value, bytes, e) == 0 &&
+           (*bytes >= MEMORY_LEAST || refuse_value(e, option, "1M at least", value));
+}
+
+const struct option_row memory_rows[] = {
+    {"--memory", "SIZE",
+     "take at most so much memory; what is beyond it goes to temporary files, or the question "
+     "fails; 1M at least",
+     .take = take_memory},
+    {0},
+};
+
 bool option_memory_bound(const char *text, uint64_t *bytes, struct err *e)
 {
     uint64_t n;

@@ -47,6 +47,13 @@ int command_line_parse(const struct command_line *line, void *ctx, int argc, cha
 bool option_take_value(const struct option_group *groups, void *ctx, const char *name,
                        const char *value, struct err *e);
 
+/* --memory SIZE into a uint64_t, for memory_bound_set. */
+extern const struct option_row memory_rows[];
+#define MEMORY_GROUP(TYPE, MEMBER)                                                                 \
+    {                                                                                              \
+        .rows = memory_rows, .base = offsetof(TYPE, MEMBER)                                        \
+    }
+
 #define OPTION_HELP_ROW                                                                            \
     {                                                                                              \
         "--help", .letter = 'h', .type = VALUE_HELP, .help = "this text"                           \

@@ -8,6 +8,7 @@
 
 #include "analysis/questions/message_range.h"
 #include "base/format.h"
+#include "base/memory_bound.h"
 #include "base/outfile.h"
 #include "trace/load/load.h"
 
@@ -202,7 +203,6 @@ int question_find_range(struct selection_options *o, const char *path, struct er
 int question_run(struct question *q, question_answer *answer, void *ctx)
 {
     struct resolver resolver = RESOLVER_NONE;
-    const struct trace_options options = {.resident_budget = q->memory};
     struct err e = {0};
     struct trace t;
     /* Start the helper before anything else is opened. */
@@ -210,9 +210,10 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
                      ? resolver_init(&resolver, &q->resolve.options, &e)
                      : resolve_request_start(&q->resolve, &resolver, &e);
     q->resolver = q->reads_images || q->resolve.wanted ? &resolver : NULL;
+    memory_bound_set(q->memory);
     if (status == 0)
         status = question_find_range(&q->selection, q->trace, &e);
-    if (status == 0 && (status = trace_init(&t, &options, &e)) == 0) {
+    if (status == 0 && (status = trace_init(&t, NULL, &e)) == 0) {
         status = load_and_answer(q, &resolver, answer, ctx, &t, &e);
         if (q->unload)
             q->unload(ctx);

@@ -20,8 +20,8 @@ struct question {
     const char *trace;
     const char *output; /* NULL: standard output */
     bool force;
-    bool zones;    /* always load zones and frames */
-    size_t memory; /* bytes for events in memory; 0: the store's default */
+    bool zones;      /* always load zones and frames */
+    uint64_t memory; /* the bound on the process, see base/memory_bound.h; 0: none */
     enum report_format format;
     enum picture_format picture; /* instead of the format */
     struct selection_options selection;
@@ -50,7 +50,7 @@ extern const struct option_row question_output_rows[];  /* -o, -f, -h */
         {.rows = question_output_rows, .base = offsetof(TYPE, question)},                          \
         QUESTION_SELECTION_GROUP(TYPE),                                                            \
         {.rows = question_between_rows, .base = offsetof(TYPE, question)},                         \
-        QUESTION_FILE_GROUPS(TYPE)
+        MEMORY_GROUP(TYPE, question.memory), QUESTION_FILE_GROUPS(TYPE)
 #define QUESTION_SELECTION_GROUP(TYPE)                                                             \
     {                                                                                              \
         .rows = question_selection_rows, .base = offsetof(TYPE, question),                         \

@@ -84,14 +84,10 @@ static const char views[] =
 
 static const char after[] = "COMMIT; PRAGMA analysis_limit = 1000; ANALYZE;";
 
-static int failed(const struct sqlite_db *d, struct err *e)
-{
-    return err_set(e, ERR_OUTPUT, "cannot write a database: %s", sqlite3_errmsg(d->db));
-}
-
 static int execute(struct sqlite_db *d, const char *sql, struct err *e)
 {
-    return sqlite3_exec(d->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(d, e);
+    return sqlite3_exec(d->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0
+                                                                   : sqlite_file_failed(d->db, e);
 }
 
 /* ---- tables */
@@ -134,7 +130,7 @@ static int create_tables(struct sqlite_db *d, struct err *e)
             status = err_no_memory(e, "a database");
         else if (sqlite3_prepare_v3(d->db, buf_str(&sql), -1, SQLITE_PREPARE_PERSISTENT,
                                     &d->insert[i], NULL) != SQLITE_OK)
-            status = failed(d, e);
+            status = sqlite_file_failed(d->db, e);
     }
     buf_release(&sql);
     return status;
@@ -218,10 +214,10 @@ static int put_row(void *ctx, enum table_id table, const struct cell *cells, str
     sqlite3_stmt *s = d->insert[table];
     for (unsigned i = 0; i < t->width; i++) {
         if (bind_cell(d, s, i, t->columns[i].type, &cells[i]) != SQLITE_OK)
-            return failed(d, e);
+            return sqlite_file_failed(d->db, e);
     }
     int stepped = sqlite3_step(s);
-    int status = stepped == SQLITE_DONE ? 0 : failed(d, e);
+    int status = stepped == SQLITE_DONE ? 0 : sqlite_file_failed(d->db, e);
     sqlite3_reset(s);
     return status;
 }

@@ -156,10 +156,11 @@ static int vfs_access(sqlite3_vfs *vfs, const char *name, int flags, int *answer
     return SQLITE_OK;
 }
 
-static int cannot(sqlite3 *db, struct err *e)
+int sqlite_file_failed(sqlite3 *db, struct err *e)
 {
-    return err_set(e, ERR_OUTPUT, "cannot write a database: %s",
-                   db ? sqlite3_errmsg(db) : "memory is short");
+    if (sqlite3_errcode(db) == SQLITE_NOMEM) /* also when there is no database yet */
+        return err_no_memory(e, "a database");
+    return err_set(e, ERR_OUTPUT, "cannot write a database: %s", sqlite3_errmsg(db));
 }
 
 int sqlite_file_open(struct sqlite_file *f, int fd, sqlite3 **db, struct err *e)
@@ -168,7 +169,7 @@ int sqlite_file_open(struct sqlite_file *f, int fd, sqlite3 **db, struct err *e)
     f->fd = fd;
     f->real = sqlite3_vfs_find(NULL);
     if (!f->real)
-        return cannot(NULL, e);
+        return sqlite_file_failed(NULL, e);
     snprintf(f->name, sizeof f->name, "tidemark-%p", (void *)f);
     f->vfs = *f->real;
     f->vfs.pNext = NULL;
@@ -180,12 +181,12 @@ int sqlite_file_open(struct sqlite_file *f, int fd, sqlite3 **db, struct err *e)
     if (f->vfs.szOsFile < (int)sizeof(struct open_file))
         f->vfs.szOsFile = sizeof(struct open_file);
     if (sqlite3_vfs_register(&f->vfs, 0) != SQLITE_OK)
-        return cannot(NULL, e);
+        return sqlite_file_failed(NULL, e);
     if (sqlite3_open_v2("trace", db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                         f->name) == SQLITE_OK)
         return 0;
-    cannot(*db, e);
+    sqlite_file_failed(*db, e);
     sqlite3_close(*db);
     *db = NULL;
     sqlite3_vfs_unregister(&f->vfs);
@@ -194,7 +195,7 @@ int sqlite_file_open(struct sqlite_file *f, int fd, sqlite3 **db, struct err *e)
 
 int sqlite_file_close(struct sqlite_file *f, sqlite3 *db, struct err *e)
 {
-    int status = sqlite3_close(db) == SQLITE_OK ? 0 : cannot(db, e);
+    int status = sqlite3_close(db) == SQLITE_OK ? 0 : sqlite_file_failed(db, e);
     sqlite3_vfs_unregister(&f->vfs);
     return status;
 }

@@ -24,6 +24,9 @@ struct sqlite_file {
  */
 int sqlite_file_open(struct sqlite_file *f, int fd, sqlite3 **db, struct err *e);
 
+/* Sets the error of `db`, or of an allocation if it is NULL. Returns -1. */
+int sqlite_file_failed(sqlite3 *db, struct err *e);
+
 /* Closes the database; `db` may be NULL. */
 int sqlite_file_close(struct sqlite_file *f, sqlite3 *db, struct err *e);
 

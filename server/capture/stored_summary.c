@@ -393,9 +393,8 @@ static bool load_content(struct stored_figures *f, struct trace *t, const struct
 }
 
 int stored_summary_load(struct stored_figures *f, struct trace *t, const char *path,
-                        size_t resident_budget, const struct skiplist *skip, struct err *e)
+                        const struct skiplist *skip, struct err *e)
 {
-    const struct trace_options again = {.resident_budget = resident_budget};
     struct appendix a;
     if (!read_from(path, &a))
         return 0;
@@ -404,7 +403,7 @@ int stored_summary_load(struct stored_figures *f, struct trace *t, const char *p
     if (loaded)
         return 1;
     trace_release(t);
-    return trace_init(t, &again, e) != 0 ? -1 : 0;
+    return trace_init(t, NULL, e) != 0 ? -1 : 0;
 }
 
 /* As stored_summary_figures; *bytes: the size of the appendix. */

@@ -59,12 +59,11 @@ uint64_t saved_summary_needs(const struct trace *t);
 
 /*
  * Loads the names and figures stored after the trace at `path` into `t`, which was just
- * initialised, with `resident_budget` if that is not 0. Returns 1 with `f`, which the caller
- * releases; 0 when there are none or their sites do not fit `skip`, and `t` is unchanged; -1 with
- * `e`, and `t` is released.
+ * initialised with no options. Returns 1 with `f`, which the caller releases; 0 when there are none
+ * or their sites do not fit `skip`, and `t` is unchanged; -1 with `e`, and `t` is released.
  */
 int stored_summary_load(struct stored_figures *f, struct trace *t, const char *path,
-                        size_t resident_budget, const struct skiplist *skip, struct err *e);
+                        const struct skiplist *skip, struct err *e);
 
 /*
  * Loads the figures alone, for the trace `t` that was loaded from `path` with its events. Returns

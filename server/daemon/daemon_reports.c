@@ -4,12 +4,15 @@
  * and there are not too many reports.
  */
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
+#include "base/memory_bound.h"
 #include "base/monotonic.h"
 #include "base/tempfile.h"
 #include "server/daemon/daemon.h"
@@ -24,11 +27,11 @@
 #define CAUSE_MAX 512u
 
 /*
- * Data limit of a process that makes a report, and how much of the trace it keeps in memory. A
- * report of any trace takes some hundred MiB.
+ * Data limit of a process that makes a report, and its --memory, which is lower so that the report
+ * fails with a message. A report of any trace takes some hundred MiB.
  */
 #define MAKER_MEMORY ((uint64_t)1 << 30)
-#define MAKER_KEEPS "256M"
+#define MAKER_KEEPS ((uint64_t)768 << 20)
 
 struct report_page {
     char *name;
@@ -72,13 +75,15 @@ void daemon_reports_release(struct daemon *d)
 static int make_page(void *arg)
 {
     const struct report_page *p = arg;
-    const char *words[] = {
-        "report",   "-",         "--format", p->kind == REPORT_PAGE ? "html" : "json",
-        "--memory", MAKER_KEEPS, NULL};
+    char keeps[FORMAT_SIZE];
+    snprintf(keeps, sizeof keeps, "%" PRIu64, MAKER_KEEPS);
+    const char *words[] = {"report",   "-",   "--format", p->kind == REPORT_PAGE ? "html" : "json",
+                           "--memory", keeps, NULL};
     const struct guard_folders folders = {.writable = {tempfile_dir(NULL)}};
     /* Loads Capstone now: the guards forbid it later. */
     struct instructions *disassembler = p->kind == REPORT_PAGE ? instructions_new(CODE_X64) : NULL;
     guard_limits(64, MAKER_MEMORY);
+    memory_bound_set(MAKER_KEEPS);
     (void)guard_files(&folders);
     (void)guard_calls();
     (void)guard_forks();

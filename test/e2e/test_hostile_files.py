@@ -1,19 +1,54 @@
 """Small traces that expand to gigabytes: what they may take of memory that the kernel cannot write
 out, by default and with --memory, is bounded; each is read, or refused with file and offset."""
 
+import contextlib
 import json
 import os
+import pathlib
 import re
 import resource
 import subprocess
+import time
 import unittest
 
 import hostilefile
 from memory_group import MemoryGroup, NoGroups
-from tools import LIMIT, SANITIZED, TIDEMARK, Case, run
+from test_mcp import Client
+from tools import LIMIT, SANITIZED, TIDEMARK, TRACES, Case, run
 
 MIB = 1 << 20
 COMMANDS = (("report",), ("verify",))
+
+# Of each command with --memory, one of each way that it takes; FILE is the trace.
+QUESTIONS = (
+    "report FILE", "report FILE --by callstack", "report FILE --by zone", "report FILE --by sample",
+    "report FILE --leaks", "report FILE --grown 0:1s", "report FILE --peak",
+    "report FILE --histograms", "report FILE --patterns", "report FILE --faults",
+    "report FILE --resident", "report FILE --related", "report FILE --format markdown",
+    "info FILE", "verify FILE", "diff FILE FILE", "diff FILE FILE -- FILE FILE", "tree FILE", "map FILE",
+    "find FILE 0x1000", "annotate FILE main", "timeline FILE", "export FILE --format pprof",
+    "export FILE --format folded", "export FILE --format speedscope", "export FILE --format chrome",
+    "export FILE --format sqlite -f -o OUT", "export FILE --format ndjson --table allocations")
+
+# Measured with a file that the kernel refuses memory for; the others are alike.
+LARGE = ("report FILE", "report FILE --leaks", "report FILE --patterns", "report FILE --faults",
+         "report FILE --format markdown", "info FILE", "verify FILE", "diff FILE FILE", "tree FILE", "map FILE",
+         "find FILE 0x1000", "timeline FILE", "export FILE --format pprof -f -o OUT",
+         "export FILE --format sqlite -f -o OUT")
+
+
+def measured(*command):
+    """Exit status, error output, and the most bytes seen that no file is behind (heap, private
+    mappings, stacks)."""
+    most = 0
+    with subprocess.Popen([TIDEMARK, *map(str, command)], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            with contextlib.suppress(OSError, ValueError):
+                status = (pathlib.Path("/proc") / str(process.pid) / "status").read_text()
+                most = max([most, *map(int, re.findall(r"RssAnon:\s+(\d+)", status))])
+            time.sleep(0.003)
+        return process.returncode, process.stderr.read(), most * 1024
 
 
 def limited(size):
@@ -147,6 +182,70 @@ class HostileFiles(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         answer = json.loads(result.stdout.splitlines()[-1])
         self.assertFalse(answer["result"].get("isError"), answer)
+
+    def questions(self, path, asked=QUESTIONS):
+        for question in asked:
+            yield question, [{"FILE": path, "OUT": self.dir / "out"}.get(word, word)
+                             for word in question.split()]
+
+    def test_memory_of_every_question(self):
+        """--memory is a bound: an answer within it, or an error that names it and no output."""
+        path = self.dir / "in.tracy"
+        out = self.dir / "out"
+        hostilefile.distinct_sites(path, 60_000)
+        refused = set()
+        for question, command in self.questions(path, LARGE):
+            with self.subTest(question):
+                status, error, most = measured(*command, "--memory", "64M")
+                self.assertLessEqual(most, 64 * MIB)
+                self.assertIn(status, (0, 4), error)
+                if status == 4:
+                    refused.add(question)
+                    self.assertRegex(error, r"^tidemark: out of memory for .*: --memory allows "
+                                            r"64 MiB; allow more\n$")
+                    self.assertEqual(sorted(self.dir.iterdir()), [path])
+                out.unlink(missing_ok=True)
+        self.assertTrue(refused)
+        self.assertFalse(refused & {"report FILE", "info FILE", "verify FILE"})
+
+    def test_memory_runs_out_anywhere(self):
+        """Wherever an allocation fails, it is an error."""
+        path = self.dir / "in.tracy"
+        hostilefile.distinct_sites(path, 20_000)
+        for question, command in self.questions(path, LARGE):
+            for size in range(4, 34, 10):
+                with self.subTest(question, size=size):
+                    result = run(*command, preexec_fn=limited(size * MIB))
+                    self.assertIn(result.returncode, (0, 4), result.stderr)
+                    self.assertIn(result.stderr.count("\n"), (0, 1))
+
+    def test_memory_of_a_small_trace(self):
+        path = TRACES / "v0.14.0" / "memscen.tracy"
+        for question, command in self.questions(path):
+            with self.subTest(question):
+                plain, bounded = run(*command), run(*command, "--memory", "48M")
+                self.assertEqual((bounded.returncode, bounded.stdout, bounded.stderr),
+                                 (plain.returncode, plain.stdout, plain.stderr))
+
+    def test_every_question_is_asked(self):
+        commands = re.findall(r"^   ([a-z]+) ", run("--help").stdout, re.M)
+        self.assertIn("report", commands)
+        bounded = {c for c in commands if "take at most so much memory" in run(c, "--help").stdout}
+        self.assertEqual(bounded - {"mcp"}, {q.split()[0] for q in QUESTIONS})
+
+    def test_memory_of_mcp(self):
+        """What earlier questions left open makes room for the next one; one that has no room alone
+        fails, and the session continues."""
+        path = self.dir / "in.tracy"
+        larger = self.dir / "larger.tracy"
+        hostilefile.distinct_sites(path, 20_000)
+        hostilefile.distinct_sites(larger, 60_000)
+        with Client("--memory", "64M") as client:
+            for tool in ("leaks", "tree", "peak", "report", "faults"):
+                self.assertFalse(client.call(tool, trace=str(path))["isError"], tool)
+            self.assertRegex(client.refusal("faults", trace=str(larger)),
+                             "out of memory for .*: --memory allows 64 MiB; allow more")
+            self.assertFalse(client.call("faults", trace=str(path))["isError"])
 
     def test_in_a_group(self):
         """The kernel's own bound, file pages included: it writes them out."""

@@ -327,7 +327,7 @@ class Memory(Case):
         """Frees to come are in it: without --memory none is needed, or it could not be made."""
         nowhere = {**os.environ, "TMPDIR": str(self.dir / "nowhere")}
         self.assertEqual(run("report", self.trace, env=nowhere).returncode, 0)
-        self.assertEqual(run("report", self.trace, "--memory", "16M", env=nowhere).returncode, 0)
+        self.assertEqual(run("report", self.trace, "--memory", "64M", env=nowhere).returncode, 0)
         result = run("report", self.trace, "--memory", "1M", env=nowhere)
         self.assertEqual((result.returncode, result.stdout), (4, ""))
         self.assertIn("cannot make a temporary file", result.stderr)

@@ -116,7 +116,7 @@ struct trace {
     struct spool spool;
     struct spool lasting;     /* of data that all parts of a trace share: code and source texts */
     struct pageable pageable; /* of a loaded trace: table memory beyond a budget */
-    size_t memory_budget;     /* resident_budget of its options; 0: the default */
+    size_t memory_budget;     /* see struct trace_options; 0: the default */
     struct trace_facts facts;
     struct strings strings;
     struct trace_threads threads;
@@ -159,8 +159,8 @@ struct trace {
 struct trace_options {
     const char *spool_dir; /* NULL: the default of spool_init */
     /*
-     * Bytes of event columns kept in memory; 0: TRACE_BUDGET. A loaded trace divides it among
-     * columns, tables and pending frees.
+     * Bytes of event columns kept in memory; 0: half of memory_bound(), else TRACE_BUDGET. A loaded
+     * trace divides it among columns, tables and pending frees.
      */
     size_t resident_budget;
 };
