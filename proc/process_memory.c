@@ -56,16 +56,21 @@ static const struct source sources[] = {
 
 /* ---- files */
 
+static void read_open(int fd, char *text, size_t room)
+{
+    size_t n = 0;
+    for (ssize_t part = 1; fd >= 0 && part > 0 && n<room - 1; n += part> 0 ? (size_t)part : 0)
+        part = pread(fd, text + n, room - 1 - n, (off_t)n);
+    text[n] = 0;
+}
+
 /* "" when the file cannot be read. */
 static void read_text(int folder, const char *path, char *text, size_t room)
 {
-    size_t n = 0;
     int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-    for (ssize_t part = 1; fd >= 0 && part > 0 && n<room - 1; n += part> 0 ? (size_t)part : 0)
-        part = read(fd, text + n, room - 1 - n);
+    read_open(fd, text, room);
     if (fd >= 0)
         close(fd);
-    text[n] = 0;
 }
 
 /* The cgroup of `groups`. Called when it changed, so mounts are read anew. */
@@ -150,7 +155,16 @@ void process_memory_close(struct process_memory *p)
 {
     if (p->folder >= 0)
         close(p->folder);
-    p->folder = -1;
+    if (p->rollup >= 0)
+        close(p->rollup);
+    *p = PROCESS_MEMORY_NONE;
+}
+
+int process_memory_rollup(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 void process_memory_read(struct process_memory *p, struct memory_reading *out)
@@ -182,7 +196,10 @@ void process_memory_pss(struct process_memory *p, struct memory_reading *out)
     *out = (struct memory_reading){.time = monotonic_ns()};
     if (p->folder < 0)
         return;
-    read_text(p->folder, "smaps_rollup", text, sizeof text);
+    if (p->rollup >= 0)
+        read_open(p->rollup, text, sizeof text);
+    else
+        read_text(p->folder, "smaps_rollup", text, sizeof text);
     if (memory_text_number(text, "Pss:", "", &number))
         put(out, MEMORY_PSS, (double)number * 1024);
 }

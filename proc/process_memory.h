@@ -41,6 +41,7 @@ struct memory_reading {
 
 struct process_memory {
     int folder; /* /proc/PID, which stays that of this process; -1: none */
+    int rollup; /* its smaps_rollup if the owner opened it, while it was allowed to; else -1 */
     char groups[4096];
     struct cgroup_memory cgroup; /* of `groups` */
     int64_t time;                /* of the reading before; 0: none */
@@ -48,11 +49,15 @@ struct process_memory {
     uint64_t before[MEMORY_VALUES];
 };
 
-#define PROCESS_MEMORY_NONE ((struct process_memory){.folder = -1})
+#define PROCESS_MEMORY_NONE ((struct process_memory){.folder = -1, .rollup = -1})
 
 /* The process must be there. False with errno: it cannot be read. Close it in any case. */
 bool process_memory_open(struct process_memory *p, pid_t pid);
 void process_memory_close(struct process_memory *p);
+
+/* Opens /proc/PID/smaps_rollup, which the caller owns, or gives to `rollup` above. -1: not allowed.
+ */
+int process_memory_rollup(pid_t pid);
 
 /* Everything but the PSS. Takes some 0.1 ms. */
 void process_memory_read(struct process_memory *p, struct memory_reading *out);

@@ -1,73 +1,17 @@
 #include "run/run_memory.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/monotonic.h"
 #include "proc/memory_plots.h"
 #include "proc/page_reader.h"
 
-#define SECOND INT64_C(1000000000)
-
-/* Pauses are so many times the processor time of the round before: 0.4 % and 0.1 %. */
-#define PAUSE 250
-#define PSS_PAUSE 1000
 #define LOOK_PAUSE 50 /* 2 %: see run_memory_has_grown */
-#define PSS_PERIOD SECOND
 
 /* See run_memory_has_grown. */
 #define GROWN 1.2
 #define GROWN_LITTLE 1.01
 #define GROWN_LEAST (32.0 * 1048576)
-
-/* After a round without a process that could be read. */
-#define PAUSE_EMPTY (5 * SECOND / 1000)
-
-static int64_t processor_time(void)
-{
-    struct timespec t = {0};
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return t.tv_sec * SECOND + t.tv_nsec;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-struct run_memory_rounds run_memory_rounds(uint64_t hz)
-{
-    return (struct run_memory_rounds){.period = hz ? SECOND / (int64_t)hz : 0};
-}
-
-/* A round is of the PSS or of all else. */
-bool run_memory_begin(struct run_memory_rounds *r)
-{
-    int64_t now = monotonic_ns();
-    r->pss = r->next > now;
-    if (!r->period || (r->pss && r->next_pss > now))
-        return false;
-    r->began = now;
-    r->used = processor_time();
-    return true;
-}
-
-void run_memory_end(struct run_memory_rounds *r, bool empty)
-{
-    int64_t took = processor_time() - r->used, now = monotonic_ns();
-    int64_t period = empty ? PAUSE_EMPTY : r->pss ? later(r->period, PSS_PERIOD) : r->period;
-    *(r->pss ? &r->next_pss : &r->next) =
-        later(r->began + period, now + (r->pss ? PSS_PAUSE : PAUSE) * took);
-}
-
-int run_memory_pause(const struct run_memory_rounds *r, int most)
-{
-    int64_t next = r->next < r->next_pss ? r->next : r->next_pss;
-    int64_t left = (next - monotonic_ns() + 999999) / 1000000;
-    if (!r->period || left >= most)
-        return most;
-    return left < 0 ? 0 : (int)left;
-}
 
 static struct run_memory *open_process(pid_t pid)
 {
@@ -117,12 +61,12 @@ int run_memory_look(struct run_memory **memory, enum look_reason reason, pid_t p
     struct page_look look;
     if (!*memory && !(*memory = open_process(pid)))
         return err_no_memory(e, "a look at the pages");
-    int64_t used = processor_time();
+    int64_t used = memory_rounds_used();
     if (reason == LOOK_AT_PEAK)
         (*memory)->looked = (*memory)->rss;
     if (page_look_read(&look, (*memory)->process.folder, e) != 0)
         return -1;
-    (*memory)->next = monotonic_ns() + LOOK_PAUSE * (processor_time() - used);
+    (*memory)->next = monotonic_ns() + LOOK_PAUSE * (memory_rounds_used() - used);
     look.reason = reason;
     struct page_looks *looks = &(*memory)->looks;
     for (size_t i = 0; i < looks->list.len && reason != LOOK_AT_TIME; i++) {

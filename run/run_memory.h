@@ -3,24 +3,14 @@
 
 /*
  * Readings of the memory of recorded processes (proc/process_memory.h), as plots of their traces.
- * Reading takes at most 0.5 % of a processor, however many processes there are: a round that took T
- * of processor time is followed by a pause of 250 T, and one of the PSS by 1,000 T.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proc/memory_rounds.h"
 #include "proc/process_memory.h"
 #include "run/run_record.h"
-
-struct run_memory_rounds {
-    int64_t period; /* ns; 0: nothing is read */
-    /* CLOCK_MONOTONIC, ns */
-    int64_t next, next_pss;
-    /* the current round */
-    bool pss;
-    int64_t began, used; /* when, and the thread's processor time then */
-};
 
 /* What is read of one process. */
 struct run_memory {
@@ -31,16 +21,6 @@ struct run_memory {
     double rss, before, looked;
     int64_t next; /* CLOCK_MONOTONIC, ns: when the last look has cost 2 % of a processor */
 };
-
-/* `hz`: rounds per second, 0: none. */
-struct run_memory_rounds run_memory_rounds(uint64_t hz);
-
-/* Whether a round is due; then it begins, and run_memory_end ends it. `empty`: nothing was read. */
-bool run_memory_begin(struct run_memory_rounds *r);
-void run_memory_end(struct run_memory_rounds *r, bool empty);
-
-/* Milliseconds until the next round, at most `most`. */
-int run_memory_pause(const struct run_memory_rounds *r, int most);
 
 /*
  * Reads the PSS of the process, or all else. *memory is made at first; the caller frees it. A

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "naming/resolver.h"
+#include "proc/memory_rounds.h"
 #include "protocol/wire_version.h"
 #include "trace/file/container.h"
 
@@ -84,7 +85,7 @@ struct run_options {
 
 #define RUN_OPTIONS_EMPTY                                                                          \
     ((struct run_options){.depth = RUN_DEPTH,                                                      \
-                          .memory_hz = 10,                                                         \
+                          .memory_hz = MEMORY_HZ,                                                  \
                           .when_full = RUN_FULL_WAIT,                                              \
                           .min_lifetime = 1,                                                       \
                           .seconds = -1,                                                           \

@@ -327,7 +327,7 @@ static void attend(struct run *r)
                   : taken || timeout == 0  ? PAUSE_LEAST
                   : timeout * 2 < most     ? timeout * 2
                                            : most;
-        timeout = look_when_due(r, run_memory_pause(&r->tree.memory, timeout));
+        timeout = look_when_due(r, memory_rounds_pause(&r->tree.memory, timeout));
     }
     (void)run_tree_step(&r->tree, true);
     note_times_to_come(r);
@@ -511,7 +511,7 @@ int run_program(struct run_options *options)
     struct run r = {
         .options = options, .launch = LAUNCH_NONE, .traces = {.resolver = RESOLVER_NONE}};
     r.tree.options = options;
-    r.tree.memory = run_memory_rounds(options->memory_hz);
+    r.tree.memory = memory_rounds(options->memory_hz);
     options->no_resident |= options->sample != 0; /* sizes of samples are estimates */
     r.tree.traces = &r.traces;
     r.tree.offers = &r.offers;

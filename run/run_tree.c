@@ -416,7 +416,7 @@ uint64_t run_tree_step(struct run_tree *t, bool spare)
 void run_tree_read_memory(struct run_tree *t)
 {
     bool empty = true;
-    if (!run_memory_begin(&t->memory))
+    if (!memory_rounds_begin(&t->memory))
         return;
     for (size_t i = 0; i < t->list.len; i++) {
         struct run_process *p = &t->list.at[i];
@@ -428,7 +428,7 @@ void run_tree_read_memory(struct run_tree *t)
         if (run_memory_read(&p->memory, t->memory.pss, p->collected->pid, p->record, &e) != 0)
             complain(t, &e);
     }
-    run_memory_end(&t->memory, empty);
+    memory_rounds_end(&t->memory, empty);
     for (size_t i = 0; i < t->list.len; i++) {
         struct run_process *p = &t->list.at[i];
         if (p->memory && run_memory_has_grown(p->memory))

@@ -56,7 +56,7 @@ struct run_tree {
     VEC(struct run_process) list;
     VEC(pid_t) saved; /* children with separate traces */
     struct run_record *folded;
-    struct run_memory_rounds memory;
+    struct memory_rounds memory;
     struct run_unseen unseen;          /* programs that ran and were not recorded */
     struct run_idle idle, folded_idle; /* folded_idle: their siblings are in `folded` */
     bool stop;                         /* --seconds have passed */

@@ -47,7 +47,7 @@ MAY = {
     "naming": "base trace/store trace/filter analysis/names analysis/code report/write symbols "
               "symbols/elf symbols/index symbols/place symbols/helper",
     "server/net": "base protocol",
-    "server/guard": "base symbols symbols/place",
+    "server/guard": "base proc symbols symbols/place",
     "server/capture": "base protocol proc trace symbols symbols/place analysis/names "
                       "analysis/figures analysis/questions report report/write naming "
                       "server/net server/guard",
@@ -60,7 +60,7 @@ MAY = {
     "run": "base protocol proc trace symbols/elf analysis/figures analysis/questions report naming "
            "server/net server/capture run/recording client/recording_format.h",
     "mcp": "base include",
-    "cli/options": "base trace symbols/index analysis/names analysis/figures "
+    "cli/options": "base proc trace symbols/index analysis/names analysis/figures "
                    "analysis/questions report report/picture report/html naming server/net "
                    "server/capture server/daemon run",
     "cli": "base protocol trace import symbols symbols/place symbols/helper analysis report "

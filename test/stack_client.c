@@ -3,10 +3,12 @@
  * server's queries for them as real clients do. For tests of what becomes of addresses, stripped
  * and under address space randomisation.
  *
- *     stack_client names|offline [PORT]
+ *     stack_client names|offline [PORT [MIB]]
  *
  * names: what the dynamic symbols know, as "NAME + OFFSET"; offline: "[unresolved]", and offsets in
  * images. It listens on the loopback interface, prints its port and pid, and ends with the server.
+ * With MIB it touches so much memory once it is connected, plots a value by a name of the kernel's
+ * counts, again for each byte of its input, and ends when its input does.
  */
 
 #include <arpa/inet.h>
@@ -193,6 +195,9 @@ static void answer(const uint8_t packet[QUERY_PACKET_SIZE])
         item("SymbolInformation", FIELDS(ENC_INT("line", 0), ENC_INT("symAddr", ptr)),
              (struct view){0});
         break;
+    case QUERY_PLOT_NAME:
+        item("PlotName", FIELDS(ENC_INT("ptr", ptr)), view_of("kernel: PSS"));
+        break;
     case QUERY_THREAD:
         item("ThreadName", FIELDS(ENC_INT("ptr", ptr)), view_of("main"));
         break;
@@ -262,6 +267,22 @@ static bool shake_hands(void)
     return send(client.socket, out, n, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
+static void hold(const char *mib)
+{
+    size_t size = strtoul(mib, NULL, 10) << 20;
+    char *block = malloc(size), c;
+    if (!block)
+        die("no memory");
+    memset(block, 1, size);
+    __asm__ volatile("" ::"r"(block) : "memory");
+    do {
+        item("PlotDataInt", FIELDS(ENC_INT("name", 0x77), ENC_INT("time", 1), ENC_INT("val", 7)),
+             (struct view){0});
+        send_all();
+    } while (read(0, &c, 1) > 0);
+    free(block);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -278,6 +299,8 @@ int main(int argc, char **argv)
         shop_restock(size);
         shop_order(size);
     }
+    if (argc > 3)
+        hold(argv[3]);
     item("Terminate", NULL, 0, (struct view){0});
     send_all();
     answer_all();

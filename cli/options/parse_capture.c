@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "cli/options/options.h"
 #include "cli/options/resolve_options.h"
+#include "proc/memory_rounds.h"
 #include "report/official_csv.h"
 #include "server/capture/trace_name.h"
 #include "trace/file/file_version.h"
@@ -118,6 +119,13 @@ static bool take_stretch(void *ctx, const char *option, const char *text, struct
     return o->rotate_seconds > 0 || o->rotate_bytes;
 }
 
+static bool take_memory_plots(void *ctx, const char *option, const char *value, struct err *e)
+{
+    struct capture_options *o = ctx;
+    o->memory_asked = true;
+    return option_u64(value, option, 0, 100, &o->session.memory_hz, e);
+}
+
 static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
 {
     (void)option;
@@ -219,6 +227,10 @@ static const struct option_row rows[] = {
     {"--no-code", NULL, "do not ask for machine code and the lines of its instructions",
      FIELD(session.no_code)},
     {"--no-sources", NULL, "do not ask for the texts of source files", FIELD(session.no_sources)},
+    {"--memory-plots", "HZ",
+     "readings per second of what the kernel counts of a client on this host, as plots of the "
+     "trace: resident pages, swap, faults, the cgroup (10; 0: none)",
+     .take = take_memory_plots},
     {"--symbols", "WHERE",
      "where functions get their names: {}; server is this program, for clients on this host: the "
      "client is not asked; without it the client, and this program what that left open",
@@ -263,6 +275,7 @@ int capture_options_parse(struct capture_options *o, bool drop_in, int argc, cha
     *o = (struct capture_options){.connect = {.address = "127.0.0.1", .timeout = -1},
                                   .summary = true,
                                   .drop_in = drop_in,
+                                  .session.memory_hz = MEMORY_HZ,
                                   .seconds = -1,
                                   .progress = -1,
                                   .container = container_options_default()};

@@ -345,6 +345,10 @@ static const struct option_row rows[] = {
      .take = take_compression},
     {"--spool", "DIR", "where event data that does not fit in memory goes", .take = take_spool},
     {"--buffer", "SIZE", "event data of a client kept in memory (96M)", .take = hand_on},
+    {"--memory-plots", "HZ",
+     "readings per second of what the kernel counts of each client on this host, as plots of its "
+     "trace (10; 0: none)",
+     .take = hand_on},
     {"--http", "ADDRESS:PORT",
      "a page for a browser, a JSON interface (/openapi.json) and metrics for Prometheus "
      "(/metrics), such as on 127.0.0.1:8088",
@@ -406,6 +410,8 @@ int daemon_parse(struct daemon *d, int argc, char **argv)
                 "[--filter-port PORT]\nTry 'tidemark daemon --help'.\n",
         .refused = d->drop_in ? 1 : 2,
         .rest = parse_rest};
+    if (d->drop_in)
+        daemon_hand_on(d, "--memory-plots", "0");
     int status = command_line_parse(&line, d, argc, argv);
     d->memory_given = d->memory != 0;
     if (!d->memory)

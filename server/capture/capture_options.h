@@ -23,6 +23,7 @@ struct capture_options {
     struct session_options session;
     bool summary;
     bool drop_in;          /* called by an official tool's name: use its exit codes and its words */
+    bool memory_asked;     /* session.memory_hz is not the default */
     double seconds;        /* time limit; < 0: none */
     double progress;       /* seconds between progress lines; < 0: on a terminal only */
     double rotate_seconds; /* length of a part; 0: no limit */

@@ -269,6 +269,9 @@ static int record(struct capture *c, struct connection *connection, struct trace
     if (c->o.session.no_symbols && !session_is_local(s))
         fprintf(stderr, "tidemark: the client is not a process of this host that we may look at: "
                         "it is asked for names after all\n");
+    if (c->o.memory_asked && session_lacks_memory(s))
+        fprintf(stderr, "tidemark: no plots of the client's memory: its process is not found on "
+                        "this host, or belongs to another user\n");
     char time[FORMAT_SIZE];
     if (c->o.drop_in)
         printf("Timer resolution: %s\n", official_time(time, t->facts.resolution));

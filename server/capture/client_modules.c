@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proc/process_memory.h"
 #include "server/guard/sampler.h"
 #include "server/guard/socket_owner.h"
 #include "symbols/place/process_modules.h"
@@ -17,13 +18,14 @@
 /* Reads /proc itself, or through the sampler if this process has given up its privileges. */
 int modules_init(struct modules *m, int fd, int sampler, struct err *e)
 {
-    *m = (struct modules){.maps = -1, .root = PROCESS_ROOT_NONE, .sampler = sampler};
+    *m = (struct modules){.maps = -1, .rollup = -1, .root = PROCESS_ROOT_NONE, .sampler = sampler};
     if (sampler >= 0) {
         struct sampled found;
         if (sampler_find(sampler, fd, &found) != 0)
             return 0;
         m->pid = found.pid;
         m->maps = found.maps;
+        m->rollup = found.rollup;
         m->root = found.root;
         return 0;
     }
@@ -32,6 +34,7 @@ int modules_init(struct modules *m, int fd, int sampler, struct err *e)
     if (m->pid) {
         m->root = process_root_open(m->pid);
         m->maps = process_modules_open(m->pid);
+        m->rollup = process_memory_rollup(m->pid);
     }
     return 0;
 }
@@ -41,7 +44,9 @@ void modules_release(struct modules *m)
     map_release(&m->seen);
     if (m->maps >= 0)
         close(m->maps);
-    m->maps = -1;
+    if (m->rollup >= 0)
+        close(m->rollup);
+    m->maps = m->rollup = -1;
     process_root_close(&m->root);
 }
 

@@ -27,6 +27,7 @@ struct modules {
     size_t frames_read;       /* frames in the store at the last read */
     struct map seen;          /* hash of (start, path) → 1 */
     int maps;                 /* its /proc/PID/maps, opened early; -1: none */
+    int rollup;               /* its /proc/PID/smaps_rollup, opened early; -1: none */
     struct process_root root; /* root of its paths, if it differs from this process's */
     int sampler;              /* connection to a sampler (guard/sampler.h); -1: none */
 };

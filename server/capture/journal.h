@@ -40,6 +40,7 @@ enum journal_type {
     JOURNAL_PART,     /* u32 number of a saved part, from 1; its path */
     JOURNAL_END,      /* u32 enum session_end, u32 enum err_code, text of the cause */
     JOURNAL_SAVED,    /* path of the trace: all work is done */
+    JOURNAL_MEMORY,   /* a reading of the client's memory (client_memory.h) */
 };
 
 /* Flags of struct intake_start. */

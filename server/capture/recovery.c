@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/vec.h"
+#include "server/capture/client_memory.h"
 
 #define PROGRESS_RECORDS 64u
 #define PARTS_KNOWN (1u << 20)
@@ -14,10 +15,9 @@ struct player {
     const struct recovery_options *options;
     struct recovery *out;
     struct intake r;
-    struct err broken;   /* why decoding ended */
-    VEC(char *) saved;   /* paths of saved parts: the n-th, or NULL */
-    VEC(uint64_t) turns; /* frame counts at which another part began */
-    size_t turned;
+    struct err broken; /* why decoding ended */
+    VEC(char *) saved; /* paths of saved parts: the n-th, or NULL */
+    uint32_t named;    /* client_memory_play */
     bool has_end;
     uint8_t *packets; /* JOURNAL_RECORD_MAX bytes of queries that are not sent */
     uint64_t looked;  /* decompressed bytes at the last memory check */
@@ -35,7 +35,7 @@ int recovery_look(struct journal_reader *reader, struct recovery *out, struct er
         out->version = start.version;
         out->welcome = start.welcome;
         while ((status = journal_reader_next(reader, &record, e)) == 1 &&
-               record.type != JOURNAL_RECEIVED)
+               record.type != JOURNAL_RECEIVED && record.type != JOURNAL_MEMORY)
             ;
     }
     if (status == 0) {
@@ -75,9 +75,6 @@ static int read_ahead(struct player *p, struct intake_start *start, struct err *
     while ((status = journal_reader_next(p->reader, &record, e)) == 1) {
         if (record.type == JOURNAL_PART && note_saved_part(p, &record, e) != 0)
             return -1;
-        if (record.type == JOURNAL_TURN && record.len == 8 &&
-            !vec_push(&p->turns, load_u64(record.bytes)))
-            return err_no_memory(e, "the journal");
         if (record.type == JOURNAL_END) {
             if (journal_read_end(&record, &p->out->end, &p->out->cause, e) != 0)
                 return -1;
@@ -109,15 +106,12 @@ static int part_full(void *ctx, struct err *e)
     return p->options->part ? p->options->part(p->options->part_ctx, saved, e) : 0;
 }
 
-/* Begins another part between the same two frames as the capture did. */
-static int play_turns(struct player *p, struct err *e)
+/* Begins another part where the capture did, between the same two frames. */
+static int play_turn(struct player *p, const struct journal_record *record, struct err *e)
 {
-    uint64_t frames = intake_frames(&p->r);
-    while (p->turned < p->turns.len && p->turns.at[p->turned] <= frames) {
-        if (p->turns.at[p->turned++] == frames && intake_turn(&p->r, e) < 0)
-            return -1;
-    }
-    return 0;
+    if (p->broken.code || record->len != 8 || load_u64(record->bytes) != intake_frames(&p->r))
+        return 0;
+    return intake_turn(&p->r, e) < 0 ? -1 : 0;
 }
 
 static int look(struct player *p, struct err *e)
@@ -140,8 +134,6 @@ static int play_received(struct player *p, const struct journal_record *record, 
     int status = 1;
     p->out->received += len;
     while (!p->broken.code && status == 1) {
-        if (play_turns(p, e) != 0)
-            return -1;
         status = intake_take(&p->r, &bytes, &len, e);
         if (status == 1 && look(p, e) != 0)
             status = -1;
@@ -173,6 +165,11 @@ static int play_record(struct player *p, const struct journal_record *record, st
         return play_received(p, record, e);
     case JOURNAL_FACT:
         return play_fact(p, record, e);
+    case JOURNAL_TURN:
+        return play_turn(p, record, e);
+    case JOURNAL_MEMORY:
+        return client_memory_play((struct view){(const char *)record->bytes, record->len},
+                                  &p->named, &p->r.ingest.sink, e);
     case JOURNAL_SENT:
         /* Queries sent then count as sent now. */
         p->out->sent += record->len / QUERY_PACKET_SIZE;
@@ -240,7 +237,7 @@ static int run(struct player *p, struct trace *t, struct err *e)
     p->out->received = frame_reader_stats(p->r.frames)->bytes_in;
     p->r.ingest.part_full = part_full;
     p->r.ingest.part_full_ctx = p;
-    if (play(p, e) != 0 || (!p->broken.code && play_turns(p, e) != 0))
+    if (play(p, e) != 0)
         return -1;
     judge_end(p);
     p->out->frames = intake_frames(&p->r);
@@ -261,7 +258,6 @@ int recovery_run(struct journal_reader *reader, struct trace *t,
     for (size_t i = 0; i < p.saved.len; i++)
         free(p.saved.at[i]);
     vec_release(&p.saved);
-    vec_release(&p.turns);
     free(p.packets);
     return status;
 }

@@ -59,8 +59,8 @@ struct recovery {
 };
 
 /*
- * Reads the start of the connection and whether the journal has any of the client's bytes. Call it
- * before a store is made. 1 or 0; -1 with `e`. Rewinds the reader.
+ * Reads the start of the connection and whether the journal has bytes of the client, or readings of
+ * its memory. Call it before a store is made. 1 or 0; -1 with `e`. Rewinds the reader.
  */
 int recovery_look(struct journal_reader *reader, struct recovery *out, struct err *e);
 

@@ -20,6 +20,11 @@ bool session_is_local(const struct session *s)
     return modules_has_pid(&s->modules, s->pid);
 }
 
+bool session_lacks_memory(const struct session *s)
+{
+    return s->lacks_memory;
+}
+
 struct process_root session_root(const struct session *s)
 {
     return session_is_local(s) ? process_root_copy(&s->modules.root) : PROCESS_ROOT_NONE;
@@ -44,6 +49,16 @@ static uint32_t session_asks(const struct session *s, const struct intake_start 
     return ask;
 }
 
+/* A collector of `tidemark run --listen` sends such plots itself. */
+static void session_open_memory(struct session *s, const struct intake_start *start, uint64_t hz)
+{
+    pid_t pid = session_is_local(s) ? s->modules.pid : 0;
+    if (!hz || strstr(start->welcome.host_info, WELCOME_RECORDED))
+        return;
+    s->lacks_memory = !client_memory_init(&s->memory, hz, start, pid, s->modules.rollup);
+    s->modules.rollup = -1;
+}
+
 static int session_open(struct session *s, struct connection *c,
                         const struct session_options *options, struct err *e)
 {
@@ -63,6 +78,7 @@ static int session_open(struct session *s, struct connection *c,
                                  .strict = options->strict,
                                  .as_released = options->as_released};
     start.ask = session_asks(s, &start, options);
+    session_open_memory(s, &start, options->memory_hz);
     s->buffer = aligned_alloc(PAGE, RECEIVE_SIZE + PAGE);
     s->packets = malloc(PACKETS_SIZE);
     if (!s->buffer || !s->packets)
@@ -82,7 +98,8 @@ struct session *session_new(struct connection *c, struct trace *t,
         err_no_memory(e, "the session");
         return NULL;
     }
-    s->modules.maps = -1;
+    s->modules.maps = s->modules.rollup = -1;
+    s->memory.process = PROCESS_MEMORY_NONE;
     s->modules.root = PROCESS_ROOT_NONE;
     s->fd = c->fd;
     s->pid = c->welcome.pid;
@@ -103,6 +120,7 @@ void session_free(struct session *s)
         close(s->fd);
     intake_release(&s->r);
     modules_release(&s->modules);
+    client_memory_release(&s->memory);
     free(s->buffer);
     free(s->packets);
     free(s);
@@ -198,7 +216,8 @@ static bool session_wait(struct session *s, long long now)
     }
     bool sending = s->packets_sent < s->packets_len;
     short events = (short)(POLLIN | (sending ? POLLOUT : 0));
-    short ready = stop_wait(s->stop, s->fd, events, s->left_len ? 0 : TICK_MS);
+    int pause = memory_rounds_pause(&s->memory.rounds, TICK_MS);
+    short ready = stop_wait(s->stop, s->fd, events, s->left_len ? 0 : pause);
     return s->left_len || ready & (POLLIN | POLLHUP | POLLERR);
 }
 

@@ -67,10 +67,11 @@ struct session_limits {
 struct session; /* opaque */
 
 struct session_options {
-    bool strict;      /* end at the first memory fault */
-    bool as_released; /* behave as the server of the client's release does, not as a later one */
-    bool no_code;     /* do not query machine code or the lines of its instructions */
-    bool no_sources;  /* do not query the texts of source files */
+    bool strict;        /* end at the first memory fault */
+    bool as_released;   /* behave as the server of the client's release does, not as a later one */
+    bool no_code;       /* do not query machine code or the lines of its instructions */
+    bool no_sources;    /* do not query the texts of source files */
+    uint64_t memory_hz; /* readings of a local client's memory per second; 0: none */
     /*
      * Do not query symbols of call stack frames: they will be resolved here. A client whose module
      * table cannot be read is queried after all (session_is_local).
@@ -103,6 +104,9 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
  * socket's other end must have the pid that the client claims, which rules out a tunnel.
  */
 bool session_is_local(const struct session *s);
+
+/* Whether readings of the client's memory are wanted, but its process cannot be read. */
+bool session_lacks_memory(const struct session *s);
 
 /*
  * The root of a local client's paths, if it sees another file system than this process. The caller

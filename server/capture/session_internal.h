@@ -7,6 +7,7 @@
  * it.
  */
 
+#include "server/capture/client_memory.h"
 #include "server/capture/client_modules.h"
 #include "server/capture/pace.h"
 #include "server/capture/session.h"
@@ -29,6 +30,8 @@ struct session {
     struct journal *journal; /* NULL: no journal is kept */
     struct intake r;
     struct modules modules;
+    struct client_memory memory;
+    bool lacks_memory;
     uint8_t *buffer;     /* JOURNAL_HEADROOM bytes, then RECEIVE_SIZE bytes of received data */
     const uint8_t *left; /* received bytes not decoded yet */
     size_t left_len;

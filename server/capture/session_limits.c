@@ -279,7 +279,9 @@ int session_tick(struct session *s, long long now, struct err *e)
     if (l->max_bytes && frame_reader_stats(s->r.frames)->bytes_in >= l->max_bytes)
         session_begin_drain(s, now, SESSION_SIZE_LIMIT);
     if (session_rotate(s, now, e) != 0 || session_part_saved(s, false, e) != 0 ||
-        session_save_kept(s, e) != 0)
+        session_save_kept(s, e) != 0 ||
+        client_memory_tick(&s->memory, ingest_latest(&s->r.ingest), &s->r.ingest.sink, s->journal,
+                           e) != 0)
         return -1;
     if (now - s->last_tick < TICK_MS * 1000000LL)
         return 0;

@@ -56,7 +56,7 @@ def plots(trace):
     assert result.returncode == 0, result.stderr
     points, formats = {}, {}
     for line in map(json.loads, result.stdout.splitlines()):
-        if not line["plot"].startswith("kernel: "):
+        if not line.get("plot", "").startswith("kernel: "):
             continue
         name = line["plot"].removeprefix("kernel: ")
         if "value" in line:

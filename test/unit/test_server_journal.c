@@ -23,6 +23,7 @@
 
 #include "../fuzz/journal_records.h"
 #include "base/buf.h"
+#include "proc/process_memory.h"
 #include "server/capture/recovery.h"
 
 #define SEEDS "test/fuzz/seeds/fuzz_journal/"
@@ -641,7 +642,7 @@ static void test_names(void **state)
     assert_null(journal_name("/no/such/folder/x", NULL, &e));
 }
 
-/* ---- the fuzzer's seeds */
+/* ---- readings of the client's memory, and the fuzzer's seeds */
 
 static void seed_record(struct buf *out, enum journal_type type, const void *bytes, size_t n)
 {
@@ -649,6 +650,99 @@ static void seed_record(struct buf *out, enum journal_type type, const void *byt
     buf_u8(out, (uint8_t)type);
     buf_u16(out, (uint16_t)n);
     buf_put(out, bytes, n);
+}
+
+/* `n` bytes of a reading: a time, the values that are known, each a number of its own. */
+static void seed_reading(struct buf *out, int64_t time, uint32_t known, size_t n)
+{
+    struct buf reading = {0};
+    buf_i64(&reading, time);
+    buf_u32(&reading, known);
+    for (unsigned i = 0; i <= MEMORY_VALUES; i++)
+        buf_f64(&reading, i + 1);
+    seed_record(out, JOURNAL_MEMORY, reading.data, n);
+    buf_release(&reading);
+}
+
+#define READING (12u + 8u * MEMORY_VALUES)
+#define MEMORY_ALL ((1u << MEMORY_VALUES) - 1)
+
+struct points {
+    const struct trace *t;
+    uint64_t first; /* of the first part */
+};
+
+static int count_points(void *ctx, const char *saved, struct err *e)
+{
+    struct points *p = ctx;
+    (void)saved;
+    (void)e;
+    p->first = p->t->plots.points.len;
+    return 0;
+}
+
+/* A reading is of the part in which it was read, and one of another layout is none. */
+static void test_readings(void **state)
+{
+    struct fixture *f = *state;
+    const size_t half = f->frame_end[FRAMES / 2 - 1];
+    const uint8_t frames[8] = {FRAMES / 2};
+    struct buf records = {0};
+    make_journal(f, 0);
+    struct buf segment = read_segment(f, 1);
+    buf_u8(&records, JOURNAL_SEED_RECORDS);
+    seed_record(&records, JOURNAL_START, segment.data + SEGMENT_HEADER + RECORD_HEADER,
+                load_u32(segment.data + SEGMENT_HEADER));
+    seed_record(&records, JOURNAL_RECEIVED, f->stream.data, half);
+    seed_reading(&records, 3000, MEMORY_ALL, READING);
+    seed_record(&records, JOURNAL_TURN, frames, sizeof frames);
+    seed_reading(&records, 4000, ~0u, READING);
+    seed_reading(&records, 4000, 3, READING);
+    for (size_t n = 0; n < READING + 8; n++) {
+        if (n != READING)
+            seed_reading(&records, 4000, MEMORY_ALL, n);
+    }
+    seed_record(&records, JOURNAL_RECEIVED, f->stream.data + half, f->stream.len - half);
+    struct err e = {0};
+    struct recovery out;
+    struct trace t;
+    struct points points = {.t = &t};
+    const struct recovery_options options = {.part = count_points, .part_ctx = &points};
+    struct journal_reader *r = journal_reader_segment(open_segment(records.data, records.len), &e);
+    must(r ? 0 : -1, &e);
+    must(trace_init(&t, NULL, &e), &e);
+    must(recovery_run(r, &t, &options, &out, &e), &e);
+    assert_int_equal(out.frames, FRAMES);
+    assert_int_equal(points.first, MEMORY_VALUES);
+    assert_int_equal(t.plots.points.len, MEMORY_VALUES + 2);
+    assert_int_equal(t.plots.order.len, MEMORY_VALUES);
+    assert_true(t.plots.list.at[MEMORY_PSS].sum == MEMORY_PSS + 1);
+    trace_release(&t);
+    journal_reader_close(r);
+    buf_release(&records);
+    buf_release(&segment);
+}
+
+/* Nothing of a client but readings of its memory is worth a trace, too. */
+static void test_readings_alone(void **state)
+{
+    const struct intake_start start = a_start();
+    const struct journal_options options = {0};
+    struct fixture *f = *state;
+    struct recovery out;
+    struct buf reading = {0};
+    struct err e = {0};
+    seed_reading(&reading, 1, 1, READING);
+    struct journal *j = journal_create(f->path, &options, &e);
+    must(j ? 0 : -1, &e);
+    must(journal_put_start(j, &start, &e), &e);
+    must(journal_append(j, JOURNAL_MEMORY, reading.data + 3, READING, &e), &e);
+    journal_close(j);
+    struct journal_reader *r = journal_reader_open(f->path, &e);
+    must(r ? 0 : -1, &e);
+    assert_int_equal(recovery_look(r, &out, &e), 1);
+    journal_reader_close(r);
+    buf_release(&reading);
 }
 
 static void write_file(const char *path, const struct buf *b)
@@ -677,6 +771,8 @@ static void write_seeds(struct fixture *f)
     seed_record(&records, JOURNAL_PART, "\1\0\0\0/x.tracy", 12);
     seed_record(&records, JOURNAL_RECEIVED, f->stream.data + f->stream.len / 2,
                 f->stream.len - f->stream.len / 2);
+    seed_reading(&records, INT64_MIN, ~0u, READING);
+    seed_reading(&records, INT64_MAX, MEMORY_ALL, READING);
     seed_record(&records, JOURNAL_END, end, sizeof end);
     write_file(SEEDS "segment", &raw);
     write_file(SEEDS "records", &records);
@@ -710,6 +806,7 @@ static void test_seeds(void **state)
         assert_int_equal(out.frames, FRAMES);
         assert_int_equal(out.end, i ? SESSION_STOPPED : SESSION_CUT_OFF);
         assert_int_equal(trace_fact(&t, "module", 0).len > 0, i);
+        assert_int_equal(t.plots.points.len, i ? MEMORY_VALUES : 0);
         trace_release(&t);
         journal_reader_close(r);
     }
@@ -733,6 +830,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room_given_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_readings, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_readings_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_seeds, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,9 @@ static int plot_list(struct plots *p, uint32_t number, struct err *e)
 static int plot_told(struct plots *p, uint32_t number, uint32_t text, struct err *e)
 {
     bool fresh;
+    /* A plot that is made up here stays apart from one to which the client gave its name. */
+    if (p->list.at[number].name >> 62 == 3)
+        return plot_list(p, number, e);
     uint64_t *first = map_add(&p->by_text, text, &fresh);
     if (!first)
         return no_room(e);

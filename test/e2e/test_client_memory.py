@@ -1,0 +1,179 @@
+"""The plots of what the kernel counts of a client of `capture` and `daemon` on this host."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import unittest
+
+from test_capture import TERMINATE, FakeClient, frame
+from test_daemon import announce
+from test_daemon_events import Telling
+from test_run_memory import MIB, SLACK, plots
+from tools import BUILD, LIMIT, TIDEMARK, Case, run, wait_until
+
+NOBODY = 65534
+READINGS = 5
+RECORD = 148  # bytes of the journal: a reading
+
+
+def resident(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"^RssAnon:\s+(\d+)", text, re.M)[1]) * 1024
+
+
+def written(journal):
+    return sum(f.stat().st_size for f in journal.iterdir()) if journal.is_dir() else 0
+
+
+class Held:
+    """A client that has touched 64 MiB and waits."""
+
+    def hold(self, **kwargs):
+        process = subprocess.Popen([BUILD / "test" / "stack_client", "offline", "0", "64"],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kwargs)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.kill)
+        port, pid = map(int, process.stdout.readline().split())
+        return process, port, pid
+
+    def wait_readings(self, pid, journal):
+        """Returns what is resident. The client sends nothing meanwhile: its journal grows by readings."""
+        wait_until(lambda: resident(pid) >= 64 * MIB and written(journal))
+        base = written(journal)
+        # There are at most as many readings of the PSS as of all else, and one more.
+        wait_until(lambda: written(journal) > base + (2 * READINGS + 1) * RECORD)
+        return resident(pid)
+
+    def check_resident(self, points, size):
+        times = [t for t, _ in points["RSS anonymous"]]
+        self.assertEqual(times, sorted(times))
+        self.assertLess(min(abs(value - size) for _, value in points["RSS anonymous"]), SLACK)
+        return len(times)
+
+    def check(self, trace, size):
+        points, formats = plots(trace)
+        self.assertGreaterEqual(self.check_resident(points, size), READINGS)
+        self.assertGreater(points["RSS file"][-1][1], 0)
+        self.assertGreater(points["PSS"][-1][1], 0)
+        self.assertEqual(formats["RSS anonymous"], 1)
+
+
+class Capture(Case, Held):
+    def capture(self, port, *options):
+        process = subprocess.Popen([TIDEMARK, "capture", "-o", self.trace, "-p", str(port),
+                                    "--connect-timeout", str(LIMIT), *options],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def setUp(self):
+        super().setUp()
+        self.trace = self.dir / "x.tracy"
+        self.journal = self.dir / "x.tracy.journal"
+
+    def test_a_client_of_this_host(self):
+        client, port, pid = self.hold()
+        process = self.capture(port)
+        size = self.wait_readings(pid, self.journal)
+        client.stdin.close()
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertNotIn("no plots", said)
+        self.check(self.trace, size)
+
+    def test_a_plot_of_the_client_has_the_same_name(self):
+        client, port, pid = self.hold()
+        process = self.capture(port)
+        self.wait_readings(pid, self.journal)
+        client.stdin.close()
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        found = run("dump", self.trace, "--section", "plots").stdout
+        rows = [line for line in found.splitlines() if "kernel: PSS" in line]
+        self.assertEqual(len(rows), 2, found)
+        self.assertEqual(sum("min=7 max=7" in row for row in rows), 1, rows)
+
+    def test_no_plots_if_none_are_wanted(self):
+        client, port, pid = self.hold()
+        process = self.capture(port, "--memory-plots", "0")
+        wait_until(lambda: resident(pid) >= 64 * MIB)
+        client.stdin.close()
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        points, _ = plots(self.trace)
+        self.assertLessEqual(set(points), {"PSS"})  # the client's
+
+    def test_recovered(self):
+        client, port, pid = self.hold()
+        process = self.capture(port)
+        size = self.wait_readings(pid, self.journal)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        result = run("recover", self.journal, "-o", self.trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.check(self.trace, size)
+
+    def test_what_a_flight_recorder_keeps(self):
+        client, port, pid = self.hold()
+        process = self.capture(port, "--keep-last", "1h")
+        size = self.wait_readings(pid, self.journal)
+        client.stdin.close()
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        self.check(self.trace, size)
+
+    def test_what_a_flight_recorder_keeps_after_a_checkpoint(self):
+        client, port, pid = self.hold()
+        process = self.capture(port, "--keep-last", "2s")
+        size = self.wait_readings(pid, self.journal)
+
+        def dropped():
+            client.stdin.write(".")
+            client.stdin.flush()
+            return not (self.journal / "00000001").exists()
+        wait_until(dropped)
+        self.wait_readings(pid, self.journal)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        result = run("recover", self.journal, "-o", self.trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(self.check_resident(plots(self.trace)[0], size))
+
+    def test_another_process_than_the_client_says(self):
+        """The socket's owner is not the client: no guess."""
+        for options, times in ([], 0), (["--memory-plots", "10"], 1):
+            client = FakeClient(frame(TERMINATE))
+            self.addCleanup(client.socket.close)
+            process = self.capture(client.port, "-f", *options)
+            _, said = process.communicate(timeout=LIMIT)
+            self.assertEqual(said.count("no plots of the client's memory"), times, said)
+            self.assertEqual(plots(self.trace), ({}, {}))
+
+
+class Daemon(Telling, Held):
+    def record(self, **kwargs):
+        with self.web("--name", "x") as process:
+            client, port, pid = self.hold(**kwargs)
+            announce(self.udp, port, b"shop", pid=pid, protocol=82)
+            size = self.wait_readings(pid, self.traces / "x.tracy.journal")
+            client.stdin.close()
+            self.wait_said("Trace size")
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertNotIn("no plots", self.said())
+        self.check(self.traces / "x.tracy", size)
+
+    def test_a_client_of_this_host(self):
+        self.record()
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_a_client_of_another_user(self):
+        self.record(user=NOBODY, group=NOBODY, extra_groups=[])
+
+
+if __name__ == "__main__":
+    unittest.main()
