@@ -130,6 +130,7 @@ class Privileges(Telling):
     @staticmethod
     def samplers(process):
         """The one that inspects clients, and its parent, which restarts it."""
+        wait_until(lambda: KEEPER in map(name_of, all_children(process.pid)))
         (keeper,) = [p for p in all_children(process.pid) if name_of(p) == KEEPER]
         wait_until(lambda: SAMPLER in map(name_of, all_children(keeper)))
         return all_children(keeper)[0], keeper
