@@ -14,6 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import unittest
 from unittest import mock
 
 import test_daemon_production
@@ -639,5 +640,4 @@ class Sessions(Faulty, test_daemon_production.Running):
 
 
 if __name__ == "__main__":
-    import unittest
     unittest.main()
