@@ -19,6 +19,7 @@
 #include "cli/interrupt.h"
 #include "cli/options/options.h"
 #include "report/write/official_units.h"
+#include "server/capture/stored_summary.h"
 #include "trace/merge/merge.h"
 
 static const char usage[] =
@@ -280,6 +281,8 @@ static int merge_files(struct merging *g, struct err *e)
     int status = write_trace(g, out.fd, &o, &stats, e);
     if (status == 0)
         status = outfile_commit(&out, e);
+    for (size_t i = 0; i < g->files.len && status == 0 && !g->drop_in; i++)
+        stored_pages_keep(g->files.at[i].path, -1, false);
     if (status == 0)
         report(g, &o, &stats, direct ? stderr : stdout);
     outfile_abort(&out);

@@ -9,6 +9,7 @@
 #include "cli/options/resolve_options.h"
 #include "cli/trace_input.h"
 #include "naming/resolve_book.h"
+#include "server/capture/stored_summary.h"
 
 static const char usage[] =
     "usage: tidemark symbols FILE [-o OUTPUT] [OPTIONS]\n"
@@ -106,6 +107,8 @@ static int rewrite(struct symbols *s, struct trace_input *in, struct outfile *ou
     for (unsigned i = 0; i < outcome.info.warning_count; i++)
         fprintf(stderr, "tidemark: %s: %s\n", s->input, outcome.info.warnings[i]);
     buf_release(&outcome.losses);
+    if (status == 0)
+        stored_pages_keep(s->input, out->fd, true);
     return status == 0 ? outfile_commit(out, e) : -1;
 }
 

@@ -22,6 +22,7 @@
 #include "cli/update_sizes.h"
 #include "naming/update_resolve.h"
 #include "report/write/official_units.h"
+#include "server/capture/stored_summary.h"
 #include "trace/filter/rewrite.h"
 #include "trace/filter/strip.h"
 
@@ -255,6 +256,19 @@ static int write_trace(struct update *u, int fd, struct outcome *o, struct err *
     return status;
 }
 
+/* What the official tool does not know, it drops. */
+static void keep_pages(const struct update *u, int fd, const struct outcome *o)
+{
+    const struct rewrite_options *r = &u->rewrite;
+    const struct file_layout *layout =
+        r->convert.target ? r->convert.target : o->rewrite.info.layout;
+    enum container_method method = u->writer.container.method;
+    bool whole = !r->strip && !r->has_range && u->pools.len == 0;
+    bool zstd = method == METHOD_ZSTD || method == METHOD_DEFAULT;
+    if (!u->drop_in)
+        stored_pages_keep(u->input, fd, whole && zstd && layout->version >= FILE_VERSION(0, 11, 0));
+}
+
 /* Which source files were not added, and why. */
 static void report_sources(const struct update *u, const struct source_cache_found *found)
 {
@@ -336,8 +350,10 @@ static int update_file(struct update *u, struct err *e)
     FILE *say = out.direct ? stderr : stdout;
     u->resolve.say = say;
     int status = write_trace(u, out.fd, &o, e);
-    if (status == 0)
+    if (status == 0) {
+        keep_pages(u, out.fd, &o);
         status = outfile_commit(&out, e);
+    }
     if (status == 0) {
         report(u, &o, say);
         report_sizes(u, &o, say);

@@ -455,6 +455,40 @@ int stored_pages_load(struct trace *t, const char *path, struct err *e)
     return status;
 }
 
+static bool copy_section(const struct appendix *a, enum appendix_kind kind, struct buf *to)
+{
+    struct view bytes;
+    if (!appendix_find(a, kind, &bytes))
+        return false;
+    buf_u32(to, kind);
+    buf_u32(to, APPENDIX_VERSION);
+    buf_u64(to, bytes.len);
+    buf_put(to, bytes.p, bytes.len);
+    return true;
+}
+
+void stored_pages_keep(const char *input, int fd, bool fits)
+{
+    struct appendix a;
+    struct buf content = {0};
+    struct err e = {0};
+    if (!read_from(input, &a))
+        return;
+    buf_u64(&content, APPENDIX_SECTIONS);
+    bool found = copy_section(&a, APPENDIX_PAGES, &content);
+    found |= copy_section(&a, APPENDIX_RESIDENT, &content);
+    free(a.content);
+    int status = !found           ? 0
+                 : !fits          ? err_set(&e, ERR_OUTPUT, "%s", input)
+                 : content.failed ? err_no_memory(&e, "data beside the trace")
+                                  : appendix_write(fd, buf_view(&content), &e);
+    if (status != 0) {
+        err_prefix(&e, "what was in memory (`report --resident`) is not kept");
+        print_error(&e);
+    }
+    buf_release(&content);
+}
+
 int stored_resident_load(struct trace *t, const char *path, struct err *e)
 {
     struct appendix a;

@@ -257,9 +257,9 @@ class Resident(RunCase):
         result = run("report", self.trace, "--fail-if", "resident>1G", "--size", "1M:")
         self.assertEqual(result.returncode, 1)
         self.assertIn("resident is unknown: it is known of the whole trace", result.stderr)
-        # The fact stays in a trace that is rewritten; what sites had does not.
+        # The fact stays in a trace that is stripped; what sites had does not.
         other = self.dir / "other.tracy"
-        self.assertEqual(run("update", self.trace, other).returncode, 0)
+        self.assertEqual(run("update", "-s", "m", self.trace, other).returncode, 0)
         self.assertEqual(run("report", other, "--fail-if", "resident>1G").returncode, 0)
         result = run("report", other, "--fail-if", expression)
         self.assertEqual(result.returncode, 1)
@@ -435,10 +435,34 @@ class Resident(RunCase):
         self.assertEqual(result.returncode, 3)
         self.assertIn("no look at the pages", result.stderr)
 
+    def test_rewritten_traces_keep_it_or_say_so(self):
+        look, table = self.look("touch"), run("report", self.trace).stdout
+        self.assertIn("Resident", table)
+        other = self.dir / "other.tracy"
+        for command in (["update", "-z", "3", self.trace, other],
+                        ["symbols", self.trace, "-o", other]):
+            result = run(*command)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotIn("is not kept", result.stderr)
+            again = run("report", "--resident", "--format", "json", other).stdout
+            self.assertEqual(json.loads(again)["sites"], look["sites"])
+            self.assertEqual(json.loads(again)["resident"], look["resident"])
+            self.assertEqual(run("report", other).stdout, table)
+            self.assertEqual(run("verify", other).returncode, 0)
+        for command in (["update", "-4", self.trace, other],
+                        ["update", "--trace-version", "0.10.0", self.trace, other],
+                        ["update", "--range", "0:1s", self.trace, other],
+                        ["merge", self.trace, self.trace, "-f", "-o", other]):
+            result = run(*command)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("`report --resident`) is not kept", result.stderr)
+
     def test_stripped_memory_has_none(self):
         self.look("touch")
         other = self.dir / "stripped.tracy"
-        self.assertEqual(run("update", "-s", "M", self.trace, other).returncode, 0)
+        result = run("update", "-s", "M", self.trace, other)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("`report --resident`) is not kept", result.stderr)
         result = run("report", "--resident", other)
         self.assertEqual(result.returncode, 3)
         self.assertNotIn("\nresident ", run("report", other).stdout)

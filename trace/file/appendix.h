@@ -3,7 +3,7 @@
 
 /*
  * Tidemark's data after a trace compressed with zstd, in the same file. Official readers stop at
- * the end of the trace, and a tool that rewrites the trace drops the appendix. To a program that
+ * the end of the trace, and other tools that rewrite the trace drop the appendix. To a program that
  * walks the blocks (trace/file/container.h), the appendix is more blocks. Its content is cut in
  * pieces that zstd decompresses to themselves: raw blocks of the frames that the trace's streams
  * have not ended.
