@@ -17,7 +17,7 @@
  * frames, and streams that repeat one long message, may expand up to 255 times.
  */
 #define PACE_EXPANSION 32u
-#define PACE_REST 5 /* multiple of the decoding time */
+#define PACE_REST 19 /* multiple of the decoding time */
 
 /* All zero for a new client. */
 struct pace {

@@ -140,7 +140,7 @@ class Streams(Case):
         capture = subprocess.Popen([TIDEMARK, "capture", "-f", "-o", str(self.dir / "x"), "-p",
                                     str(client.port), "--protocol", "74"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_until(lambda: journal.exists() and len(journal_bytes(journal)) > MIB)
+        wait_until(lambda: journal.exists() and len(journal_bytes(journal)) > MIB * 5 // 8)
         capture.kill()
         capture.wait()
         with MemoryGroup(300 * MIB) as group:
