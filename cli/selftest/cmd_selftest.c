@@ -107,9 +107,17 @@ static int serve(void *ctx, struct err *e)
 static void check_capture(struct selftest *s)
 {
     const char *address = offer_address(s->client.offer);
-    const char *const words[] = {
-        "capture",           "-o", s->trace,    "-p",     strrchr(address, ':') + 1,
-        "--connect-timeout", "5",  "--symbols", "client", NULL};
+    const char *const words[] = {"capture",
+                                 "-o",
+                                 s->trace,
+                                 "-p",
+                                 strrchr(address, ':') + 1,
+                                 "--connect-timeout",
+                                 "5",
+                                 "--symbols",
+                                 "client",
+                                 "--memory-plots=0",
+                                 NULL};
     struct buf out = {0};
     struct err why = {0}, e = {0};
     int status = selftest_run(&s->run, words, &out, &why, serve, &s->client, &e);
