@@ -11,7 +11,7 @@ import time
 import unittest
 
 from clients import alloc_plain, capture_items, thread_name
-from tools import LIMIT, RELEASES, TIDEMARK, TRACES, WIRE, Case, run
+from tools import LIMIT, RELEASES, TIDEMARK, TRACES, WIRE, Case, not_sanitized, run
 from tracyfile import Trace
 
 EVERYTHING = TRACES / "v0.14.0" / "allscen_sys.tracy"
@@ -64,6 +64,7 @@ class Dump(Case):
             self.fail("\n".join(line[:300] for line in differences[:12]))
 
 
+@not_sanitized
 class Equality(Dump):
     def test_of_captures_and_official_traces(self):
         for release in RELEASES:

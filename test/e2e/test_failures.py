@@ -10,8 +10,8 @@ import tempfile
 import time
 
 from passing import Proxy, journal_bytes, wait_for
-from tools import (BUILD, FIREHOSE, LIMIT, ROOT, SANITIZED, TIDEMARK, TRACES, UNBUILT, WIRE, Case,
-                   page_built, replaying, run)
+from tools import (BUILD, FIREHOSE, LIMIT, ROOT, SANITIZED, THOROUGH, TIDEMARK, TRACES, UNBUILT,
+                   WIRE, Case, page_built, replaying, run)
 
 PRELOAD = str(BUILD / "test" / "preload.so")
 TRACE = TRACES / "v0.14.0" / "memscen_freeunknown.tracy"
@@ -45,7 +45,7 @@ class OutOfMemory(Case):
               copes=False):
         """Failures end with the exit status for short memory and words that say so; a run that can
         do without what failed (a buffer of the C library) does all of its job."""
-        if SANITIZED and not os.environ.get("FAULTS"):
+        if SANITIZED and not THOROUGH:
             step *= 12
         with client() as served:
             n, good = self.count(served(args) if served else args)

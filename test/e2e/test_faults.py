@@ -23,14 +23,13 @@ import test_rotate
 from passing import Player, frame_ends, journal_arrived, journal_bytes, wait_for
 from test_daemon import announce
 from test_recover import dump
-from tools import (BUILD, FIREHOSE, KEEPER, LIMIT, SAMPLER, SANITIZED, TIDEMARK, TRACES, Case,
-                   all_children,                   name_of, report, run, wait_until)
+from tools import (BUILD, FIREHOSE, KEEPER, LIMIT, SAMPLER, THOROUGH, TIDEMARK, TRACES, Case,
+                   all_children, name_of, not_sanitized, report, run, wait_until)
 
 # Where guarded sessions may write, too.
 TEMPORARY = os.environ.get("TMPDIR") or "/var/tmp"
 FAULTS = str(BUILD / "test" / "faults.so")
 OLD = b"what was there before"
-THOROUGH = bool(os.environ.get("FAULTS"))  # each call in each way
 SHORT = 0
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 # What the kernel gives up in the middle, or does a part of, is gone on with.
@@ -47,7 +46,7 @@ def environment(**faults):
     return env
 
 
-@unittest.skipIf(SANITIZED and not THOROUGH, "under sanitizers in the long tier of the CI")
+@not_sanitized
 class Faulty(Case):
     """`attempt(env)` runs the command and gives its CompletedProcess; `check(result, where, fails)`
     holds what is left against what may be. `words` may stand for those of the error."""

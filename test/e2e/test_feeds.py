@@ -4,7 +4,7 @@ store, with a second thread, or from figures that were stored with the trace."""
 import json
 import subprocess
 
-from tools import FIREHOSE, TRACES, Case, run
+from tools import FIREHOSE, TRACES, Case, not_sanitized, run
 
 GROUPS = ("site", "function", "callstack", "type", "pool")
 EVERY_SIZE = ("--size", "0:")  # every block is selected, but a selection needs a loaded store
@@ -12,6 +12,7 @@ TOGETHER = (("--leaks",), ("--grown", "1ms:1h"), ("--histograms",), ("--patterns
 QUESTIONS = (("--leaks",), ("--patterns",), ("--histograms",), ("--peak",), ("--by", "thread"))
 
 
+@not_sanitized
 class Feeds(Case):
     def document(self, trace, *args):
         result = run("report", trace, *args, "--format", "json")

@@ -6,7 +6,7 @@ import json
 import re
 
 from pagedata import Page
-from tools import TRACES, Case, report, run
+from tools import TRACES, Case, not_sanitized, report, run
 
 ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
@@ -75,6 +75,7 @@ def selections(trace, zone):
     return [()] + single + pairs
 
 
+@not_sanitized
 class Matrix(Case):
     def check_report(self, trace, selection, blocks):
         doc = report(trace, *selection)

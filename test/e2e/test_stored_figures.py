@@ -7,7 +7,7 @@ import re
 import struct
 import subprocess
 
-from tools import FIREHOSE, TIDEMARK, Case, run, shared_library
+from tools import FIREHOSE, TIDEMARK, Case, not_sanitized, run, shared_library
 
 MAGIC = b"TidemarkAppendix"
 FORMATS = ("text", "json", "csv", "markdown")
@@ -60,6 +60,7 @@ def numbers_at(content, skip):
     return at
 
 
+@not_sanitized
 class Stored(Case):
     def firehose(self, *args, events=250_000, stacks=300, name="out.tracy"):
         recording = self.dir / "f.c2s.bin"
