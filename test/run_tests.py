@@ -105,14 +105,14 @@ def run_alone(job):
 
 
 def jobs_of(only, pattern):
-    """The jobs that may run beside each other, longest first, and those that must be alone."""
+    """The jobs that may run beside each other, those that may last first, and those that must be alone."""
     beside, alone = [], []
+    if only != "e2e":
+        beside += [("unit", p.name) for p in sorted((ROOT / "test" / "unit").glob("test_*.c"))]
     if only != "unit":
         for path in sorted((ROOT / "test" / "e2e").glob(pattern), key=lambda p: -p.stat().st_size):
             is_alone = re.search(r"^ALONE = True", path.read_text(), re.M)
             (alone if is_alone else beside).append(("e2e", path.name))
-    if only != "e2e":
-        beside += [("unit", p.name) for p in sorted((ROOT / "test" / "unit").glob("test_*.c"))]
     return beside, alone
 
 
