@@ -105,7 +105,7 @@ def run_alone(job):
 
 
 def jobs_of(only, pattern):
-    """The jobs that may run beside each other, those that may last first, and those that must be alone."""
+    """The jobs that may run beside each other, longest first, and those that must be alone."""
     beside, alone = [], []
     if only != "e2e":
         beside += [("unit", p.name) for p in sorted((ROOT / "test" / "unit").glob("test_*.c"))]
