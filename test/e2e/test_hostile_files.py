@@ -238,7 +238,7 @@ class HostileFiles(Case):
         fails, and the session continues."""
         path = self.dir / "in.tracy"
         larger = self.dir / "larger.tracy"
-        hostilefile.distinct_sites(path, 20_000)
+        hostilefile.distinct_sites(path, 10_000)
         hostilefile.distinct_sites(larger, 60_000)
         with Client("--memory", "64M") as client:
             for tool in ("leaks", "tree", "peak", "report", "faults"):
