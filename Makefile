@@ -397,9 +397,9 @@ valgrind: deps-test all $(UNIT_TESTS) $(BUILD)/bench/churn
 ## fuzz: each fuzz target for FUZZ_SECONDS (60) under ASan and UBSan
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
-FUZZ_SERVER  := address channel checkpoint http http_head http_patience intake journal journal_folder \
-                journal_read keepalive memory_limit monitor offer port_claim process_stat program \
-                recovery stop usage_record
+FUZZ_SERVER  := address channel checkpoint client_memory http http_head http_patience intake journal \
+                journal_folder journal_read keepalive memory_limit monitor offer port_claim \
+                process_stat program recovery stop usage_record
 # Without the page, which is built and not written.
 FUZZ_SOURCES := $(filter-out %/html.c,$(call sources_in,base protocol proc symbols trace import run/recording \
                   analysis report lib mcp)) \
