@@ -126,7 +126,8 @@ class Descriptors(Telling):
                              f"127.0.0.1:{free_port()}")
         self.assertEqual(open_files(process.pid), (1496, 4000))
         (prober,) = children(process)
-        self.assertEqual(open_files(prober), (300, 4000))
+        wait_until(lambda: open_files(prober) == (300, 4000),
+                   "the prober did not set back its limit")
         announce(self.udp, client.port, b"p", pid=1)
         wait_until(out.exists)
         self.assertEqual(out.read_text().split(), ["300", "4000"])
