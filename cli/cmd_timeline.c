@@ -94,7 +94,7 @@ int cmd_timeline(int argc, char **argv)
 {
     const struct command_line line = {
         .options = groups, .usage = usage, .footer = footer, .rest = take_rest};
-    struct timeline_command c = {0};
+    struct timeline_command c = {.question.kernel = true};
     int status = command_line_parse(&line, &c, argc, argv);
     return status >= 0 ? status : question_run(&c.question, answer, &c);
 }

@@ -24,6 +24,7 @@ int page_source_load(struct page_source *p, const char *path, const struct selec
     page_texts_wanted(wanted);
     const struct trace_load_options options = {.zones = only->zone != NULL,
                                                .frames = only->has_frame,
+                                               .kernel = true,
                                                .beside = &texts,
                                                .beside_wanted = wanted};
     return trace_load_with(p->trace, path, &options, NULL, NULL, e);

@@ -29,6 +29,7 @@ static int load(struct tidetrace *t, int fd, const char *name, const char *folde
     related_input_wanted(wanted);
     const struct trace_load_options more = {.zones = t->zones,
                                             .frames = t->zones,
+                                            .kernel = true,
                                             .beside = t->plots ? &beside : NULL,
                                             .beside_wanted = wanted};
     if (t->plots && related_input_init(&t->beside, &t->trace, folder, beside_budget(t), e) != 0)

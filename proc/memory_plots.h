@@ -6,9 +6,6 @@
 #include "proc/process_memory.h"
 #include "protocol/event.h"
 
-/* Made-up client pointers of the plots' names: no address of a process, and no key of run/. */
-#define MEMORY_PLOT_KEY(value) ((UINT64_C(3) << 62) + (uint64_t)(value)*16)
-
 /*
  * Adds what is known of `r` at `time`, in ns of the trace. *named: the plots that have their names;
  * 0 at the beginning of a trace.

@@ -13,25 +13,7 @@
 #include <sys/types.h>
 
 #include "proc/cgroup_memory.h"
-
-enum memory_value {
-    MEMORY_RSS_ANON, /* bytes */
-    MEMORY_RSS_FILE,
-    MEMORY_RSS_SHMEM,
-    MEMORY_SWAP,
-    MEMORY_PSS,          /* of process_memory_pss alone */
-    MEMORY_MINOR_FAULTS, /* per second, since the reading before */
-    MEMORY_MAJOR_FAULTS,
-    MEMORY_CGROUP_USE, /* bytes */
-    MEMORY_CGROUP_LIMIT,
-    MEMORY_CGROUP_HITS,  /* times that the use hit the limit, since the first reading */
-    MEMORY_CGROUP_KILLS, /* processes that the OOM killer killed, since the first reading */
-    MEMORY_CGROUP_SOME,  /* percent of the time since the reading before: see psi.rst */
-    MEMORY_CGROUP_FULL,
-    MEMORY_SYSTEM_SOME,
-    MEMORY_SYSTEM_FULL,
-    MEMORY_VALUES,
-};
+#include "trace/store/kernel_plot.h"
 
 struct memory_reading {
     int64_t time;   /* CLOCK_MONOTONIC, ns */

@@ -10,6 +10,9 @@
 #define LABEL_WIDTH 10
 #define PEAKS_SHOWN 5
 
+/* Where a chart of one series shows the RSS above the use. */
+#define RESIDENT_MARK "─"
+
 static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
 struct writer {
@@ -19,12 +22,23 @@ struct writer {
     struct row_writer rows; /* of buckets, in JSON and CSV */
 };
 
-static uint64_t highest(const struct writer *w, const struct timeline_series *s, bool live)
+static uint64_t highest(const struct writer *w, const struct timeline_series *s)
 {
     uint64_t most = 0;
-    for (size_t i = 0; i < w->t->count; i++) {
-        uint64_t n = live ? s->buckets[i].high_live : s->buckets[i].high;
-        most = n > most ? n : most;
+    for (size_t i = 0; i < w->t->count; i++)
+        most = s->buckets[i].high > most ? s->buckets[i].high : most;
+    return most;
+}
+
+/* The highest RSS. NULL: it is not known. */
+static const struct kernel_reading *highest_resident(const struct writer *w)
+{
+    const struct kernel_curve *k = &w->t->kernel;
+    const struct kernel_reading *most = NULL;
+    for (size_t i = 0; i < k->count && k->buckets; i++) {
+        const struct kernel_bucket *b = &k->buckets[i];
+        if (b->known && (!most || b->high.resident > most->resident))
+            most = &b->high;
     }
     return most;
 }
@@ -32,7 +46,7 @@ static uint64_t highest(const struct writer *w, const struct timeline_series *s,
 static bool find_peaks(struct writer *w, const struct timeline_series *s,
                        struct timeline_peak **list, size_t *n)
 {
-    bool ok = timeline_peaks(w->t, s, highest(w, s, false) / TIMELINE_PEAK_SHARE, list, n);
+    bool ok = timeline_peaks(w->t, s, highest(w, s) / TIMELINE_PEAK_SHARE, list, n);
     w->doc.failed |= !ok;
     return ok;
 }
@@ -55,30 +69,58 @@ static unsigned eighths_of(uint64_t n, uint64_t most, unsigned rows)
     return filled == 0 && n ? 1 : filled;
 }
 
-static void draw_row(struct writer *w, const struct timeline_series *s, uint64_t most, bool live,
-                     unsigned row, unsigned rows)
+/* A chart: a value of each bucket as a bar, and in that of one series the RSS as a line above. */
+struct chart {
+    const struct timeline_series *series; /* NULL: the RSS as bars */
+    bool live;                            /* blocks, not bytes */
+    bool resident;                        /* the line */
+    unsigned rows;
+    uint64_t most, peak; /* the highest of all, and the highest bar */
+};
+
+static uint64_t resident_in(const struct timeline *t, size_t i)
+{
+    const struct kernel_bucket *buckets = t->kernel.buckets;
+    return buckets && buckets[i].known ? buckets[i].high.resident : 0;
+}
+
+static uint64_t bar_of(const struct timeline *t, const struct chart *c, size_t i)
+{
+    if (!c->series)
+        return resident_in(t, i);
+    return c->live ? c->series->buckets[i].high_live : c->series->buckets[i].high;
+}
+
+static void draw_row(struct writer *w, const struct chart *c, unsigned row)
 {
     for (size_t i = 0; i < w->t->count; i++) {
-        uint64_t n = live ? s->buckets[i].high_live : s->buckets[i].high;
-        unsigned filled = eighths_of(n, most, rows);
+        uint64_t n = bar_of(w->t, c, i);
+        unsigned filled = eighths_of(n, c->most, c->rows);
+        unsigned line = c->resident ? eighths_of(resident_in(w->t, i), c->most, c->rows) : 0;
         unsigned base = row * 8;
         unsigned here = filled <= base ? 0 : filled - base > 8 ? 8 : filled - base;
-        bool marked = w->options->colors && !live && n == most && here;
+        bool marked = w->options->colors && c->series && !c->live && n == c->peak && here;
+        bool above = !here && line > base && line <= base + 8;
         buf_puts(&w->doc.buf, marked ? "\033[31m" : "");
-        buf_puts(&w->doc.buf, eighths[here]);
+        buf_puts(&w->doc.buf, above ? RESIDENT_MARK : eighths[here]);
         buf_puts(&w->doc.buf, marked ? "\033[0m" : "");
     }
     buf_puts(&w->doc.buf, "\n");
 }
 
-static void draw_chart(struct writer *w, const struct timeline_series *s, bool live, unsigned rows)
+static void draw_chart(struct writer *w, struct chart c)
 {
-    uint64_t most = highest(w, s, live);
     char text[FORMAT_SIZE];
-    for (unsigned row = rows; row-- > 0;) {
-        bool top = row + 1 == rows;
-        label(w, !top ? "" : live ? format_count(text, most) : format_bytes(text, most));
-        draw_row(w, s, most, live, row, rows);
+    for (size_t i = 0; i < w->t->count; i++) {
+        uint64_t n = bar_of(w->t, &c, i), line = c.resident ? resident_in(w->t, i) : 0;
+        c.peak = n > c.peak ? n : c.peak;
+        c.most = n > c.most ? n : c.most;
+        c.most = line > c.most ? line : c.most;
+    }
+    for (unsigned row = c.rows; row-- > 0;) {
+        bool top = row + 1 == c.rows;
+        label(w, !top ? "" : c.live ? format_count(text, c.most) : format_bytes(text, c.most));
+        draw_row(w, &c, row);
     }
 }
 
@@ -127,6 +169,22 @@ static void list_peaks(struct writer *w, const struct timeline_series *s)
     free(list);
 }
 
+/* "resident (RSS of the process): 493 MiB at the end: anonymous …; highest 493 MiB at 1.48 s" */
+static void put_resident(struct writer *w, const char *before)
+{
+    char a[FORMAT_SIZE], b[FORMAT_SIZE], c[FORMAT_SIZE];
+    const struct kernel_reading *high = highest_resident(w), *last = &w->t->kernel.last;
+    buf_printf(&w->doc.buf, "%sresident (RSS of the process): %s at %s", before,
+               format_bytes(a, last->resident), format_duration(b, last->time));
+    buf_printf(&w->doc.buf, " (anonymous %s, files %s, shared %s)",
+               format_bytes(a, last->anonymous), format_bytes(b, last->file),
+               format_bytes(c, last->shared));
+    if (last->swapped)
+        buf_printf(&w->doc.buf, ", and %s swapped", format_bytes(a, last->swapped));
+    buf_printf(&w->doc.buf, "; highest %s at %s\n", format_bytes(a, high->resident),
+               format_duration(b, high->time));
+}
+
 static void text_series(struct writer *w, const struct timeline_series *s, bool first)
 {
     char text[FORMAT_SIZE];
@@ -135,11 +193,25 @@ static void text_series(struct writer *w, const struct timeline_series *s, bool 
     format_terminal(&w->doc.buf, s->name);
     buf_printf(&w->doc.buf, ": %s in use at the end", format_bytes(text, end->last));
     buf_printf(&w->doc.buf, " in %s\n", format_counted(text, end->last_live, "block"));
-    draw_chart(w, s, false, w->options->rows);
+    bool resident = w->t->series.len == 1 && highest_resident(w);
+    draw_chart(w, (struct chart){.series = s, .resident = resident, .rows = w->options->rows});
     draw_axis(w);
+    if (resident)
+        put_resident(w, RESIDENT_MARK " ");
     list_peaks(w, s);
     buf_puts(&w->doc.buf, "blocks\n");
-    draw_chart(w, s, true, 2);
+    draw_chart(w, (struct chart){.series = s, .live = true, .rows = 2});
+}
+
+/* With several pools, whose sum the RSS is not. */
+static void text_resident(struct writer *w)
+{
+    if (w->t->series.len < 2 || !highest_resident(w))
+        return;
+    buf_puts(&w->doc.buf, "\n");
+    put_resident(w, "");
+    draw_chart(w, (struct chart){.rows = w->options->rows});
+    draw_axis(w);
 }
 
 /* ---- JSON, CSV */
@@ -148,9 +220,16 @@ struct bucket_row {
     struct view pool;
     int64_t begin, end;
     struct timeline_bucket of;
+    struct kernel_bucket kernel;
 };
 
+static bool resident_known(const void *row)
+{
+    return ((const struct bucket_row *)row)->kernel.known;
+}
+
 #define BUCKET(KEY, KIND, MEMBER) KEY, KIND, .offset = offsetof(struct bucket_row, MEMBER)
+#define KERNEL(KEY, MEMBER) BUCKET(KEY, VALUE_BYTES, kernel.high.MEMBER), .known = resident_known
 
 static const struct row_column bucket_columns[] = {
     {BUCKET("pool", VALUE_NAME, pool)},
@@ -166,12 +245,18 @@ static const struct row_column bucket_columns[] = {
     {BUCKET("frees", VALUE_COUNT, of.frees)},
     {BUCKET("allocated_bytes", VALUE_BYTES, of.allocated)},
     {BUCKET("freed_bytes", VALUE_BYTES, of.freed)},
+    {KERNEL("resident_bytes", resident)},
+    {KERNEL("resident_anonymous_bytes", anonymous)},
+    {KERNEL("resident_file_bytes", file)},
+    {KERNEL("resident_shared_bytes", shared)},
+    {KERNEL("swapped_bytes", swapped)},
     {0},
 };
 
 #define BUCKET_FIGURES                                                                             \
     "begin_ns|end_ns|low_bytes|high_bytes|high_time_ns|last_bytes|high_live|last_live"             \
-    "|allocations|frees|allocated_bytes|freed_bytes"
+    "|allocations|frees|allocated_bytes|freed_bytes|resident_bytes|resident_anonymous_bytes"       \
+    "|resident_file_bytes|resident_shared_bytes|swapped_bytes"
 
 static const struct row_table bucket_table = {
     .columns = bucket_columns, .json = BUCKET_FIGURES, .csv = "pool|" BUCKET_FIGURES};
@@ -179,8 +264,13 @@ static const struct row_table bucket_table = {
 static void write_buckets(struct writer *w, const struct timeline_series *s)
 {
     for (size_t i = 0; i < w->t->count; i++) {
-        const struct bucket_row row = {s->name, timeline_time(w->t, i), timeline_time(w->t, i + 1),
-                                       s->buckets[i]};
+        struct bucket_row row = {s->name,
+                                 timeline_time(w->t, i),
+                                 timeline_time(w->t, i + 1),
+                                 s->buckets[i],
+                                 {.known = false}};
+        if (w->t->kernel.buckets)
+            row.kernel = w->t->kernel.buckets[i];
         row_write(&w->rows, &row);
     }
 }
@@ -231,6 +321,8 @@ int timeline_write(const struct timeline *t, const struct trace *trace,
             text_series(&w, &t->series.at[i], i == 0);
         document_flush(&w.doc);
     }
+    if (options->format == REPORT_TEXT)
+        text_resident(&w);
     if (options->format == REPORT_JSON) {
         buf_puts(&w.doc.buf, "]");
         document_close(&w.doc);

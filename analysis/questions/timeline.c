@@ -125,6 +125,8 @@ int timeline_build(struct timeline *t, struct selection *s, const struct timelin
     const struct memory_observer to = timeline_observer(t);
     int status = selection_sweep(s, &to, e);
     if (status == 0)
+        status = kernel_curve_build(&t->kernel, s->trace, t->begin, t->end, t->count, e);
+    if (status == 0)
         timeline_finish(t);
     else
         timeline_release(t);
@@ -136,6 +138,7 @@ void timeline_release(struct timeline *t)
     for (size_t i = 0; i < t->series.len; i++)
         free(t->series.at[i].buckets);
     vec_release(&t->series);
+    kernel_curve_release(&t->kernel);
     *t = (struct timeline){0};
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "analysis/figures/selection.h"
+#include "analysis/questions/kernel_curve.h"
 #include "base/err.h"
 #include "base/vec.h"
 
@@ -37,6 +38,7 @@ struct timeline {
     size_t count;       /* buckets */
     bool together;      /* one series, called "all", for all pools */
     VEC(struct timeline_series) series;
+    struct kernel_curve kernel; /* of timeline_build; the whole process, whatever is selected */
 };
 
 struct timeline_options {

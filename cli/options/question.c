@@ -160,7 +160,8 @@ static int load_and_answer(const struct question *q, struct resolver *r, questio
                            void *ctx, struct trace *t, struct err *e)
 {
     const struct trace_load_options more = {.zones = q->zones || q->selection.zone,
-                                            .frames = q->zones || q->selection.has_frame};
+                                            .frames = q->zones || q->selection.has_frame,
+                                            .kernel = q->kernel};
     int status = q->load ? q->load(ctx, t, e) : trace_load_with(t, q->trace, &more, NULL, NULL, e);
     if (status == 0)
         print_behind(q->trace, t->behind);

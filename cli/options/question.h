@@ -21,6 +21,7 @@ struct question {
     const char *output; /* NULL: standard output */
     bool force;
     bool zones;      /* always load zones and frames */
+    bool kernel;     /* load the plots of kernel_curve.h */
     uint64_t memory; /* the bound on the process, see base/memory_bound.h; 0: none */
     enum report_format format;
     enum picture_format picture; /* instead of the format */

@@ -19,6 +19,7 @@
 #define LEGEND_ROW 20.0
 #define POOLS_MAX_DRAWN 12u
 #define NAME_CHARS 44u
+#define RESIDENT "resident (RSS of the process)"
 
 /*
  * The palette of Okabe and Ito, which colour-blind people can distinguish. Further lines are
@@ -37,6 +38,7 @@ struct drawing {
 };
 
 static const struct canvas_text small = {.size = 12, .colour = CANVAS_MUTED};
+static const struct canvas_line resident_line = {CANVAS_INK, 1.4, 3};
 static const struct canvas_text small_right = {
     .size = 12, .colour = CANVAS_MUTED, .anchor = CANVAS_END};
 
@@ -56,9 +58,28 @@ static uint64_t value_of(const struct timeline_bucket *b, bool count)
     return count ? b->high_live : b->high;
 }
 
+static const struct kernel_bucket *kernel_at(const struct drawing *d, size_t i)
+{
+    const struct kernel_curve *k = &d->t->kernel;
+    return k->buckets && k->buckets[i].known ? &k->buckets[i] : NULL;
+}
+
+/* NULL: what was resident is not known. */
+static const struct kernel_reading *highest_resident(const struct drawing *d)
+{
+    const struct kernel_reading *most = NULL;
+    for (size_t i = 0; i < d->t->count; i++) {
+        const struct kernel_bucket *b = kernel_at(d, i);
+        if (b && (!most || b->high.resident > most->resident))
+            most = &b->high;
+    }
+    return most;
+}
+
 static uint64_t most_of(const struct drawing *d, bool count)
 {
-    uint64_t most = 0;
+    const struct kernel_reading *resident = count ? NULL : highest_resident(d);
+    uint64_t most = resident ? resident->resident : 0;
     for (size_t i = 0; i < d->drawn; i++) {
         for (size_t k = 0; k < d->t->count; k++) {
             uint64_t n = value_of(&d->order[i]->buckets[k], count);
@@ -253,6 +274,36 @@ static void draw_line(struct drawing *d, const struct panel *p, size_t i)
     free(points);
 }
 
+/* The RSS of the process, on the axis of the bytes in use; gaps where it is not known. */
+static void draw_resident(struct drawing *d, const struct panel *p)
+{
+    const struct kernel_reading *high = highest_resident(d);
+    struct point *points = high ? calloc(2 * d->t->count, sizeof *points) : NULL;
+    size_t n = 0;
+    char attributes[96];
+    if (!points) {
+        d->failed |= high != NULL;
+        return;
+    }
+    snprintf(attributes, sizeof attributes,
+             "data-peak-bytes=\"%" PRIu64 "\" data-peak-ns=\"%" PRId64 "\"", high->resident,
+             high->time);
+    canvas_group(&d->canvas, "resident", view_of(RESIDENT), attributes);
+    for (size_t i = 0; i <= d->t->count; i++) {
+        const struct kernel_bucket *b = i < d->t->count ? kernel_at(d, i) : NULL;
+        if (b) {
+            double y = y_of(p, b->high.resident);
+            points[n++] = (struct point){x_of(d, timeline_time(d->t, i)), y};
+            points[n++] = (struct point){x_of(d, timeline_time(d->t, i + 1)), y};
+        } else if (n) {
+            canvas_line(&d->canvas, points, n, &resident_line);
+            n = 0;
+        }
+    }
+    canvas_group_end(&d->canvas);
+    free(points);
+}
+
 static void draw_peak(struct drawing *d, const struct panel *p, size_t i)
 {
     const struct timeline_bucket *peak = highest(d->t, d->order[i]);
@@ -306,6 +357,22 @@ static void legend_row(struct drawing *d, size_t i)
     canvas_text(&d->canvas, LEFT + 600, y, &small, view_of(text));
 }
 
+static void legend_resident(struct drawing *d, double y)
+{
+    const struct kernel_reading *high = highest_resident(d), *last = &d->t->kernel.last;
+    const struct point line[] = {{LEFT, y - 4}, {LEFT + 22, y - 4}};
+    const struct canvas_text name = {.size = 12, .bold = true, .colour = CANVAS_INK};
+    char text[3 * FORMAT_SIZE], a[FORMAT_SIZE], b[FORMAT_SIZE];
+    canvas_line(&d->canvas, line, 2, &resident_line);
+    canvas_text(&d->canvas, LEFT + 32, y, &name, view_of(RESIDENT));
+    snprintf(text, sizeof text, "highest %s at %s", format_bytes(a, high->resident),
+             format_duration(b, high->time));
+    canvas_text(&d->canvas, LEFT + 380, y, &small, view_of(text));
+    snprintf(text, sizeof text, "last %s, and %s swapped", format_bytes(a, last->resident),
+             format_bytes(b, last->swapped));
+    canvas_text(&d->canvas, LEFT + 600, y, &small, view_of(text));
+}
+
 static void draw_legend(struct drawing *d)
 {
     char text[FORMAT_SIZE];
@@ -319,6 +386,9 @@ static void draw_legend(struct drawing *d)
         canvas_text(&d->canvas, LEFT + 32, LEGEND_TOP + LEGEND_ROW * (double)d->drawn, &small,
                     view_of(line));
     }
+    if (highest_resident(d))
+        legend_resident(d, LEGEND_TOP +
+                               LEGEND_ROW * (double)(d->drawn + (d->drawn < d->t->series.len)));
     canvas_group_end(&d->canvas);
 }
 
@@ -344,6 +414,12 @@ static void put_description(struct drawing *d, struct buf *out)
         put_title(d, out, d->order[i]);
         buf_puts(out, i + 1 < d->drawn ? "; " : ".");
     }
+    const struct kernel_reading *high = highest_resident(d);
+    if (high)
+        buf_printf(out,
+                   " The dashed line is what was resident, the RSS of the process: at most %s "
+                   "at %s.",
+                   format_bytes_exact(begin, high->resident), format_duration(end, high->time));
 }
 
 static void draw_head(struct drawing *d, const struct buf *heading)
@@ -377,7 +453,7 @@ static void draw(struct drawing *d)
                            .height = COUNT_HEIGHT,
                            .axis = axis_of_values(AXIS_COUNT, most_of(d, true)),
                            .count = true};
-    draw_panel(d, &bytes, "bytes in use");
+    draw_panel(d, &bytes, highest_resident(d) ? "bytes in use, and resident" : "bytes in use");
     draw_panel(d, &blocks, "blocks in use");
     for (size_t i = d->drawn; i-- > 0;) {
         draw_area(d, &bytes, i);
@@ -388,6 +464,7 @@ static void draw(struct drawing *d)
         draw_line(d, &bytes, i);
         draw_line(d, &blocks, i);
     }
+    draw_resident(d, &bytes);
     for (size_t i = d->drawn; i-- > 0;)
         draw_peak(d, &bytes, i);
     draw_times(d);
@@ -406,7 +483,7 @@ int timeline_draw(const struct timeline *t, const struct trace *trace, enum pict
     }
     put_heading(&heading, trace);
     put_description(&d, &description);
-    size_t rows = d.drawn + (d.drawn < t->series.len);
+    size_t rows = d.drawn + (d.drawn < t->series.len) + (highest_resident(&d) != NULL);
     const struct canvas_begin begin = {.format = format,
                                        .width = WIDTH,
                                        .height = LEGEND_TOP + LEGEND_ROW * (double)rows,

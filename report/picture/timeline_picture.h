@@ -3,8 +3,8 @@
 
 /*
  * Memory use over time as a picture: for each pool a line of the highest use per time interval,
- * with its peak marked; the blocks in use below. Only the pools with the highest peaks are drawn;
- * the number of others is stated.
+ * with its peak marked, and the RSS of the process, if the trace has it; the blocks in use below.
+ * Only the pools with the highest peaks are drawn; the number of others is stated.
  */
 
 #include <stdio.h>

@@ -107,6 +107,44 @@ class Memory(MemoryCase):
         for name in ("RSS anonymous", "RSS file", "RSS shared", "swap", "PSS"):
             self.assertEqual(formats[name], 1, name)
 
+    def test_the_timeline_has_what_is_resident(self):
+        process = self.start(256, 16, 0)
+        said = int(process.stdout.readline().split()[2])
+        time.sleep(0.5)
+        self.finish(process)
+        points, _ = plots(self.trace)
+        names = ("RSS anonymous", "RSS file", "RSS shared", "swap")
+        readings = list(zip(*([v for _, v in points[name]] for name in names)))
+        result = run("timeline", self.trace, "--buckets", 50, "--format", "json")
+        buckets = json.loads(result.stdout)["pools"][0]["buckets"]
+        keys = ("resident_anonymous_bytes", "resident_file_bytes", "resident_shared_bytes",
+                "swapped_bytes")
+        for b in buckets:
+            if b["resident_bytes"] is None:
+                continue
+            self.assertIn(tuple(b[k] for k in keys), readings)
+            self.assertEqual(b["resident_bytes"], sum(b[k] for k in keys[:3]))
+        known = [b["resident_bytes"] for b in buckets if b["resident_bytes"] is not None]
+        self.assertGreater(len(known), 25)
+        self.assertEqual(max(known), max(sum(r[:3]) for r in readings))
+        self.assertLess(abs(buckets[len(buckets) // 2]["resident_anonymous_bytes"] - said), SLACK)
+        shown = run("timeline", self.trace).stdout
+        self.assertRegex(shown, r"\n─ resident \(RSS of the process\): [\d.]+ MiB at .* "
+                                r"\(anonymous [\d.]+ MiB, files .*\); highest [\d.]+ MiB at ")
+        shown = run("timeline", self.trace, "--format", "svg").stdout
+        self.assertIn(f'data-peak-bytes="{int(max(known))}"', shown)
+        self.assertIn("The dashed line is what was resident", shown)
+
+    def test_no_line_without_readings(self):
+        process = self.start(8, 4, 0, options=["--memory-plots", 0])
+        process.stdout.readline()
+        self.finish(process)
+        result = run("timeline", self.trace, "--format", "json")
+        buckets = json.loads(result.stdout)["pools"][0]["buckets"]
+        self.assertEqual({b["resident_bytes"] for b in buckets}, {None})
+        for options in ((), ("--format", "svg")):
+            self.assertNotIn("resident", run("timeline", self.trace, *options).stdout)
+
     def test_a_short_program_has_the_reading_of_its_end(self):
         process = self.start(64, 16, 0)
         said = int(process.stdout.readline().split()[2])

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "trace/file/reader.h"
 #include "trace/load/load_zones.h"
+#include "trace/store/kernel_plot.h"
 
 /* Header texts are set after the string list was read: its positions are the string numbers. */
 enum { TEXT_CAPTURE_NAME, TEXT_PROGRAM, TEXT_HOST_INFO, TEXT_COUNT };
@@ -18,6 +19,7 @@ struct loader {
     struct map string_keys;  /* a string's key in the file → its number */
     struct map thread_names; /* thread id → string number */
     uint32_t pool;           /* the pool being filled */
+    uint64_t plot;           /* the plot whose points come: its name, if they are wanted; else 0 */
     const struct trace_load_options *options;
     struct zone_loader more;
 };
@@ -237,6 +239,24 @@ static int load_symbols(struct loader *l, const struct rec_symbol *r, size_t n, 
     return 0;
 }
 
+static void load_plot(struct loader *l, const struct rec_plot *r)
+{
+    bool wanted = false;
+    for (unsigned i = MEMORY_RSS_ANON; i <= MEMORY_SWAP && l->options->kernel; i++)
+        wanted |= r->name == MEMORY_PLOT_KEY(i);
+    l->plot = wanted ? r->name : 0;
+}
+
+static int load_plot_points(struct loader *l, const struct rec_plot_point *r, size_t n,
+                            struct err *e)
+{
+    for (size_t i = 0; i < n && l->plot; i++) {
+        if (plots_value(&l->t->plots, l->plot, r[i].time, r[i].value, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int load_record(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct loader *l = ctx;
@@ -262,6 +282,11 @@ static int load_record(void *ctx, enum record_type type, const void *recs, size_
         return load_thread(l, recs, e);
     case REC_SOURCE_LOCATION:
         return load_locations(l, recs, n, e);
+    case REC_PLOT:
+        load_plot(l, recs);
+        return 0;
+    case REC_PLOT_POINT:
+        return load_plot_points(l, recs, n, e);
     case REC_POOL:
         return memory_pool(&l->t->memory, ((const struct rec_pool *)recs)->key, &l->pool, e);
     case REC_MEMORY_EVENT:
@@ -411,6 +436,7 @@ static int load_input(struct trace *t, const struct load_input *in, const struct
     wanted[REC_MEMORY_EVENT] = !o->no_events;
     wanted[REC_ZONE_BEGIN] = wanted[REC_ZONE_END] = o->zones;
     wanted[REC_FRAME] = o->frames;
+    wanted[REC_PLOT_POINT] = o->kernel;
     for (size_t i = 0; o->beside && i < REC_TYPE_COUNT; i++)
         wanted[i] |= o->beside_wanted[i];
     int status = in->fd < 0 ? trace_read_inner(in->source, &sink, &options, info, e)

@@ -38,6 +38,7 @@ struct trace_load_options {
     bool zones;     /* of local threads, into t->zones, without texts and call stacks */
     bool frames;    /* of the base set, into t->frame_sets */
     bool no_events; /* no memory events: the pools stay empty */
+    bool kernel;    /* the plots of a process's RSS and swap (kernel_plot.h), into t->plots */
     /*
      * NULL, or receives each record of the types flagged in `beside_wanted` (REC_TYPE_COUNT flags)
      * after the store has taken it, so that names precede the events that refer to them.

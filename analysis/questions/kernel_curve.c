@@ -1,0 +1,125 @@
+#include "analysis/questions/kernel_curve.h"
+
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "trace/store/kernel_plot.h"
+
+struct readings {
+    VEC(struct kernel_reading) list; /* in order of time */
+};
+
+static int no_room(struct err *e)
+{
+    return err_no_memory(e, "the kernel's plots");
+}
+
+/* ---- readings */
+
+static int compare_readings(const void *a, const void *b)
+{
+    const struct kernel_reading *x = a, *y = b;
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+/* All values of a reading have its time. The anonymous pages, which come first, make the list. */
+static int take_point(struct readings *to, enum memory_value which, const struct plot_point *p,
+                      struct err *e)
+{
+    const struct kernel_reading new = {.time = p->time};
+    uint64_t n = p->value > 0 && p->value < 0x1p62 ? (uint64_t)p->value : 0;
+    struct kernel_reading *r = NULL;
+    if (which == MEMORY_RSS_ANON && !vec_push(&to->list, new))
+        return no_room(e);
+    if (which == MEMORY_RSS_ANON)
+        r = &to->list.at[to->list.len - 1];
+    else if (to->list.len)
+        r = bsearch(&new, to->list.at, to->list.len, sizeof new, compare_readings);
+    if (!r)
+        return 0;
+    uint64_t *const values[] = {[MEMORY_RSS_ANON] = &r->anonymous,
+                                [MEMORY_RSS_FILE] = &r->file,
+                                [MEMORY_RSS_SHMEM] = &r->shared,
+                                [MEMORY_SWAP] = &r->swapped};
+    *values[which] = n;
+    r->resident = r->anonymous + r->file + r->shared;
+    return 0;
+}
+
+static int take_plot(struct readings *to, struct plots *p, enum memory_value which, struct err *e)
+{
+    struct column_reader reader;
+    const uint64_t *number = map_find(&p->numbers, MEMORY_PLOT_KEY(which));
+    size_t n = 0;
+    int status = 0;
+    if (!number)
+        return 0;
+    column_reader_init(&reader, &p->points);
+    for (uint64_t done = 0; done < p->points.len && status == 0; done += n) {
+        const struct plot_point *points = column_reader_next(&reader, &n, e);
+        if (!points)
+            status = -1;
+        for (size_t i = 0; i < n && status == 0; i++) {
+            if (points[i].plot == *number)
+                status = take_point(to, which, &points[i], e);
+        }
+    }
+    column_reader_release(&reader);
+    if (which == MEMORY_RSS_ANON && to->list.len && p->list.at[*number].disorder)
+        qsort(to->list.at, to->list.len, sizeof *to->list.at, compare_readings);
+    return status;
+}
+
+/* ---- pieces of time */
+
+static int64_t begin_of(int64_t begin, int64_t end, size_t count, size_t i)
+{
+    return begin + (int64_t)((unsigned __int128)((uint64_t)end - (uint64_t)begin) * i / count);
+}
+
+/* The reading before a piece counts at its beginning, unless it is the last one. */
+static void fill(struct kernel_curve *c, const struct readings *from, int64_t begin, int64_t end)
+{
+    const struct kernel_reading *all = from->list.at;
+    size_t next = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        struct kernel_bucket *b = &c->buckets[i];
+        int64_t start = begin_of(begin, end, c->count, i);
+        int64_t stop = begin_of(begin, end, c->count, i + 1);
+        while (next < from->list.len && all[next].time < start)
+            next++;
+        bool held = next && next < from->list.len && all[next].time > start;
+        size_t first = next - held;
+        for (size_t k = first; k < from->list.len && all[k].time < stop; k++) {
+            if (!b->known || all[k].resident > b->high.resident)
+                b->high = all[k];
+            b->known = true;
+            c->last = all[k];
+        }
+    }
+}
+
+int kernel_curve_build(struct kernel_curve *c, struct trace *t, int64_t begin, int64_t end,
+                       size_t count, struct err *e)
+{
+    struct readings all = {0};
+    int status = 0;
+    *c = (struct kernel_curve){.count = count};
+    for (unsigned i = MEMORY_RSS_ANON; i <= MEMORY_SWAP && status == 0; i++)
+        status = take_plot(&all, &t->plots, (enum memory_value)i, e);
+    if (status == 0 && all.list.len && count) {
+        c->buckets = calloc(count, sizeof *c->buckets);
+        if (c->buckets)
+            fill(c, &all, begin, end);
+        else
+            status = no_room(e);
+    }
+    vec_release(&all.list);
+    return status;
+}
+
+void kernel_curve_release(struct kernel_curve *c)
+{
+    free(c->buckets);
+    *c = (struct kernel_curve){0};
+}

@@ -1,0 +1,30 @@
+#ifndef TIDEMARK_TRACE_STORE_KERNEL_PLOT_H
+#define TIDEMARK_TRACE_STORE_KERNEL_PLOT_H
+
+/* Plots of what the kernel counts of a process's memory: proc/ writes, analysis/ reads them. */
+
+#include <stdint.h>
+
+enum memory_value {
+    MEMORY_RSS_ANON, /* bytes */
+    MEMORY_RSS_FILE,
+    MEMORY_RSS_SHMEM,
+    MEMORY_SWAP,
+    MEMORY_PSS,          /* of process_memory_pss alone */
+    MEMORY_MINOR_FAULTS, /* per second, since the reading before */
+    MEMORY_MAJOR_FAULTS,
+    MEMORY_CGROUP_USE, /* bytes */
+    MEMORY_CGROUP_LIMIT,
+    MEMORY_CGROUP_HITS,  /* times that the use hit the limit, since the first reading */
+    MEMORY_CGROUP_KILLS, /* processes that the OOM killer killed, since the first reading */
+    MEMORY_CGROUP_SOME,  /* percent of the time since the reading before: see psi.rst */
+    MEMORY_CGROUP_FULL,
+    MEMORY_SYSTEM_SOME,
+    MEMORY_SYSTEM_FULL,
+    MEMORY_VALUES,
+};
+
+/* Made-up client pointers of the plots' names: no address of a process, and no key of run/. */
+#define MEMORY_PLOT_KEY(value) ((UINT64_C(3) << 62) + (uint64_t)(value)*16)
+
+#endif
