@@ -3,6 +3,12 @@
 #include <sys/random.h>
 
 #define SLOT_BYTES (sizeof(struct map_slot) + 1)
+/*
+ * Distance of two slots of an iteration. It is odd, so that all slots are visited, and spreads any
+ * part of an iteration over a smaller map. In order of the slots, that is of the hash, the entries
+ * would fill a growing copy from its beginning, and each would be probed past those before it.
+ */
+#define STRIDE ((size_t)0x9e3779b97f4a7c15u)
 
 /*
  * The seed is the only state here that belongs to no object. It is written once, before the first
@@ -65,6 +71,21 @@ static uint64_t *map_place(struct map *m, uint64_t key, bool *fresh)
     return &m->slots[i].value;
 }
 
+static const struct map_slot *map_step(const struct map *m, size_t *iter, size_t stride)
+{
+    if (!m->slots)
+        return NULL;
+    for (size_t i = *iter; i <= m->mask; i++) {
+        size_t slot = i * stride & m->mask;
+        if (m->used[slot]) {
+            *iter = i + 1;
+            return &m->slots[slot];
+        }
+    }
+    return NULL;
+}
+
+/* In a map of twice the size, the entries lie in the order of their slots, too. */
 static bool map_grow(struct map *m)
 {
     size_t n = m->slots ? (m->mask + 1) * 2 : 16;
@@ -76,7 +97,7 @@ static bool map_grow(struct map *m)
         return false;
     bigger.used = (uint8_t *)(bigger.slots + n);
     size_t iter = 0;
-    for (const struct map_slot *s; (s = map_next(m, &iter));) {
+    for (const struct map_slot *s; (s = map_step(m, &iter, 1));) {
         bool fresh;
         *map_place(&bigger, s->key, &fresh) = s->value;
     }
@@ -95,7 +116,7 @@ uint64_t *map_add(struct map *m, uint64_t key, bool *fresh)
                 *fresh = false;
             return found;
         }
-        if (!map_grow(m))
+        if (!map_grow(m) || !m->slots) /* clang-tidy does not see that it has them */
             return NULL;
     }
     return map_place(m, key, fresh ? fresh : &ignored);
@@ -123,13 +144,5 @@ void map_remove(struct map *m, uint64_t key)
 
 const struct map_slot *map_next(const struct map *m, size_t *iter)
 {
-    if (!m->slots)
-        return NULL;
-    for (size_t i = *iter; i <= m->mask; i++) {
-        if (m->used[i]) {
-            *iter = i + 1;
-            return &m->slots[i];
-        }
-    }
-    return NULL;
+    return map_step(m, iter, STRIDE);
 }

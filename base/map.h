@@ -44,7 +44,10 @@ uint64_t *map_add(struct map *m, uint64_t key, bool *fresh);
 /* Removes `key` if present. Invalidates pointers to values. */
 void map_remove(struct map *m, uint64_t key);
 
-/* Iterates over all entries in no particular order. Start with *iter = 0; NULL at the end. */
+/*
+ * Iterates over all entries in no particular order, which suits adding them to another map. Start
+ * with *iter = 0; NULL at the end.
+ */
 const struct map_slot *map_next(const struct map *m, size_t *iter);
 
 #endif

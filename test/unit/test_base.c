@@ -175,6 +175,38 @@ static void entries_leave_a_map(void **state)
     map_release(&m);
 }
 
+/* The most slots in a row that a look-up may have to pass. */
+static size_t map_longest_run(const struct map *m)
+{
+    size_t run = 0, longest = 0;
+    for (size_t i = 0; i <= m->mask; i++) {
+        run = m->used[i] ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest;
+}
+
+/* However full a map is, a copy that grows with its entries finds room near where they belong. */
+static void a_map_is_copied_without_long_searches(void **state)
+{
+    (void)state;
+    for (uint64_t percent = 40; percent < 75; percent += 5) {
+        struct map m = {0}, copy = {0};
+        size_t iter = 0;
+        for (uint64_t i = 0; i < (UINT64_C(1) << 17) * percent / 100; i++)
+            assert_non_null(map_add(&m, i, NULL));
+        for (const struct map_slot *s; (s = map_next(&m, &iter));) {
+            bool full = copy.count == (copy.mask + 1) / 4 * 3;
+            if (full && copy.mask > 1u << 14)
+                assert_in_range(map_longest_run(&copy), 1, copy.mask / 32);
+            assert_non_null(map_add(&copy, s->key, NULL));
+        }
+        assert_int_equal(copy.count, m.count);
+        map_release(&copy);
+        map_release(&m);
+    }
+}
+
 /* Two columns on one small spool: most chunks go to disk, and patches reach them there. */
 static void columns_keep_every_element(void **state)
 {
@@ -455,6 +487,7 @@ int main(void)
         cmocka_unit_test(columns_keep_every_element),
         cmocka_unit_test(small_elements_pack_exactly),
         cmocka_unit_test(entries_leave_a_map),
+        cmocka_unit_test(a_map_is_copied_without_long_searches),
         cmocka_unit_test(blobs_come_back),
         cmocka_unit_test(numbers_are_those_of_printf),
         cmocka_unit_test(few_blobs_make_no_file),
