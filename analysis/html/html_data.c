@@ -800,9 +800,14 @@ static int build(struct builder *b, struct err *e)
         if (attempt < ATTEMPTS && find_scale(b, &scale, e) != 0)
             return -1;
         if (attempt == ATTEMPTS || !must_shrink(b, scale))
-            return align_steps(&b->d->series, e);
+            break;
         forget_places(b);
     }
+    struct page_data *d = b->d;
+    int64_t end = d->from + (int64_t)(d->series.slot_ns * PAGE_SLOTS);
+    return kernel_curve_build(&d->kernel, b->trace, d->from, end, PAGE_SLOTS, e) == 0
+               ? align_steps(&d->series, e)
+               : -1;
 }
 
 int page_data_build(struct page_data *d, struct trace *t, const struct summary *s,
@@ -855,6 +860,7 @@ void page_data_release(struct page_data *d)
     vec_release(&d->nodes);
     vec_release(&d->frames);
     page_series_release(&d->series);
+    kernel_curve_release(&d->kernel);
     leaks_release(&d->leaks);
     *d = (struct page_data){0};
 }

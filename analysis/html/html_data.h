@@ -14,6 +14,7 @@
 #include "analysis/figures/summary.h"
 #include "analysis/html/html_series.h"
 #include "analysis/names/frames.h"
+#include "analysis/questions/kernel_curve.h"
 #include "analysis/questions/leaks.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -79,6 +80,7 @@ struct page_data {
     VEC(struct page_node) nodes;     /* the first one is the root */
     VEC(struct frame_view) frames;
     struct page_series series;
+    struct kernel_curve kernel; /* of the slots of the series */
     struct leaks leaks; /* of everything shown; pools are those of the summary's selection */
     int64_t from, to;   /* ns; of the first and the last memory event shown */
     uint64_t other_threads, other_sites,

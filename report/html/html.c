@@ -346,6 +346,27 @@ static int put_timeline(struct page *p, struct err *e)
     return status;
 }
 
+/* Two numbers per slot, the RSS and what is swapped; both 0 where they are not known. */
+static int put_resident(struct page *p, struct err *e)
+{
+    const struct kernel_curve *k = &p->d->kernel;
+    struct kernel_reading last = {0};
+    struct buf raw = {0};
+    if (!k->buckets)
+        return 0;
+    for (size_t i = 0; i < k->count; i++) {
+        const struct kernel_reading *r = &k->buckets[i].high;
+        pack_signed(&raw, (int64_t)(r->resident - last.resident));
+        pack_signed(&raw, (int64_t)(r->swapped - last.swapped));
+        last = *r;
+    }
+    buf_puts(&p->out, "\"resident\":\"");
+    int status = pack_text(&raw, &p->out, e);
+    buf_puts(&p->out, "\",");
+    buf_release(&raw);
+    return status;
+}
+
 /* Two numbers per piece: the thread and the site that allocated most there. */
 static int put_owners(struct page *p, struct err *e)
 {
@@ -464,8 +485,8 @@ static int put_data(struct page *p, struct err *e)
     put_trace(p);
     put_pools(p);
     put_bounds(p);
-    if (put_tree(p, e) != 0 || put_timeline(p, e) != 0 || put_map(p, e) != 0 ||
-        put_owners(p, e) != 0 || put_history(p, e) != 0)
+    if (put_tree(p, e) != 0 || put_timeline(p, e) != 0 || put_resident(p, e) != 0 ||
+        put_map(p, e) != 0 || put_owners(p, e) != 0 || put_history(p, e) != 0)
         return -1;
     buf_printf(&p->out,
                "\"time\":{\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"slots\":%u,\"slot\":%" PRIu64

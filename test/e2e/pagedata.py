@@ -96,6 +96,17 @@ class Page:
             raise AssertionError("points: bytes left over")
         return out
 
+    def resident(self):
+        """For each slot (RSS, swapped); (0, 0): unknown. None: the trace has no readings."""
+        if "resident" not in self.data:
+            return None
+        reader, out = Reader(self.data["resident"]), [(0, 0)]
+        for _ in range(self.data["time"]["slots"]):
+            out.append((out[-1][0] + reader.signed(), out[-1][1] + reader.signed()))
+        if not reader.done():
+            raise AssertionError("resident: bytes left over")
+        return out[1:]
+
     def step_begin(self, step):
         """ns; the first nanosecond of a step."""
         time = self.data["time"]

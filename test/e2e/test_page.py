@@ -17,6 +17,7 @@ import unittest
 from clients import alloc_plain, capture_items, frame_name, string, thread_name
 from pagedata import Page, Reader
 from test_capture import alloc, callstack
+from test_run_memory import plots
 from tools import (BUILD, FIREHOSE, RELEASES, ROOT, TRACES, UNBUILT, Case, page_built, replaying,
                    report, run)
 
@@ -33,6 +34,14 @@ def make_page(trace, output, *args):
     if result.returncode != 0:
         raise AssertionError(result.stderr)
     return Page(output)
+
+
+def record_resident(trace):
+    """A program that keeps 24 MiB for some readings of the kernel's counts."""
+    result = run("run", "-f", "-o", trace, "--report", "none", "--no-debuginfod", "--", "/usr/bin/python3",
+                 "-c", "import time; x = bytearray(b'x') * (24 << 20); time.sleep(0.8)")
+    if result.returncode != 0:
+        raise AssertionError(result.stderr)
 
 
 def events_of(trace):
@@ -318,6 +327,27 @@ def hostile_trace(output):
 
 
 @unittest.skipUnless(BUILT, UNBUILT)
+class WhatIsResident(Case):
+    def test_the_highest_reading_of_each_slot(self):
+        trace = self.dir / "x.tracy"
+        record_resident(trace)
+        page, points = make_page(trace, self.dir / "x.html"), plots(trace)[0]
+        values = [points[name] for name in ("RSS anonymous", "RSS file", "RSS shared", "swap")]
+        readings = [(a[0], int(a[1] + b[1] + c[1]), int(d[1])) for a, b, c, d in zip(*values)]
+        time, wanted = page.data["time"], []
+        for slot in range(time["slots"]):
+            begin = time["from"] + slot * time["slot"]
+            # A reading counts until the next one.
+            there = [r for r, after in zip(readings, readings[1:])
+                     if r[0] < begin + time["slot"] and after[0] > begin]
+            there += [readings[-1]] if begin <= readings[-1][0] < begin + time["slot"] else []
+            wanted.append(max(there, key=lambda r: r[1])[1:] if there else (0, 0))
+        self.assertEqual(page.resident(), wanted)
+        self.assertGreater(max(r for r, _ in wanted), 24 << 20)
+        self.assertIsNone(make_page(MT, self.dir / "y.html").resident())
+
+
+@unittest.skipUnless(BUILT, UNBUILT)
 class Escaping(Case):
     def setUp(self):
         super().setUp()
@@ -472,10 +502,11 @@ class Browser(Case):
             return
         work = BUILD / "test-web"
         traces = {"mt": MT, "source": SOURCE, "hostile": work / "hostile.tracy",
-                  "empty": work / "empty.tracy"}
+                  "empty": work / "empty.tracy", "resident": work / "resident.tracy"}
         for name in ("hostile", "empty"):
             traces[name].unlink(missing_ok=True)
         hostile_trace(traces["hostile"])
+        record_resident(traces["resident"])
         run("update", "-s", "M", MT, traces["empty"])
         for name, trace in traces.items():
             make_page(trace, work / f"{name}.html", "--force")

@@ -707,6 +707,30 @@ const checks = {
     await done();
   },
 
+  "what is resident is drawn": async () => {
+    const { page, done } = await open("resident");
+    const tip = async () => {
+      const box = await page.locator("#timeline .u-over").boundingBox();
+      await page.mouse.move(box.x + box.width * 0.7, box.y + box.height / 2);
+      return page.locator("#timeline .tip").innerText();
+    };
+    assert.match(await tip(), /resident \(RSS of the process\)\s+\d[\d.]* MiB/);
+    assert.match(await page.locator("#timeline-text").textContent(), /The dashed line is what was resident of the whole process/);
+    await page.selectOption("#plot-what", "blocks");
+    assert.doesNotMatch(await tip(), /resident/);
+    assert.ok(await page.locator("#plot-resident").isDisabled());
+    await page.selectOption("#plot-what", "bytes");
+    await shot(page, "resident");
+    await page.uncheck("#plot-resident");
+    assert.doesNotMatch(await tip(), /resident/);
+    const { hash } = new URL(page.url());
+    assert.match(hash, /plot-resident=0/);
+    await done();
+    const other = await open("mt");
+    assert.equal(await other.page.locator("#plot-resident").isVisible(), false);
+    await other.done();
+  },
+
   "light and dark": async () => {
     const back = (page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     const { page, done } = await open("mt", { colorScheme: "dark" });

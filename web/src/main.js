@@ -11,13 +11,13 @@ import { loadCells, loadPoints } from "./model.js";
 import { checksSum, showNotes } from "./notes.js";
 import { Sites } from "./sites.js";
 import { State } from "./state.js";
-import { seriesMark, Timeline } from "./timeline.js";
+import { residentMark, seriesMark, Timeline } from "./timeline.js";
 import { Tree, TREE_COLUMNS } from "./tree.js";
 
 const LINES_MAX = 6; // pools with a separate line at first
 
 // Controls whose values the address of the page holds, beside those that State reads elsewhere.
-const CONTROLS = ["plot-what", "flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators", "flame-search", "flame-regex", "tree-sort", "tree-way", "sites-show", "sites-search", "map-what"];
+const CONTROLS = ["plot-what", "plot-resident", "flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators", "flame-search", "flame-regex", "tree-sort", "tree-way", "sites-show", "sites-search", "map-what"];
 const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "1" : "0") : control.value);
 
 function setValue(control, text) {
@@ -232,9 +232,29 @@ class App {
       lines.push({ name: what === "bytes" && whole ? "sum of these highs" : "all", values: total });
     }
     if (!lines.length) lines.push({ name: "no pool", values: new Float64Array(model.slots) });
+    if (this.showsResident()) lines.push(...this.residentLines(lines[0].values.length));
     this.timeline.draw(lines, unit);
     const each = whole ? { bytes: "highest use", blocks: "blocks in use at the end", allocs: "allocations" }[what] : { bytes: "use at the end", blocks: "blocks in use at the end", allocs: "allocations" }[what];
-    $("timeline-text").textContent = `The plot shows the ${each} of each ${duration(whole ? model.data.time.slot : model.stepNs())}${shown.length < pools.length ? `, for ${shown.length} of ${pools.length} pools and their sum` : ""}. Ranges begin and end with steps of ${duration(model.stepNs())}. ${this.poolPeaks(pools)}`;
+    $("timeline-text").textContent = `The plot shows the ${each} of each ${duration(whole ? model.data.time.slot : model.stepNs())}${shown.length < pools.length ? `, for ${shown.length} of ${pools.length} pools and their sum` : ""}. Ranges begin and end with steps of ${duration(model.stepNs())}. ${this.poolPeaks(pools)}${this.residentText()}`;
+  }
+
+  showsResident() {
+    $("plot-resident").disabled = $("plot-what").value !== "bytes";
+    return this.model.resident && $("plot-resident").checked && !$("plot-resident").disabled;
+  }
+
+  residentText() {
+    if (!this.showsResident()) return "";
+    const highest = this.model.resident.rss.reduce((a, b) => (b > a ? b : a));
+    return ` The dashed line is what was resident of the whole process, whatever is chosen: highest ${bytes(highest)}. A reading of the kernel's counts counts until the next one.`;
+  }
+
+  // What the kernel counted of the whole process, on the axis of the bytes in use.
+  residentLines(n) {
+    const { rss, swapped } = this.model.resident;
+    const lines = [{ name: "resident (RSS of the process)", values: this.model.highs(rss, n), color: "--resident" }];
+    if (swapped.some((v) => v)) lines.push({ name: "swapped", values: this.model.highs(swapped, n), color: "--swapped" });
+    return lines;
   }
 
   poolPeaks(pools) {
@@ -248,7 +268,9 @@ class App {
   }
 
   addRange() {
-    $("plot-what").addEventListener("change", () => this.drawTimeline());
+    for (const id of ["plot-what", "plot-resident"]) $(id).addEventListener("change", () => this.drawTimeline());
+    $("plot-resident").after(residentMark());
+    $("plot-resident").parentElement.hidden = !this.model.resident;
     const zoom = (from, to) => {
       this.zoom(from, to);
       this.save();

@@ -10,9 +10,10 @@ const CLASSES = 64;
 
 // First what the plot needs, …
 export async function loadPoints(data) {
-  const [tables, tree, points] = await Promise.all([inflateJson(data.tables), inflate(data.tree), inflate(data.points)]);
+  const [tables, tree, points, resident] = await Promise.all([inflateJson(data.tables), inflate(data.tree), inflate(data.points), data.resident && inflate(data.resident)]);
   const m = new Model(Object.assign(data, tables), tree);
   m.readPoints(points);
+  if (resident) m.readResident(resident);
   return m;
 }
 
@@ -140,6 +141,24 @@ class Model {
       }
       this.points.push(at);
     }
+  }
+
+  // What the kernel counted of the process; null where it did not.
+  readResident(reader) {
+    let [rss, swapped] = [0, 0];
+    this.resident = { rss: [], swapped: [] };
+    for (let i = 0; i < this.slots; i++) {
+      rss += reader.signed();
+      swapped += reader.signed();
+      this.resident.rss.push(rss || null);
+      this.resident.swapped.push(rss ? swapped : null);
+    }
+  }
+
+  // The highest of each of `n` parts of such a list.
+  highs(list, n) {
+    const per = list.length / n;
+    return Array.from({ length: n }, (_, i) => list.slice(i * per, (i + 1) * per).reduce((a, b) => (b !== null && (a === null || b > a) ? b : a)));
   }
 
   // With the thread and the site that allocated most there: see owners().

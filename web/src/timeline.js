@@ -21,7 +21,8 @@ export class Timeline {
   }
 
   // Lines [{name, values, pool}] with a value for each slot or each step. A pool keeps its colour
-  // whichever others are shown; a line without a pool is the total.
+  // whichever others are shown; a line without a pool is the total, or has a `color`. A
+  // value may be null.
   draw(lines, unit) {
     this.unit = unit;
     const n = lines.length ? lines[0].values.length : this.model.slots;
@@ -90,7 +91,8 @@ export class Timeline {
     const { left, top, idx } = plot.cursor;
     this.values.hidden = idx === null || idx === undefined || left < 0;
     if (this.values.hidden) return;
-    const row = (line, i) => make("div", {}, mark(lineColor(line)), foreign(line.name), ` ${amount(plot.data[i + 1][idx], this.unit)}`);
+    const value = (i) => (plot.data[i + 1][idx] === null ? "unknown" : amount(plot.data[i + 1][idx], this.unit));
+    const row = (line, i) => make("div", {}, mark(lineColor(line)), foreign(line.name), ` ${value(i)}`);
     this.values.replaceChildren(make("div", { text: duration(this.times[idx] * 1e9) }), ...this.lines.map(row));
     const right = left > plot.over.clientWidth / 2;
     this.values.style.left = `${right ? left - this.values.offsetWidth - 12 : left + 12}px`;
@@ -134,7 +136,7 @@ export class Timeline {
       label: line.name,
       stroke: () => css(lineColor(line)),
       width: total ? 2 : 1.25,
-      dash: total ? [6, 3] : undefined,
+      dash: line.color ? [2, 3] : total ? [6, 3] : undefined,
       paths: uPlot.paths.stepped({ align: 1 }),
       points: { show: false },
     };
@@ -215,7 +217,7 @@ export class Timeline {
   }
 }
 
-const lineColor = (line) => (line.pool === undefined ? "--text" : `--series-${line.pool % 8}`);
+const lineColor = (line) => line.color ?? (line.pool === undefined ? "--text" : `--series-${line.pool % 8}`);
 
 function mark(color) {
   const span = make("span", { class: "mark", "aria-hidden": "true" });
@@ -223,4 +225,5 @@ function mark(color) {
   return span;
 }
 
+export const residentMark = () => mark("--resident");
 export const seriesMark = (pool) => mark(lineColor({ pool }));
