@@ -307,18 +307,26 @@ static int record(struct capture *c, struct connection *connection, struct trace
     return 0;
 }
 
+/*
+ * The exit status when the trace is saved. The official tool ends in fewer ways: where received
+ * data is not in the trace, its code for an output that cannot be written is used.
+ */
 static int status_of(const struct capture *c, enum session_end end)
 {
+    const bool official = exits_as_official(c);
+    const int lost = official ? 5 : 4;
+    if (c->homeless)
+        return lost;
     switch (end) {
-    case SESSION_FAULT:
-        return 1;
+    case SESSION_FAULT: /* the official tool exits with 0 */
+        return official ? 0 : 1;
     case SESSION_BROKEN:
         return 3;
     case SESSION_NO_ROOM:
     case SESSION_HOMELESS:
-        return 4;
+        return lost;
     default:
-        return c->lacks ? 4 : 0;
+        return c->lacks ? lost : 0;
     }
 }
 
@@ -434,8 +442,7 @@ static void end_on_signals(struct capture *c, int status)
 static int after_saving(struct capture *c, struct trace *t, enum session_end end)
 {
     struct err e = {0};
-    bool official = exits_as_official(c);
-    int status = c->homeless ? official ? 5 : 4 : official ? 0 : status_of(c, end);
+    const int status = status_of(c, end);
     if (c->journal && c->lacks)
         leave_journal(c, true);
     else if (c->journal)

@@ -394,9 +394,9 @@ int daemon_run(struct daemon *d)
     daemon_print_summary(d);
     daemon_log(d, LOG_INFO, "daemon.stopped", NULL, NULL, "%u traces were saved",
                d->captures.files);
-    if (d->drop_in)
+    if (status == 0 && !d->save_failed)
         return 0;
-    return status != 0 ? err_exit_status(&e) : d->save_failed ? 4 : 0;
+    return d->drop_in ? 1 : status != 0 ? err_exit_status(&e) : 4;
 }
 
 void daemon_release(struct daemon *d)

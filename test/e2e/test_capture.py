@@ -611,6 +611,14 @@ class DropIn(Case):
         self.assertEqual(result.stdout, f"Cannot open output file {self.dir / 'no' / 'x.tracy'} "
                                         "for writing!\n")
 
+    def test_what_is_lost(self):
+        """The trace is saved, but lacks bytes that the client sent."""
+        client = FakeClient(frame(callstack(0x401000) + alloc(10, 7, 0x1000, 64) + b"\xff"))
+        result = self.call("-o", self.dir / "x", "-p", client.port, "--protocol", 74)
+        client.end()
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertEqual(len(Trace(self.dir / "x").pools[0]["events"]), 1)
+
     def test_exit_codes(self):
         self.assertEqual(self.call().returncode, 1)
         (self.dir / "old").write_text("")

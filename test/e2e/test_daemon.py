@@ -38,8 +38,8 @@ class Daemon(Case):
         self.traces = self.dir / "a" / "b"
 
     @contextlib.contextmanager
-    def daemon(self, *args):
-        process = subprocess.Popen([TIDEMARK, "daemon", "-o", str(self.traces), "-p", str(self.udp),
+    def daemon(self, *args, command=(TIDEMARK, "daemon")):
+        process = subprocess.Popen([*command, "-o", str(self.traces), "-p", str(self.udp),
                                     "--local", *args], stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True)
         try:
@@ -128,7 +128,15 @@ class Daemon(Case):
         self.assertEqual(report(self.traces / name)["pools"][0]["allocations"], 1)
 
     def test_one_that_dies_takes_no_other_with_it(self):
-        with self.daemon() as process:
+        self.one_dies(4)
+
+    def test_one_that_dies_under_the_drop_in_name(self):
+        name = self.dir / "tracy-capture-daemon"
+        name.symlink_to(TIDEMARK)
+        self.one_dies(1, command=[name])
+
+    def one_dies(self, status, **daemon):
+        with self.daemon(**daemon) as process:
             clients = [FakeClient(STAYS) for _ in range(2)]
             for i, client in enumerate(clients):
                 announce(self.udp, client.port, pid=10 + i)
@@ -139,7 +147,7 @@ class Daemon(Case):
             out, _ = interrupt(process, signal.SIGTERM)
             for client in clients:
                 client.end()
-        self.assertEqual(process.returncode, 4, out)
+        self.assertEqual(process.returncode, status, out)
         self.assertIn("killed by signal 9", out)
         self.assertIn("Total: 1 file,", out)
 

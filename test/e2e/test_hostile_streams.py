@@ -32,7 +32,7 @@ def anonymous(pid):
 
 class Streams(Case):
     def play(self, case, *args, interrupt=None, size=4 * MIB, folder=None, body=None,
-             env=None):
+             env=None, command=(TIDEMARK, "capture")):
         """(capture, its output, most bytes)."""
         folder = folder or self.dir
         client = Hostile(body or stream(case, size))
@@ -40,7 +40,7 @@ class Streams(Case):
         with open(folder / "log", "w+") as log:
             began, most = time.monotonic(), 0
             capture = subprocess.Popen(
-                [TIDEMARK, "capture", "-f", "-o", str(folder / "x"), "-p", str(client.port),
+                [*command, "-f", "-o", str(folder / "x"), "-p", str(client.port),
                  "--protocol", "74", *args], stdout=log, stderr=log, env=env)
             try:
                 while capture.poll() is None and time.monotonic() - began < 120:
@@ -105,10 +105,18 @@ class Streams(Case):
     def test_undecoded_bytes(self):
         """The clock runs so fast that the time to decode what was received is over before: the trace
         lacks it, and the journal has it."""
+        self.undecoded(4)
+
+    def test_undecoded_bytes_under_a_drop_in_name(self):
+        name = self.dir / "tracy-capture"
+        name.symlink_to(TIDEMARK)
+        self.undecoded(5, command=[name])
+
+    def undecoded(self, status, **capturing):
         faults = environment(FAULT_AT=1, FAULT_ONLY="pwritev", FAULT_HOW=SHORT, FAULT_LATE=15)
         marks = frame(CASES["frame marks"](0)) * 50000
-        capture, said, _ = self.play("frame marks", "-s", "1", body=marks, env=faults)
-        self.assertEqual(capture.returncode, 4, said)
+        capture, said, _ = self.play("frame marks", "-s", "1", body=marks, env=faults, **capturing)
+        self.assertEqual(capture.returncode, status, said)
         self.assertRegex(said, "tidemark: the last .* received were not decoded: that takes too long")
         self.assertIn("is kept in", said)
         self.assertIn("received bytes were not decoded", run("info", self.dir / "x").stdout)
