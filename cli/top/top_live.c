@@ -26,7 +26,8 @@ struct live {
     struct trace trace;
     struct stop stop;
     struct top top;
-    struct err failed;     /* the error of the session */
+    struct err failed;     /* the error of the display */
+    struct err cause;      /* the error that ended the recording of a trace to be saved */
     unsigned stops_before; /* requests to stop before the save began */
     bool told_saving;      /* the effect of a second request to stop was printed */
 };
@@ -91,6 +92,8 @@ static int record(struct live *r, struct err *e)
     r->top.end = session_end_text(end);
     if (e->code)
         snprintf(r->top.message, sizeof r->top.message, "%s", e->text);
+    if (saves)
+        r->cause = *e;
     *e = r->failed;
     return e->code ? -1 : 0;
 }
@@ -168,8 +171,12 @@ static int end_connected(struct live *r, int status, struct err *e)
 {
     struct err saving = {0};
     bool saved = r->recorded && r->l->output && save(r, &saving) == 0;
-    if (saved && r->lacks)
+    if (saved && r->cause.code) {
+        saving = r->cause;
+        err_prefix(&saving, "the recording ended early");
+    } else if (saved && r->lacks) {
         err_set(&saving, ERR_OUTPUT, "%s lacks the last received data", r->l->output);
+    }
     end_journal(r, saved && !r->lacks);
     if (saving.code && status != 0)
         print_error(&saving);

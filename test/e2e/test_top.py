@@ -1,13 +1,17 @@
 """`tidemark top` on a terminal: a trace and a replayed client, keys, sizes, locales, signals."""
 
+import errno
 import json
 import re
 import signal
 
+import hostile
 from clients import capture_items, frame_name, thread_name
+from hostile import CASES, Hostile
 from screen import Terminal
-from test_capture import alloc, callstack
-from tools import TIDEMARK, TRACES, WIRE, Case, replaying, report, run
+from test_capture import FakeClient, alloc, callstack, frame
+from test_faults import SHORT, environment
+from tools import TIDEMARK, TRACES, WIRE, Case, not_sanitized, replaying, report, run
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
 RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
@@ -342,6 +346,45 @@ class Live(Case):
             self.assertEqual(t.end(), 0)
             self.assertTrue(t.settings_are_back())
         self.assertEqual(run("verify", out, "--expect", "count=9001").returncode, 0)
+
+    def ends_early(self, port, status, *words, key=None, **env):
+        """The trace is saved, and what it lacks makes the exit status."""
+        out = self.dir / "live.tracy"
+        with top("-p", port, "-o", out, "-f", width=160, **env) as t:
+            t.wait_for(key or "all pools: ")
+            t.keys("q")
+            self.assertEqual(t.end(), status)
+            said = t.raw.decode()
+        for text in ("Saving trace... done!", *words):
+            self.assertIn(text, said)
+        self.assertIn("incomplete", run("info", out).stdout)
+        return out
+
+    @not_sanitized
+    def test_no_room_for_the_journal(self):
+        """The recording ends, and the trace lacks what the client sends after that."""
+        full = environment(FAULT_FROM=4, FAULT_ONLY="pwritev", FAULT_HOW=errno.ENOSPC)
+        with replaying(RECORDING) as (_, port):
+            self.ends_early(port, 4, "the recording ended early: ", "No space left", **full,
+                            key="no room left: memscen")
+        self.assert_clean("live.tracy")
+
+    def test_undecodable_bytes(self):
+        client = FakeClient(frame(callstack(0x401000) + alloc(10, 7, 0x1000, 64) + b"\xff"))
+        self.addCleanup(client.end)
+        self.ends_early(client.port, 3, "the recording ended early: ", "item 255")
+        self.assert_clean("live.tracy")
+
+    @not_sanitized
+    def test_undecoded_bytes(self):
+        """The clock runs so fast that the time to decode what was received is over before."""
+        late = environment(FAULT_AT=1, FAULT_ONLY="pwritev", FAULT_HOW=SHORT, FAULT_LATE=15)
+        client = Hostile(hostile.frame(CASES["frame marks"](0)) * 50000)
+        self.addCleanup(client.close)
+        out = self.ends_early(client.port, 4, "is kept in", "lacks the last received data", **late)
+        self.assert_clean("live.tracy", "live.tracy.journal")
+        recovered = run("recover", self.dir / "live.tracy.journal", "-f", "-o", out)
+        self.assertEqual(recovered.returncode, 0, recovered.stderr)
 
     def test_killed(self):
         """What had come is in a journal; the next one who writes there finishes it."""
