@@ -141,8 +141,11 @@ void launch_take_signals(struct launch *l)
         int signal = (int)info.ssi_signo;
         if (signal == SIGCHLD)
             continue;
-        if (signal == l->kept) {
-            l->counted++;
+        struct launch_kept *kept = signal == l->kept[0].signal   ? &l->kept[0]
+                                   : signal == l->kept[1].signal ? &l->kept[1]
+                                                                 : NULL;
+        if (kept) {
+            kept->count++;
             continue;
         }
         if (signal != SIGUSR1 && signal != SIGUSR2)

@@ -17,8 +17,11 @@ struct launch {
     pid_t pid;       /* 0: not started, or ended and reaped */
     int signals;     /* readable on a signal, including the program's end; -1 */
     sigset_t before; /* the original signal mask, which the program gets */
-    int kept;        /* a signal that is counted instead of passed on; 0: none */
-    unsigned counted;
+    /* Signals that are counted instead of passed on. */
+    struct launch_kept {
+        int signal; /* 0: none */
+        unsigned count;
+    } kept[2];
     bool asked;   /* received SIGINT, SIGTERM, SIGHUP or SIGQUIT */
     bool adopted; /* not a child: gets no signals, and its status is unknown */
     int process;  /* its pidfd, if adopted; -1 */

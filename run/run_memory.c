@@ -69,7 +69,8 @@ int run_memory_look(struct run_memory **memory, enum look_reason reason, pid_t p
     (*memory)->next = monotonic_ns() + LOOK_PAUSE * (memory_rounds_used() - used);
     look.reason = reason;
     struct page_looks *looks = &(*memory)->looks;
-    for (size_t i = 0; i < looks->list.len && reason != LOOK_AT_TIME; i++) {
+    bool all = reason == LOOK_AT_TIME || reason == LOOK_ASKED;
+    for (size_t i = 0; i < looks->list.len && !all; i++) {
         if (looks->list.at[i].reason == reason) {
             page_look_release(&looks->list.at[i]);
             looks->list.at[i] = look;

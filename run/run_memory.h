@@ -16,7 +16,7 @@
 struct run_memory {
     struct process_memory process;
     uint32_t named;          /* memory_plots_add */
-    struct page_looks looks; /* of each reason but LOOK_AT_TIME the newest */
+    struct page_looks looks; /* the newest of each reason, all of LOOK_AT_TIME and LOOK_ASKED */
     /* bytes: in the last reading, in the one before, at the last LOOK_AT_PEAK */
     double rss, before, looked;
     int64_t next; /* CLOCK_MONOTONIC, ns: when the last look has cost 2 % of a processor */

@@ -42,6 +42,7 @@ struct run_options {
     double seconds;      /* of recording; < 0: to the end */
     bool start_paused;   /* begin without recording allocations */
     int toggle;          /* signal that pauses and resumes recording; 0: none */
+    int resident_on;     /* signal on which the pages are looked at; 0: none */
     /* whom to offer it to during the run */
     bool listen;
     bool no_exit;               /* after the program's end, wait for a server */
@@ -76,8 +77,9 @@ struct run_options {
     bool open;
 };
 
-/* Times in resident_at; page_looks_decode takes LOOKS_MOST looks in all. */
+/* Times in resident_at, and looks on request; page_looks_decode takes LOOKS_MOST looks in all. */
 #define RUN_LOOKS_MOST 32u
+#define RUN_LOOKS_ASKED_MOST 24u
 
 /* Frames of a call stack: REC_DEPTH and REC_DEPTH_MAX of client/recording_format.h. */
 #define RUN_DEPTH 64u

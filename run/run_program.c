@@ -127,9 +127,10 @@ static int prepare(struct run *r, struct err *e)
     if (launch_init(&r->launch, e) != 0 || collector_start(&r->collector, &collecting, e) != 0)
         return -1;
     r->tree.collector = r->collector;
+    r->launch.kept[1].signal = r->options->resident_on;
     if (r->options->adopt)
         return 0;
-    r->launch.kept = r->options->toggle;
+    r->launch.kept[0].signal = r->options->toggle;
     r->tree.paused = r->options->start_paused;
     collector_set_paused(r->collector, r->tree.paused);
     const struct run_environment_plan plan = {.library = r->options->library,
@@ -210,9 +211,32 @@ static bool is_over(struct run *r, bool *told)
 /* Prints nothing: standard error is the program's while it runs. */
 static void take_toggles(struct run *r)
 {
-    if (r->launch.counted % 2 == 1)
+    if (r->launch.kept[0].count % 2 == 1)
         run_tree_pause(&r->tree, !r->tree.paused);
-    r->launch.counted = 0;
+    r->launch.kept[0].count = 0;
+}
+
+/* Signals that arrive together are one request. */
+static void look_when_asked(struct run *r)
+{
+    char text[FORMAT_SIZE];
+    if (!r->launch.kept[1].count)
+        return;
+    r->launch.kept[1].count = 0;
+    if (r->looks_asked == RUN_LOOKS_ASKED_MOST) {
+        fprintf(stderr,
+                "tidemark: the pages were not looked at: they were on request %u times already\n",
+                r->looks_asked);
+        return;
+    }
+    size_t n = run_tree_look(&r->tree, LOOK_ASKED);
+    r->looks_asked += n != 0;
+    if (n)
+        fprintf(stderr, "tidemark: looked at the pages of %s\n",
+                format_counted(text, n, "recorded program"));
+    else
+        fprintf(stderr, "tidemark: the pages were not looked at: no recorded program has any that "
+                        "may be read\n");
 }
 
 /* It ends by itself or is detached; if that fails, at least its recording ends. */
@@ -220,7 +244,7 @@ static void look_after_attached(struct run *r, bool enough)
 {
     bool let_go = (enough || r->launch.asked) && !r->attach.left;
     if (let_go)
-        run_tree_look(&r->tree, LOOK_AT_END);
+        (void)run_tree_look(&r->tree, LOOK_AT_END);
     if (let_go && !run_attach_end(&r->attach)) {
         r->tree.stop = true;
         (void)run_tree_step(&r->tree, true);
@@ -283,7 +307,7 @@ static int look_when_due(struct run *r, int timeout)
     for (; r->looked < o->resident_at.len && o->resident_at.at[r->looked] <= now; r->looked++)
         due = true;
     if (due)
-        run_tree_look(&r->tree, LOOK_AT_TIME);
+        (void)run_tree_look(&r->tree, LOOK_AT_TIME);
     if (r->looked == o->resident_at.len || o->resident_at.at[r->looked] - now > timeout / 1e3)
         return timeout;
     return (int)((o->resident_at.at[r->looked] - now) * 1e3) + 1;
@@ -306,6 +330,7 @@ static void attend(struct run *r)
         settle(r);
         launch_take_signals(&r->launch);
         take_toggles(r);
+        look_when_asked(r);
         bool enough = r->options->seconds >= 0 &&
                       (double)(monotonic_ns() - r->began) / 1e9 >= r->options->seconds;
         if (r->attach.pid)

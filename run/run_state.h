@@ -41,6 +41,7 @@ struct run {
     uint64_t measured, used; /* when, and its processor time until then, in ns */
     bool busy;
     size_t looked; /* times of options.resident_at that have passed */
+    unsigned looks_asked;
 };
 
 /*

@@ -308,18 +308,20 @@ void run_tree_pause(struct run_tree *t, bool paused)
  * between them get theirs in proportion, and the look must follow what came before it. A reading
  * goes with it, so that a process of less than a round has plots, too, and each plot has its end.
  */
-static void look(struct run_tree *t, struct run_process *p, enum look_reason reason)
+static bool look(struct run_tree *t, struct run_process *p, enum look_reason reason)
 {
     struct err e = {0};
     if (t->options->no_resident || p->finished || p->stopped || p->collected->ended ||
         !is_worth_reading(t, p) || !start_reading(t, p))
-        return;
+        return false;
     (void)read_on(t, p);
-    if (run_memory_look(&p->memory, reason, p->collected->pid, &e) != 0 && e.code != ERR_INPUT)
+    bool done = run_memory_look(&p->memory, reason, p->collected->pid, &e) == 0;
+    if (!done && e.code != ERR_INPUT)
         complain(t, &e);
     if (t->memory.period &&
         run_memory_read(&p->memory, false, p->collected->pid, p->record, &e) != 0)
         complain(t, &e);
+    return done;
 }
 
 /* Ends the recording: later events of the process are not wanted, and the process is notified. */
@@ -328,7 +330,7 @@ static void stop_recording(struct run_tree *t, struct run_process *p)
     struct err e = {0};
     if (p->stopped || !start_reading(t, p))
         return;
-    look(t, p, LOOK_AT_END);
+    (void)look(t, p, LOOK_AT_END);
     p->stopped = true;
     tell(p, REC_CONTROL_PAUSE);
     if (recording_stop(p->recording, &e) != 0 ||
@@ -374,15 +376,17 @@ static void look_for_exiting(struct run_tree *t)
         if (!p->collected->asks)
             continue;
         p->collected->asks = false;
-        look(t, p, LOOK_AT_EXIT);
+        (void)look(t, p, LOOK_AT_EXIT);
         (void)!pwrite(p->collected->fd, &yes, sizeof yes, offsetof(struct rec_header, looked));
     }
 }
 
-void run_tree_look(struct run_tree *t, enum look_reason reason)
+size_t run_tree_look(struct run_tree *t, enum look_reason reason)
 {
+    size_t done = 0;
     for (size_t i = 0; i < t->list.len; i++)
-        look(t, &t->list.at[i], reason);
+        done += look(t, &t->list.at[i], reason);
+    return done;
 }
 
 uint64_t run_tree_step(struct run_tree *t, bool spare)
@@ -432,7 +436,7 @@ void run_tree_read_memory(struct run_tree *t)
     for (size_t i = 0; i < t->list.len; i++) {
         struct run_process *p = &t->list.at[i];
         if (p->memory && run_memory_has_grown(p->memory))
-            look(t, p, LOOK_AT_PEAK);
+            (void)look(t, p, LOOK_AT_PEAK);
     }
 }
 

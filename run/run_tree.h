@@ -78,8 +78,8 @@ uint64_t run_tree_step(struct run_tree *t, bool spare);
 /* Reads the memory of recorded processes, if that is due, for the plots of their traces. */
 void run_tree_read_memory(struct run_tree *t);
 
-/* Looks at the pages of all processes that are recorded now. */
-void run_tree_look(struct run_tree *t, enum look_reason reason);
+/* Looks at the pages of all processes that are recorded now. Returns of how many it could. */
+size_t run_tree_look(struct run_tree *t, enum look_reason reason);
 
 /* Pauses or resumes the recording of allocations in all processes, new ones included. */
 void run_tree_pause(struct run_tree *t, bool paused);

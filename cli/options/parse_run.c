@@ -114,14 +114,26 @@ static bool take_threads(void *ctx, const char *option, const char *value, struc
            refuse_value(e, option, "a list of up to 511 bytes", value);
 }
 
+static int signal_of(const char *value)
+{
+    const char *name = strncmp(value, "SIG", 3) == 0 ? value + 3 : value;
+    return strcmp(name, "USR1") == 0 ? SIGUSR1 : strcmp(name, "USR2") == 0 ? SIGUSR2 : 0;
+}
+
 static bool take_toggle(void *ctx, const char *option, const char *value, struct err *e)
 {
     (void)option;
     (void)e;
     struct run_options *o = ctx;
-    const char *name = strncmp(value, "SIG", 3) == 0 ? value + 3 : value;
-    o->toggle = strcmp(name, "USR1") == 0 ? SIGUSR1 : strcmp(name, "USR2") == 0 ? SIGUSR2 : 0;
-    return o->toggle != 0;
+    return (o->toggle = signal_of(value)) != 0;
+}
+
+static bool take_resident_on(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    (void)e;
+    struct run_options *o = ctx;
+    return (o->resident_on = signal_of(value)) != 0;
 }
 
 static bool take_listen(void *ctx, const char *option, const char *value, struct err *e)
@@ -209,6 +221,9 @@ static const struct option_row rows[] = {
      FIELD(no_resident)},
     {"--resident-at", "LIST", "look at them also so many seconds after the start, such as 1,5.5",
      .take = take_resident_at, .given = offsetof(struct run_options, resident_at_given)},
+    {"--resident-on", "SIGNAL",
+     "{}: look at them also when this process gets it; the program does not get it",
+     .words = "USR1 or USR2", .take = take_resident_on},
     {"--gpu", NULL, "record device memory of CUDA programs, a pool for each device", FIELD(gpu)},
     {"--python-allocators", NULL, "record each Python object: sets PYTHONMALLOC=malloc",
      .take = take_python_allocators},
@@ -283,6 +298,10 @@ static const struct option_rule rules[] = {
     {"--resident-at", OPTION_EXCLUDES, "--sample",
      "--sample estimates sizes, which cannot be joined with pages: it does not go with "
      "--resident-at"},
+    {"--resident-on", OPTION_EXCLUDES, "--no-resident --recover", NULL},
+    {"--resident-on", OPTION_EXCLUDES, "--sample",
+     "--sample estimates sizes, which cannot be joined with pages: it does not go with "
+     "--resident-on"},
     {"--report=junit", OPTION_NEEDS, "--fail-if",
      "--report junit has the outcome of each --fail-if: give one"},
     {"--repeat", OPTION_NEEDS, "--output", NULL},
@@ -328,6 +347,8 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
         err_set(e, ERR_USAGE,
                 "this program was built without the page that --open and --report html need; "
                 "`make web` builds it when node and npm are there");
+    else if (o->toggle && o->toggle == o->resident_on)
+        err_set(e, ERR_USAGE, "--toggle and --resident-on need different signals");
     else if (check_fail_if(o, e)) {
         o->program = arguments;
         return true;

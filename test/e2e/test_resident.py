@@ -4,10 +4,12 @@ import json
 import mmap
 import pathlib
 import re
+import signal
+import subprocess
 import unittest
 
 from test_run import RunCase, compiled, record
-from tools import SANITIZED, report, run
+from tools import LIMIT, SANITIZED, TIDEMARK, report, run, wait_until
 
 MIB = 1 << 20
 PAGE = 4096
@@ -83,6 +85,14 @@ int main(int count, char **argv)
         usleep(REST); /* more than the pause between two readings */
         if (!what[4])
             free(p);
+    } else if (!strcmp(what, "asked")) {
+        char *p = take(8 << 20), c;
+        madvise(p, 8 << 20, MADV_NOHUGEPAGE);
+        for (int step = 2; step <= 6; step += 4) {
+            memset(p, 1, (size_t)step << 20);
+            if (write(1, "touched\n", 8) != 8 || read(0, &c, 1) != 1)
+                return 1;
+        }
     } else if (!strcmp(what, "steps")) {
         char *p = take(8 << 20);
         madvise(p, 8 << 20, MADV_NOHUGEPAGE);
@@ -316,6 +326,41 @@ class Resident(RunCase):
         self.assertIn("there is no look", result.stderr)
         text = run("report", "--resident=1", self.trace).stdout
         self.assertRegex(text, r"Look 1: [\d.]+ MiB resident at .*: this report\n")
+
+    def test_on_request(self):
+        """The program waits for its input; the signal would end it."""
+        said = self.dir / "said"
+        with said.open("w") as errors:
+            process = subprocess.Popen([TIDEMARK, "run", "-o", self.trace, "--no-debuginfod",
+                                        "--resident-on", "USR1", "--report", "none", "--",
+                                        self.program, "asked"],
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        self.addCleanup(process.kill)
+        for n in (1, 2):
+            self.assertEqual(process.stdout.readline(), b"touched\n")
+            process.send_signal(signal.SIGUSR1)
+            wait_until(lambda: said.read_text().count("looked at the pages of 1 recorded program") == n
+                       or "were not looked at" in said.read_text())
+            if "were not looked at" in said.read_text():
+                self.skipTest("the kernel does not show pages here")
+            process.stdin.write(b"x")
+            process.stdin.flush()
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said.read_text())
+        whole = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
+        asked = [i for i, x in enumerate(whole["looks"]) if x["reason"] == "on request"]
+        self.assertEqual(len(asked), 2, whole["looks"])
+        for i, expected in zip(asked, (2, 6)):
+            one = json.loads(run("report", f"--resident={i + 1}", "--format", "json",
+                                 self.trace).stdout)
+            self.assertEqual(self.site(one, "take")["resident_bytes"], expected * MIB)
+
+    def test_requests_that_do_not_fit(self):
+        for options in (("--resident-on", "KILL"), ("--resident-on", "USR1", "--toggle", "USR1"),
+                        ("--resident-on", "USR1", "--no-resident"),
+                        ("--resident-on", "USR1", "--sample", "1M")):
+            result = run("run", *options, "--", self.program, "touch")
+            self.assertEqual(result.returncode, 2, options)
 
     def finding(self, look, kind):
         rows = [f for f in look["findings"] if f["kind"] == kind]

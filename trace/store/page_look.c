@@ -21,7 +21,8 @@ const char *look_reason_name(enum look_reason reason)
     static const char *const names[LOOK_REASONS] = {[LOOK_AT_EXIT] = "at exit",
                                                     [LOOK_AT_END] = "at the recording's end",
                                                     [LOOK_AT_PEAK] = "at the highest RSS so far",
-                                                    [LOOK_AT_TIME] = "at a chosen time"};
+                                                    [LOOK_AT_TIME] = "at a chosen time",
+                                                    [LOOK_ASKED] = "on request"};
     return reason < LOOK_REASONS ? names[reason] : "";
 }
 

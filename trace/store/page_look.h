@@ -15,7 +15,14 @@
 #include "base/vec.h"
 #include "base/view.h"
 
-enum look_reason { LOOK_AT_EXIT, LOOK_AT_END, LOOK_AT_PEAK, LOOK_AT_TIME, LOOK_REASONS };
+enum look_reason {
+    LOOK_AT_EXIT,
+    LOOK_AT_END,
+    LOOK_AT_PEAK,
+    LOOK_AT_TIME,
+    LOOK_ASKED,
+    LOOK_REASONS
+};
 
 /* "at exit", … */
 const char *look_reason_name(enum look_reason reason);
