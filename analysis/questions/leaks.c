@@ -335,7 +335,7 @@ static enum leak_confidence weigh(const struct leak_row *r)
         uint64_t count;
         double share;
         unsigned spread;
-    } levels[] = {{LEAK_HIGH, 4, 100, 0.9, LEAK_BUCKETS / 8},
+    } levels[] = {{LEAK_HIGH, 4, 100, 0.99, LEAK_BUCKETS / 8},
                   {LEAK_MEDIUM, 3.09, 30, 0.1, LEAK_SPREAD_LEAST}};
     double share = (double)r->count / (double)r->allocations;
     if (r->kind != LEAK_GROWING)

@@ -8,9 +8,9 @@ import unittest
 from pagedata import Page
 from tools import RELEASES, TRACES, UNBUILT, Case, page_built, run
 
-# 40,000 blocks, one in a thousand of which is freed; a cache that fills and holds more bytes; a site
-# that frees a quarter of its blocks and grows by more bytes; one block that grows by realloc; one
-# from the start.
+# 40,000 blocks, one in a thousand of which is freed; a cache that fills and holds more bytes; two sites
+# that grow by more bytes, but free a quarter and a twelfth of their blocks; one block that grows by
+# realloc; one from the start.
 PROGRAM = """
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,6 +19,7 @@ static void *cache[3000], *kept, *grown;
 SITE leak_small(void) { return malloc(24); }
 SITE fill_cache(void) { return malloc(4000); }
 SITE keep_most(void) { return malloc(6000); }
+SITE keep_nearly_all(void) { return malloc(7000); }
 SITE grow_block(size_t n) { return grown = realloc(grown, n); }
 SITE at_start(void) { return kept = malloc(8u << 20); }
 int main(void)
@@ -37,6 +38,9 @@ int main(void)
         void *volatile most = i % 20 == 0 ? keep_most() : NULL;
         if (i % 80 == 0)
             free(most);
+        void *volatile nearly = i % 20 == 0 ? keep_nearly_all() : NULL;
+        if (i % 240 == 0)
+            free(nearly);
         if (i % 40 == 0)
             grow_block(4096 + 100 * (size_t)i);
         if (i % 200 == 0)
@@ -91,6 +95,7 @@ class Verdict(Case):
         self.assertNotEqual(rows["fill_cache"][4], "high")
         self.assertGreater(rows["fill_cache"][6], 959040)
         self.assertEqual(rows["keep_most"][3:8], ("growing", "medium", 1500, 9000000, 2000))
+        self.assertEqual(rows["keep_nearly_all"][3:8], ("growing", "medium", 1833, 12831000, 2000))
         self.assertNotEqual(rows["grow_block"][3], "growing")
         self.assertEqual(rows["at_start"][3], "at-start")
         if page_built():
