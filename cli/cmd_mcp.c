@@ -16,9 +16,8 @@ static const char usage[] =
     "usage: tidemark mcp [OPTIONS]\n"
     "\n"
     "Serves the Model Context Protocol on standard input and output: an agent asks questions of\n"
-    "traces with the tools info, verify, report, peak, leaks, tree, find and diff, and gets "
-    "answers\n"
-    "in pages. Traces are only read.\n";
+    "traces with tools such as report, leaks and diff, and gets answers in pages. Traces are\n"
+    "only read.\n";
 
 static const char footer[] =
     "Exit status: 0 the input ended; 2 usage; 3 the input cannot be read; 4 answers cannot be\n"

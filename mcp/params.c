@@ -13,8 +13,7 @@
 
 static json_t *texts_schema(void)
 {
-    return json_pack("{s:s, s:i, s:{s:s}}", "type", "array", "maxItems", PARAMS_LIST_MAX, "items",
-                     "type", "string");
+    return json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string");
 }
 
 static json_t *choices_schema(const struct param *p)
@@ -31,13 +30,13 @@ static json_t *type_schema(const struct param *p)
     case PARAM_CHOICE:
         return choices_schema(p);
     case PARAM_INTEGER:
-        return json_pack("{s:s, s:I, s:I}", "type", "integer", "minimum", (json_int_t)p->least,
-                         "maximum", (json_int_t)p->most);
+        return json_pack("{s:s}", "type", "integer");
     case PARAM_NUMBER:
-        return json_pack("{s:s, s:I, s:I}", "type", "number", "minimum", (json_int_t)p->least,
-                         "maximum", (json_int_t)p->most);
+        return json_pack("{s:s}", "type", "number");
     case PARAM_BOOLEAN:
         return json_pack("{s:s}", "type", "boolean");
+    case PARAM_OBJECT:
+        return json_pack("{s:s}", "type", "object");
     case PARAM_REGEXES:
         return texts_schema();
     default:
@@ -53,15 +52,16 @@ json_t *params_schema(const struct param_lists *lists)
     for (size_t l = 0; l < PARAM_LISTS_MAX && lists->lists[l]; l++) {
         for (const struct param *p = lists->lists[l]; p->name; p++) {
             json_t *one = type_schema(p);
-            ok = ok && one && json_object_set_new(one, "description", json_string(p->what)) == 0 &&
-                 json_object_set(properties, p->name, one) == 0;
+            ok = ok && one && json_object_set(properties, p->name, one) == 0;
+            if (!p->common)
+                ok = ok && json_object_set_new(one, "description", json_string(p->what)) == 0;
             json_decref(one);
             if (p->required)
                 ok = json_array_append_new(required, json_string(p->name)) == 0 && ok;
         }
     }
-    json_t *schema = json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties,
-                               "required", required, "additionalProperties", 0);
+    json_t *schema = json_pack("{s:s, s:o, s:o}", "type", "object", "properties", properties,
+                               "required", required);
     if (ok)
         return schema;
     json_decref(schema);
@@ -69,6 +69,12 @@ json_t *params_schema(const struct param_lists *lists)
 }
 
 /* ---- checks */
+
+void params_describe(struct buf *out, const struct param *list)
+{
+    for (const struct param *p = list; p->name; p++)
+        buf_printf(out, "- %s: %s\n", p->name, p->what);
+}
 
 static const struct param *find_param(const struct param_lists *lists, const char *name)
 {
@@ -180,6 +186,9 @@ static int check_value(const struct param *p, const json_t *value, struct err *e
     case PARAM_INTEGER:
     case PARAM_NUMBER:
         return check_number(p, value, e);
+    case PARAM_OBJECT:
+        return json_is_object(value) ? params_check(&(struct param_lists){{p->members}}, value, e)
+                                     : refuse(p, "an object", e);
     case PARAM_BOOLEAN:
         return json_is_boolean(value) ? 0 : refuse(p, "true or false", e);
     default:

@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 enum param_type {
@@ -23,25 +24,34 @@ enum param_type {
     PARAM_NUMBER,  /* as PARAM_INTEGER, with a fraction */
     PARAM_BOOLEAN,
     PARAM_ADDRESS, /* "0x…", or a whole number */
+    PARAM_OBJECT,  /* with `members` */
 };
 
 struct param {
     const char *name;
     enum param_type type;
     const char *what;
-    const char *const *choices; /* NULL-terminated */
+    const char *const *choices;  /* NULL-terminated */
+    const struct param *members; /* ends as a list does */
     int64_t least, most;
     bool required;
+    bool common; /* many tools have it: described once, for all of them */
 };
 
 /* Lists of parameters; each ends with one without a name. */
-#define PARAM_LISTS_MAX 5
+#define PARAM_LISTS_MAX 7
 struct param_lists {
     const struct param *lists[PARAM_LISTS_MAX]; /* unused ones are NULL */
 };
 
-/* {"type": "object", "properties": …}; NULL if memory is short. */
+/*
+ * {"type": "object", "properties": …}; NULL if memory is short. Common parameters have no
+ * description there.
+ */
 json_t *params_schema(const struct param_lists *lists);
+
+/* Appends a line for each parameter of a list: its name, and what it does. */
+void params_describe(struct buf *out, const struct param *list);
 
 /*
  * Fails with ERR_USAGE, naming the parameter and its requirement, if `arguments` (an object or

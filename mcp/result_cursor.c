@@ -10,8 +10,10 @@
 #include "mcp/params.h"
 
 #define CHUNK 100u
-#define DEFAULT_LIMIT 50
-#define DEFAULT_FRAMES 12
+#define DEFAULT_LIMIT 15
+#define DEFAULT_FRAMES 3
+#define DEFAULT_BYTES 8192
+#define PAGE_MEMBER 100u /* bytes that tell_page adds */
 
 static int wrong_cursor(struct err *e)
 {
@@ -25,8 +27,8 @@ int page_take(struct page *p, const json_t *arguments, uint64_t question, struct
     const char *cursor = params_text(arguments, "cursor");
     *p = (struct page){.question = question,
                        .limit = (uint64_t)params_integer(arguments, "limit", DEFAULT_LIMIT),
-                       .frames =
-                           (size_t)params_integer(arguments, "call_stack_frames", DEFAULT_FRAMES)};
+                       .fit = {(size_t)params_integer(arguments, "bytes", DEFAULT_BYTES),
+                               (size_t)params_integer(arguments, "frames", DEFAULT_FRAMES)}};
     if (!cursor)
         return 0;
     char *end;
@@ -38,91 +40,6 @@ int page_take(struct page *p, const json_t *arguments, uint64_t question, struct
         return wrong_cursor(e);
     p->first = strtoull(end + 1, &end, 10);
     return errno || *end ? wrong_cursor(e) : 0;
-}
-
-/* ---- limits of a row */
-
-/* Cuts a long text of a trace, between two characters. */
-static json_t *cut_text(const json_t *value)
-{
-    size_t n = PAGE_TEXT_MAX;
-    const char *text = json_string_value(value);
-    while (n && ((unsigned char)text[n] & 0xc0) == 0x80)
-        n--;
-    char *copy = malloc(n + 40);
-    if (!copy)
-        return NULL;
-    memcpy(copy, text, n);
-    int more = snprintf(copy + n, 40, "… (%zu bytes)", json_string_length(value));
-    json_t *out = json_stringn(copy, n + (size_t)more);
-    free(copy);
-    return out;
-}
-
-static bool cut_stack(json_t *object, const char *key, size_t frames)
-{
-    char left_out[64];
-    json_t *stack = json_object_get(object, key);
-    size_t n = json_array_size(stack);
-    if (n <= frames)
-        return true;
-    for (size_t i = n; i > frames; i--)
-        (void)json_array_remove(stack, i - 1);
-    snprintf(left_out, sizeof left_out, "%s_left_out", key);
-    return json_object_set_new(object, left_out, json_integer((json_int_t)(n - frames))) == 0;
-}
-
-static bool bound_list(json_t *list, size_t frames);
-
-/* Cuts all texts and call stacks in an object, recursively. False if memory is short. */
-static bool bound_object(json_t *object, size_t frames)
-{
-    static const char *const stacks[] = {"callstack", "free_callstack", "held_by"};
-    const char *key;
-    json_t *value;
-    bool ok = true;
-    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
-        ok = cut_stack(object, stacks[i], frames) && ok;
-    json_object_foreach(object, key, value)
-    {
-        if (json_is_string(value) && json_string_length(value) > PAGE_TEXT_MAX)
-            ok = json_object_set_new(object, key, cut_text(value)) == 0 && ok;
-        else if (json_is_object(value))
-            ok = bound_object(value, frames) && ok;
-        else if (json_is_array(value))
-            ok = bound_list(value, frames) && ok;
-    }
-    return ok;
-}
-
-static bool bound_list(json_t *list, size_t frames)
-{
-    size_t i;
-    json_t *value;
-    bool ok = true;
-    json_array_foreach(list, i, value)
-    {
-        if (json_is_string(value) && json_string_length(value) > PAGE_TEXT_MAX)
-            ok = json_array_set_new(list, i, cut_text(value)) == 0 && ok;
-        else if (json_is_object(value))
-            ok = bound_object(value, frames) && ok;
-    }
-    return ok;
-}
-
-bool page_cut(const struct page *p, json_t *document, const char *key, size_t keep)
-{
-    json_t *list = json_object_get(document, key);
-    size_t n = json_array_size(list);
-    char left_out[64];
-    for (size_t i = n; i > keep; i--)
-        (void)json_array_remove(list, i - 1);
-    bool ok = bound_list(list, p->frames);
-    snprintf(left_out, sizeof left_out, "%s_left_out", key);
-    if (n > keep)
-        ok = json_object_set_new(document, left_out, json_integer((json_int_t)(n - keep))) == 0 &&
-             ok;
-    return ok;
 }
 
 /* ---- pages */
@@ -150,58 +67,36 @@ static json_t *read_rows(struct tidetrace_result *r, uint64_t first, uint64_t co
     return value ? value : no_memory(e);
 }
 
-/* Moves rows into the page until it is full. False if memory is short. */
-static bool fill(const struct page *p, json_t *page, json_t *rows, size_t *bytes, bool *full)
+/* Appends rows to the page until it has as many as asked for, or more bytes than an answer. */
+static bool fill(const struct page *p, json_t *page, json_t *rows, size_t *bytes)
 {
     size_t i;
     json_t *row;
     bool ok = true;
     json_array_foreach(rows, i, row)
     {
-        ok = bound_object(row, p->frames) && ok;
-        size_t size = json_dumpb(row, NULL, 0, JSON_COMPACT);
-        *full = json_array_size(page) >= p->limit ||
-                (json_array_size(page) && *bytes + size > PAGE_BYTES);
-        if (*full || !ok)
+        if (!ok || json_array_size(page) >= p->limit || *bytes > p->fit.bytes)
             break;
-        *bytes += size;
-        ok = json_array_append(page, row) == 0;
+        ok = answer_cut_row(&p->fit, row) && json_array_append(page, row) == 0;
+        *bytes += answer_size(row);
     }
     return ok;
 }
 
-/* Takes over both references. */
-static json_t *finish(const struct page *p, json_t *document, const char *rows, json_t *list,
-                      uint64_t total, struct err *e)
+/* Names the list of rows, and the page of it that the document has; takes over `list`. */
+static bool set_rows(const struct page *p, json_t *document, const char *rows, json_t *list,
+                     uint64_t total)
 {
-    char cursor[64];
-    uint64_t count = json_array_size(list);
-    uint64_t next = p->first + count;
-    bool more = count && next < total;
-    snprintf(cursor, sizeof cursor, "%016" PRIx64 "-%" PRIu64, p->question, next);
-    json_t *page = json_pack("{s:I, s:I, s:I, s:o}", "first", (json_int_t)p->first, "count",
-                             (json_int_t)count, "total", (json_int_t)total, "next_cursor",
-                             more ? json_string(cursor) : json_null());
-    bool ok = bound_object(document, p->frames);
-    ok = json_object_set_new(document, rows, list) == 0 && ok;
-    if (json_object_set_new(document, "page", page) == 0 && ok)
-        return document;
-    json_decref(document);
-    return no_memory(e);
-}
-
-static json_t *whole(const struct page *p, struct tidetrace_result *r, struct err *e)
-{
-    json_t *document = read_rows(r, 0, UINT64_MAX, e);
-    if (!document || bound_object(document, p->frames))
-        return document;
-    json_decref(document);
-    return no_memory(e);
+    return json_object_set_new(document, rows, list) == 0 &&
+           json_object_set_new(document, "page",
+                               json_pack("{s:I, s:I, s:s}", "first", (json_int_t)p->first, "total",
+                                         (json_int_t)total, "rows", rows)) == 0;
 }
 
 json_t *page_make(const struct page *p, struct tidetrace_result *r, const char *rows, struct err *e)
 {
-    return rows ? page_make_part(p, r, rows, 0, tidetrace_result_rows(r), e) : whole(p, r, e);
+    return rows ? page_make_part(p, r, rows, 0, tidetrace_result_rows(r), e)
+                : read_rows(r, 0, UINT64_MAX, e);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -214,34 +109,33 @@ json_t *page_make_part(const struct page *p, struct tidetrace_result *r, const c
 {
     uint64_t at = begin + least(p->first, end - begin);
     size_t bytes = 0;
-    bool full = false;
     json_t *list = json_array();
     json_t *document = NULL;
+    bool ok = list != NULL;
     do {
         uint64_t n = least(least(p->limit, CHUNK), end - at);
-        json_t *part = read_rows(r, at, n, e);
-        if (!part || !fill(p, list, json_object_get(part, rows), &bytes, &full)) {
-            json_decref(part);
-            json_decref(document);
-            json_decref(list);
-            return e->code ? NULL : no_memory(e);
-        }
         json_decref(document);
-        document = part;
+        document = ok ? read_rows(r, at, n, e) : NULL;
+        ok = document && fill(p, list, json_object_get(document, rows), &bytes);
         at += n;
-    } while (!full && at < end && json_array_size(list) < p->limit);
-    return finish(p, document, rows, list, end - begin, e);
+    } while (ok && at < end && json_array_size(list) < p->limit && bytes <= p->fit.bytes);
+    if (ok && set_rows(p, document, rows, list, end - begin))
+        return document;
+    if (!ok)
+        json_decref(list);
+    json_decref(document);
+    return e->code ? NULL : no_memory(e);
 }
 
-int page_add(const struct page *p, json_t *document, struct tidetrace_result *r, const char *rows,
-             uint64_t begin, uint64_t end, size_t keep, struct err *e)
+int page_add(json_t *document, struct tidetrace_result *r, const char *rows, uint64_t begin,
+             uint64_t end, size_t keep, struct err *e)
 {
     char left_out[64];
     uint64_t n = least(keep, end - begin);
     json_t *part = read_rows(r, begin, n, e);
     json_t *list = json_object_get(part, rows);
     snprintf(left_out, sizeof left_out, "%s_left_out", rows);
-    bool ok = list && bound_list(list, p->frames) && json_object_set(document, rows, list) == 0;
+    bool ok = list && json_object_set(document, rows, list) == 0;
     if (ok && end - begin > n)
         ok = json_object_set_new(document, left_out, json_integer((json_int_t)(end - begin - n))) ==
              0;
@@ -249,20 +143,92 @@ int page_add(const struct page *p, json_t *document, struct tidetrace_result *r,
     return ok ? 0 : e->code ? -1 : err_no_memory(e, "an answer");
 }
 
+int page_take_rows(const struct page *p, json_t *document, const char *rows, json_t *all,
+                   struct err *e)
+{
+    size_t bytes = 0;
+    size_t total = json_array_size(all);
+    json_t *list = json_array();
+    json_t *rest = json_array();
+    bool ok = list && rest;
+    for (uint64_t i = p->first; ok && i < total && i - p->first < p->limit; i++)
+        ok = json_array_append(rest, json_array_get(all, (size_t)i)) == 0;
+    ok = ok && fill(p, list, rest, &bytes);
+    json_decref(rest);
+    if (ok && set_rows(p, document, rows, list, total))
+        return 0;
+    if (!ok)
+        json_decref(list);
+    return err_no_memory(e, "an answer");
+}
+
 json_t *page_make_other(const struct page *p, struct tidetrace_result *r, const char *rows,
                         struct err *e)
 {
-    size_t bytes = 0;
-    bool full = false;
-    json_t *list = json_array();
     json_t *document = read_rows(r, 0, 0, e);
-    json_t *all = json_object_get(document, rows);
-    uint64_t total = json_array_size(all);
-    for (uint64_t i = 0; i < p->first && i < total; i++)
-        (void)json_array_remove(all, 0);
-    if (document && fill(p, list, all, &bytes, &full))
-        return finish(p, document, rows, list, total, e);
+    json_t *all = json_incref(json_object_get(document, rows));
+    int status = document ? page_take_rows(p, document, rows, all, e) : -1;
+    json_decref(all);
+    if (status == 0)
+        return document;
     json_decref(document);
-    json_decref(list);
-    return e->code ? NULL : no_memory(e);
+    return NULL;
+}
+
+/* ---- the end of a page */
+
+/* Leaves out rows that have no room; the first one always stays. */
+static void drop_rows(json_t *document, json_t *list, size_t bytes)
+{
+    size_t size = answer_size(document);
+    for (size_t n = json_array_size(list); n > 1 && size > bytes; n--) {
+        size -= answer_size(json_array_get(list, n - 1)) + 1;
+        (void)json_array_remove(list, n - 1);
+    }
+}
+
+static int tell_page(const struct page *p, json_t *page, size_t count, struct err *e)
+{
+    char cursor[64];
+    uint64_t total = (uint64_t)json_integer_value(json_object_get(page, "total"));
+    uint64_t next = p->first + count;
+    uint64_t more = count && next < total ? total - next : 0;
+    snprintf(cursor, sizeof cursor, "%016" PRIx64 "-%" PRIu64, p->question, next);
+    json_t *told =
+        json_pack("{s:I, s:I, s:o}", "count", (json_int_t)count, "more", (json_int_t)more,
+                  "next_cursor", more ? json_string(cursor) : json_null());
+    bool ok = told && json_object_update(page, told) == 0;
+    json_decref(told);
+    return ok ? 0 : err_no_memory(e, "an answer");
+}
+
+/* What cannot be shortened is refused: a part of a chart would be taken for the whole. */
+static int check_size(const struct page *p, const json_t *document, struct err *e)
+{
+    size_t size = answer_size(document);
+    return size <= p->fit.bytes
+               ? 0
+               : err_set(e, ERR_USAGE,
+                         "this answer takes %zu bytes: ask for less of it (fewer buckets, lines, "
+                         "samples or frames), or for more `bytes`",
+                         size);
+}
+
+int page_fit(const struct page *p, json_t *document, struct err *e)
+{
+    json_t *page = json_object_get(document, "page");
+    json_t *name = json_incref(json_object_get(page, "rows"));
+    json_t *list = json_object_get(document, json_string_value(name));
+    bool ok = answer_cut_head(&p->fit, document, json_string_value(name),
+                              page ? p->fit.bytes / 2 : p->fit.bytes);
+    json_decref(name);
+    if (!ok)
+        return err_no_memory(e, "an answer");
+    if (page) {
+        (void)json_object_del(page, "rows");
+        drop_rows(document, list, p->fit.bytes - PAGE_MEMBER);
+        if (tell_page(p, page, json_array_size(list), e) != 0)
+            return -1;
+    }
+    return check_size(p, document, e);
 }

@@ -14,23 +14,22 @@
 
 #include "base/err.h"
 #include "include/tidetrace.h"
+#include "mcp/answer_fit.h"
 
-#define PAGE_BYTES (256u << 10) /* no row is added beyond this */
-#define PAGE_TEXT_MAX 2000u     /* longer texts are cut */
+#define PAGE_BYTES_MAX (256 << 10)
 
 struct page {
     uint64_t question; /* hash of the request and its files */
     uint64_t first, limit;
-    size_t frames; /* limit per call stack; outer frames are left out and counted */
+    struct answer_limits fit;
 };
 
 /* Fails with ERR_USAGE if the cursor belongs to another request. */
 int page_take(struct page *p, const json_t *arguments, uint64_t question, struct err *e);
 
 /*
- * The document of the result with a page of its rows, the list `rows` in it; NULL: none. Its member
- * "page" has "first", "count", "total" and "next_cursor" (null at the end). Returns NULL with `e`
- * set on failure.
+ * The document of the result with rows from `first` on, the list `rows` in it; NULL: all that it
+ * has. page_fit completes it. Returns NULL with `e` set on failure.
  */
 json_t *page_make(const struct page *p, struct tidetrace_result *r, const char *rows,
                   struct err *e);
@@ -39,21 +38,26 @@ json_t *page_make(const struct page *p, struct tidetrace_result *r, const char *
 json_t *page_make_part(const struct page *p, struct tidetrace_result *r, const char *rows,
                        uint64_t begin, uint64_t end, struct err *e);
 
-/*
- * Adds to a document the first `keep` of the result's rows [begin, end), the list `rows`, and the
- * number left out ("ROWS_left_out").
- */
-int page_add(const struct page *p, json_t *document, struct tidetrace_result *r, const char *rows,
-             uint64_t begin, uint64_t end, size_t keep, struct err *e);
+/* Adds to a document the first `keep` of the result's rows [begin, end), the list `rows`. */
+int page_add(json_t *document, struct tidetrace_result *r, const char *rows, uint64_t begin,
+             uint64_t end, size_t keep, struct err *e);
 
 /* The page of a list `rows` of the document that does not hold the result's rows. */
 json_t *page_make_other(const struct page *p, struct tidetrace_result *r, const char *rows,
                         struct err *e);
 
 /*
- * Cuts a list in the document to `keep` elements and adds the number left out ("KEY_left_out").
- * False if memory is short.
+ * Sets the document's rows to those of the list from `first` on; the list, to which the caller
+ * keeps his reference, has all of them.
  */
-bool page_cut(const struct page *p, json_t *document, const char *key, size_t keep);
+int page_take_rows(const struct page *p, json_t *document, const char *rows, json_t *all,
+                   struct err *e);
+
+/*
+ * Cuts a document of the functions above to the bytes that an answer may have. If it has rows,
+ * its member "page" gets "first", "count", "total", "more" (the number of rows after this
+ * page) and "next_cursor" (null at the end).
+ */
+int page_fit(const struct page *p, json_t *document, struct err *e);
 
 #endif

@@ -16,8 +16,10 @@ struct tool_call {
 };
 
 struct tool {
-    const char *name, *title, *what;
+    const char *name, *what;
     struct param_lists params;
+    /* Makes the document of a tool that asks no trace; NULL: the members below do. */
+    json_t *(*list)(struct tool_call *c, const struct page *p, struct err *e);
     const char *rows; /* the list of rows in its answer; NULL: none */
     bool compares;    /* takes two traces */
     bool plots;       /* needs plots and messages */
@@ -26,7 +28,7 @@ struct tool {
     json_t *(*make)(struct tool_call *c, struct tidetrace_result *r, const struct page *p,
                     struct err *e);
     /* Adds what the result lacks; may be NULL. */
-    int (*add)(struct tool_call *c, const struct page *p, json_t *document, struct err *e);
+    int (*add)(struct tool_call *c, json_t *document, struct err *e);
 };
 
 /* The table ends with a tool without a name. */

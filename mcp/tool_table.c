@@ -5,11 +5,8 @@
 
 #include "mcp/tool.h"
 #include "mcp/tool_params.h"
+#include "mcp/trace_files.h"
 
-#define KEEP_POOLS 20u
-#define KEEP_FAULTS 5u
-#define KEEP_PICTURES 8u
-#define KEEP_FACTS 100u
 #define KEEP_RELATED 20u
 #define PEAKS_SHOWN 20u
 #define PEAKS_MOST 4096
@@ -29,11 +26,6 @@ static const char *const directions[] = {"top-down", "bottom-up", NULL};
 static const char *const diff_metrics[] = {"bytes", "count", "live", "peak", NULL};
 static const char *const diff_groupings[] = {"site", "callstack", "type", NULL};
 
-#define SKIP_PARAM                                                                                 \
-    {                                                                                              \
-        .name = "skip", .type = PARAM_REGEXES,                                                     \
-        .what = "functions and files to pass over when looking for the site"                       \
-    }
 #define END_OF_PARAMS                                                                              \
     {                                                                                              \
         .name = NULL                                                                               \
@@ -44,6 +36,13 @@ static int no_room(struct err *e)
     return err_no_memory(e, "an answer");
 }
 
+/* ---- traces */
+
+static const struct param folder_params[] = {
+    {.name = "folder", .type = PARAM_TEXT, .what = "where to look (the server's folder)"},
+    END_OF_PARAMS,
+};
+
 /* ---- info */
 
 static int ask_info(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
@@ -51,25 +50,14 @@ static int ask_info(struct tool_call *c, struct tidetrace_result **r, struct tid
     return tidetrace_overview(c->trace, r, error);
 }
 
-static int add_info(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
-{
-    (void)c;
-    return page_cut(p, document, "pools", KEEP_POOLS) && page_cut(p, document, "facts", KEEP_FACTS)
-               ? 0
-               : no_room(e);
-}
-
 /* ---- report and peak */
 
 static const struct param report_params[] = {
-    {.name = "by",
-     .type = PARAM_CHOICE,
-     .what = "what a row stands for (site)",
-     .choices = groupings},
+    {.name = "by", .type = PARAM_CHOICE, .what = "what a row is (site)", .choices = groupings},
     {.name = "sort", .type = PARAM_CHOICE, .what = "what comes first (size)", .choices = sorts},
     {.name = "min_bytes",
      .type = PARAM_INTEGER,
-     .what = "leave out rows whose allocations sum up to less",
+     .what = "leave out rows of fewer bytes",
      .most = WHOLE_MAX},
     {.name = "min_count",
      .type = PARAM_INTEGER,
@@ -77,9 +65,8 @@ static const struct param report_params[] = {
      .most = WHOLE_MAX},
     {.name = "list",
      .type = PARAM_CHOICE,
-     .what = "which list of the report comes in pages (rows); the others are cut",
+     .what = "which list comes in pages (rows)",
      .choices = report_lists},
-    SKIP_PARAM,
     END_OF_PARAMS,
 };
 
@@ -99,23 +86,17 @@ static int ask_report(struct tool_call *c, struct tidetrace_result **r,
     return tidetrace_report(c->trace, &o, r, error);
 }
 
-/* Only the requested list is complete, in pages. */
-static int add_report(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
+/* Of the lists only the one with rows. */
+static int add_report(struct tool_call *c, json_t *document, struct err *e)
 {
     const char *list = params_text(c->arguments, "list");
     bool rows = !list || strcmp(list, "rows") == 0;
-    bool groups = json_object_get(document, "groups") != NULL;
-    bool ok = true;
-    if (groups || !rows)
+    (void)e;
+    if (!rows || json_object_get(document, "groups"))
         (void)json_object_del(document, "sites");
     if (!rows)
         (void)json_object_del(document, "groups");
-    if (rows || strcmp(list, "pools") != 0)
-        ok = page_cut(p, document, "pools", KEEP_POOLS);
-    ok = page_cut(p, document, "frames", KEEP_POOLS) && ok;
-    if (rows || strcmp(list, "faults") != 0)
-        ok = page_cut(p, document, "faults", KEEP_FAULTS) && ok;
-    return ok ? 0 : no_room(e);
+    return 0;
 }
 
 static const struct param peak_params[] = {
@@ -157,14 +138,14 @@ static int ask_peak(struct tool_call *c, struct tidetrace_result **r, struct tid
 }
 
 /* The highest peaks, and a report of one of them. */
-static int add_peak(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
+static int add_peak(struct tool_call *c, json_t *document, struct err *e)
 {
     struct tidetrace_peak peaks[PEAKS_SHOWN];
     struct tidetrace_error error;
     size_t n;
     struct tidetrace_selection s = c->selection;
-    if (params_has(c->arguments, "at_ns"))
-        s.at = params_integer(c->arguments, "at_ns", 0);
+    if (params_has(json_object_get(c->arguments, "only"), "at_ns"))
+        s.at = params_integer(json_object_get(c->arguments, "only"), "at_ns", 0);
     else
         s.flags &= ~(uint32_t)TIDETRACE_SELECT_AT;
     if (tidetrace_peaks(c->trace, &s, peaks, sizeof *peaks, PEAKS_SHOWN, &n, &error) !=
@@ -180,7 +161,7 @@ static int add_peak(struct tool_call *c, const struct page *p, json_t *document,
              ok;
     ok = json_object_set_new(document, "peaks", list) == 0 && ok;
     ok = json_object_set_new(document, "peak_count", json_integer((json_int_t)n)) == 0 && ok;
-    return ok ? add_report(c, p, document, e) : no_room(e);
+    return ok ? add_report(c, document, e) : no_room(e);
 }
 
 /* ---- tree */
@@ -188,16 +169,15 @@ static int add_peak(struct tool_call *c, const struct page *p, json_t *document,
 static const struct param tree_params[] = {
     {.name = "direction",
      .type = PARAM_CHOICE,
-     .what = "from the outermost callers inwards, or from the functions that allocated outwards "
-             "(top-down)",
+     .what = "from the outermost callers, or from the functions that allocate (top-down)",
      .choices = directions},
     {.name = "by",
      .type = PARAM_CHOICE,
-     .what = "what a node stands for (function)",
+     .what = "what a node is (function)",
      .choices = tree_groupings},
     {.name = "metric",
      .type = PARAM_CHOICE,
-     .what = "what is highest comes first (bytes)",
+     .what = "what decides the order (bytes)",
      .choices = metrics},
     {.name = "depth",
      .type = PARAM_INTEGER,
@@ -205,15 +185,12 @@ static const struct param tree_params[] = {
      .most = 1000000},
     {.name = "min_share",
      .type = PARAM_NUMBER,
-     .what = "leave out nodes with less of the whole than this, from 0 to 1 (0.01)",
+     .what = "leave out nodes with less of the whole, from 0 to 1 (0.01)",
      .most = 1},
-    {.name = "inlines",
-     .type = PARAM_BOOLEAN,
-     .what = "a node for each inlined function, too (true)"},
+    {.name = "inlines", .type = PARAM_BOOLEAN, .what = "with inlined functions (true)"},
     {.name = "all_frames",
      .type = PARAM_BOOLEAN,
-     .what = "with the allocator's functions and Tracy's own (false)"},
-    SKIP_PARAM,
+     .what = "with the allocator's and Tracy's own (false)"},
     END_OF_PARAMS,
 };
 
@@ -247,7 +224,7 @@ static const struct param find_params[] = {
      .required = true},
     {.name = "length",
      .type = PARAM_INTEGER,
-     .what = "bytes from the address on, for all blocks that overlap them (1)",
+     .what = "of a range from there on, in bytes (1)",
      .least = 1,
      .most = WHOLE_MAX},
     END_OF_PARAMS,
@@ -275,8 +252,7 @@ static int ask_find(struct tool_call *c, struct tidetrace_result **r, struct tid
 static const struct param leak_params[] = {
     {.name = "suppressions",
      .type = PARAM_TEXT,
-     .what = "leaks that are known, as lines \"leak:PATTERN\" of a file for LeakSanitizer"},
-    SKIP_PARAM,
+     .what = "known leaks, as LeakSanitizer's lines \"leak:PATTERN\""},
     END_OF_PARAMS,
 };
 
@@ -298,7 +274,7 @@ static int ask_leaks(struct tool_call *c, struct tidetrace_result **r,
 static const struct param growth_params[] = {
     {.name = "from_ns",
      .type = PARAM_INTEGER,
-     .what = "the earlier time, ns since the trace began (the beginning)",
+     .what = "the earlier time (the beginning)",
      .least = -TIMES_MAX,
      .most = TIMES_MAX},
     {.name = "to_ns",
@@ -306,7 +282,6 @@ static const struct param growth_params[] = {
      .what = "the later time (the end)",
      .least = -TIMES_MAX,
      .most = TIMES_MAX},
-    SKIP_PARAM,
     END_OF_PARAMS,
 };
 
@@ -323,8 +298,6 @@ static int ask_growth(struct tool_call *c, struct tidetrace_result **r,
                                                .skip_count = skip.len};
     return tidetrace_growth(c->trace, &o, r, error);
 }
-
-static const struct param site_params[] = {SKIP_PARAM, END_OF_PARAMS};
 
 static struct tidetrace_site_options site_options(const struct tool_call *c)
 {
@@ -367,7 +340,7 @@ static const struct param related_params[] = {
      .most = TIMES_MAX},
     {.name = "list",
      .type = PARAM_CHOICE,
-     .what = "which list comes in pages (plots); of the other the first are there",
+     .what = "which list comes in pages (plots)",
      .choices = related_lists},
     END_OF_PARAMS,
 };
@@ -393,7 +366,7 @@ static json_t *make_related(struct tool_call *c, struct tidetrace_result *r, con
     const uint64_t ends[] = {0, head.plots, head.plots + head.messages};
     uint32_t other = 1 - list;
     json_t *document = page_make_part(p, r, related_lists[list], ends[list], ends[list + 1], e);
-    if (!document || page_add(p, document, r, related_lists[other], ends[other], ends[other + 1],
+    if (!document || page_add(document, r, related_lists[other], ends[other], ends[other + 1],
                               KEEP_RELATED, e) == 0)
         return document;
     json_decref(document);
@@ -405,7 +378,7 @@ static json_t *make_related(struct tool_call *c, struct tidetrace_result *r, con
 static const struct param timeline_params[] = {
     {.name = "buckets",
      .type = PARAM_INTEGER,
-     .what = "pieces of time, of each pool (40)",
+     .what = "pieces of time, of each pool (12)",
      .least = 1,
      .most = 400},
     {.name = "together", .type = PARAM_BOOLEAN, .what = "all pools as one (false)"},
@@ -419,7 +392,7 @@ static int ask_timeline(struct tool_call *c, struct tidetrace_result **r,
     struct tidetrace_timeline_options o = {
         .struct_size = sizeof o,
         .selection = &c->selection,
-        .buckets = (uint32_t)params_integer(c->arguments, "buckets", 40),
+        .buckets = (uint32_t)params_integer(c->arguments, "buckets", 12),
         .begin = c->selection.begin,
         .end = c->selection.end};
     if (c->selection.flags & TIDETRACE_SELECT_RANGE)
@@ -433,7 +406,7 @@ static int ask_timeline(struct tool_call *c, struct tidetrace_result **r,
 static const struct param map_params[] = {
     {.name = "samples",
      .type = PARAM_INTEGER,
-     .what = "times at which the pools are looked at (8)",
+     .what = "times to look at (8)",
      .least = 1,
      .most = 200},
     {.name = "lines",
@@ -455,38 +428,19 @@ static int ask_map(struct tool_call *c, struct tidetrace_result **r, struct tide
     return tidetrace_map(c->trace, &o, r, error);
 }
 
-static int add_pictures(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
-{
-    (void)c;
-    return page_cut(p, document, "pools", KEEP_PICTURES) ? 0 : no_room(e);
-}
-
-static int add_pools(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
-{
-    (void)c;
-    return page_cut(p, document, "pools", KEEP_POOLS) ? 0 : no_room(e);
-}
-
 /* ---- diff */
 
 static const struct param diff_params[] = {
-    {.name = "base",
-     .type = PARAM_TEXT,
-     .what = "path of the trace that `trace` is compared with",
-     .required = true},
-    {.name = "by",
-     .type = PARAM_CHOICE,
-     .what = "what a row stands for (site)",
-     .choices = diff_groupings},
+    {.name = "base", .type = PARAM_TEXT, .what = "the trace to compare with", .required = true},
+    {.name = "by", .type = PARAM_CHOICE, .what = "what a row is (site)", .choices = diff_groupings},
     {.name = "metric",
      .type = PARAM_CHOICE,
-     .what = "what decides whether rows are new, grown, shrunk or gone (bytes)",
+     .what = "what must differ (bytes)",
      .choices = diff_metrics},
     {.name = "fail_if",
      .type = PARAM_REGEXES,
-     .what = "expressions that should not be true of the new trace's figures, such as "
-             "\"leaked>0\", or of their change, such as \"peak>+5%\": checks has the outcomes"},
-    SKIP_PARAM,
+     .what = "what should not be true of the new figures (\"leaked>0\") or of their change "
+             "(\"peak>+5%\")"},
     END_OF_PARAMS,
 };
 
@@ -511,27 +465,23 @@ static int ask_diff(struct tool_call *c, struct tidetrace_result **r, struct tid
 static const struct param verify_params[] = {
     {.name = "allocations",
      .type = PARAM_INTEGER,
-     .what = "about so many allocations are expected",
+     .what = "expected number of allocations",
      .most = WHOLE_MAX},
     {.name = "within",
      .type = PARAM_NUMBER,
-     .what = "by what factor there may be more or fewer (10)",
+     .what = "by what factor it may differ (10)",
      .least = 1,
      .most = 1000000000},
     {.name = "callstacks_percent",
      .type = PARAM_NUMBER,
-     .what = "so many percent of the allocations, and at least one, have a call stack",
+     .what = "of allocations with a call stack",
      .most = 100},
-    {.name = "symbols_percent",
-     .type = PARAM_NUMBER,
-     .what = "so many percent of the frames of allocations have a name",
-     .most = 100},
-    {.name = "samples", .type = PARAM_BOOLEAN, .what = "there are call stack samples"},
-    {.name = "context_switches", .type = PARAM_BOOLEAN, .what = "there are context switches"},
+    {.name = "symbols_percent", .type = PARAM_NUMBER, .what = "of frames with a name", .most = 100},
+    {.name = "samples", .type = PARAM_BOOLEAN, .what = "there are samples"},
+    {.name = "context_switches", .type = PARAM_BOOLEAN, .what = "there are some"},
     {.name = "expect",
      .type = PARAM_REGEXES,
-     .what = "expressions that are true of the figures, such as \"peak<512M\" or "
-             "\"count(site=~\\\"parse\\\")>0\""},
+     .what = "what is true of the figures: \"peak<512M\", \"count(site=~\\\"parse\\\")>0\""},
     END_OF_PARAMS,
 };
 
@@ -565,119 +515,104 @@ static int ask_verify(struct tool_call *c, struct tidetrace_result **r,
 /* ---- the table */
 
 const struct tool tool_table[] = {
+    {.name = "traces",
+     .what = "The .tracy files of a folder and of those below it, the newest first.",
+     .params = {{folder_params, page_params, bytes_params}},
+     .list = trace_files_list},
     {.name = "info",
-     .title = "What is in a trace",
      .what = "What is in a trace file: program, host, versions, duration, whether it is complete, "
-             "how many zones, messages, plots, samples and memory events, pools, names.",
-     .params = {{trace_params}},
-     .ask = ask_info,
-     .add = add_info},
+             "how much of each kind, pools, names.",
+     .params = {{trace_params, bytes_params}},
+     .ask = ask_info},
     {.name = "verify",
-     .title = "Is the data there?",
      .what = "Checks that memory data is really in a trace, and whether expressions on its figures "
-             "are true. Ask this first: a trace that was stripped looks like one without "
-             "allocations.",
-     .params = {{trace_params, verify_params, selection_params}},
+             "are true. Ask this first: a stripped trace looks like one without allocations.",
+     .params = {{trace_params, verify_params, selection_params, bytes_params}},
      .ask = ask_verify},
     {.name = "report",
-     .title = "What allocated how much",
-     .what = "Memory by allocation site, function, call stack, pool, thread, zone, frame or type: "
-             "count, bytes, what is live at the end, own peak, share of the pool's peak, temporary "
-             "blocks; totals and peaks of pools; memory faults.",
-     .params = {{trace_params, report_params, selection_params, page_params}},
+     .what = "Memory by allocation site or something else: count, bytes, what is live at the end, "
+             "own peak, share of the pool's peak, temporary blocks; pools; memory faults.",
+     .params = {{trace_params, report_params, skip_params, selection_params, page_params,
+                 bytes_params}},
      .rows = "sites",
      .ask = ask_report,
      .add = add_report},
     {.name = "peak",
-     .title = "What was live at a peak",
      .what = "When memory use was highest, and what was live then; also at any lower peak; with "
-             "at_ns: until then.",
-     .params = {{trace_params, peak_params, report_params, selection_params, page_params}},
+             "only.at_ns: until then.",
+     .params = {{trace_params, peak_params, report_params, skip_params, selection_params,
+                 page_params, bytes_params}},
      .rows = "sites",
      .ask = ask_peak,
      .add = add_peak},
     {.name = "leaks",
-     .title = "What is never freed",
      .what = "What is never freed, by site: growing (with rate and significance), held, or "
              "allocated once at the start.",
-     .params = {{trace_params, leak_params, selection_params, page_params}},
+     .params = {{trace_params, leak_params, skip_params, selection_params, page_params,
+                 bytes_params}},
      .rows = "leaks",
      .ask = ask_leaks},
     {.name = "growth",
-     .title = "What grew between two times",
      .what = "Which sites hold more at one time than at another, or less, most grown first.",
-     .params = {{trace_params, growth_params, selection_params, page_params}},
+     .params = {{trace_params, growth_params, skip_params, selection_params, page_params,
+                 bytes_params}},
      .rows = "sites",
      .ask = ask_growth},
     {.name = "patterns",
-     .title = "What sites do with their blocks",
      .what = "By site: growth by copying, temporary blocks in a row, large blocks of one size that "
              "never grew, what glibc's malloc would add.",
-     .params = {{trace_params, site_params, selection_params, page_params}},
+     .params = {{trace_params, skip_params, selection_params, page_params, bytes_params}},
      .rows = "sites",
      .ask = ask_patterns},
     {.name = "histograms",
-     .title = "Sizes and lifetimes",
      .what = "How large blocks were and how long they lived, how many were freed on another "
              "thread or right after a larger one came.",
-     .params = {{trace_params, selection_params}},
+     .params = {{trace_params, selection_params, bytes_params}},
      .ask = ask_histograms},
     {.name = "faults",
-     .title = "Memory faults",
      .what = "Frees of unknown blocks and addresses allocated twice, with the call stacks of both "
              "sides.",
-     .params = {{trace_params, site_params, selection_params, page_params}},
+     .params = {{trace_params, skip_params, selection_params, page_params, bytes_params}},
      .rows = "faults",
      .ask = ask_faults},
     {.name = "related",
-     .title = "What moved with memory",
-     .what =
-         "Which plots and messages moved with the use of each pool: plots whose changes go with "
-         "it, messages that precede its rises; each with how likely that is by chance, "
-         "the surest first.",
-     .params = {{trace_params, related_params, selection_params, page_params}},
+     .what = "Which plots and messages moved with the use of each pool, and how likely that is by "
+             "chance, the surest first.",
+     .params = {{trace_params, related_params, selection_params, page_params, bytes_params}},
      .rows = "plots",
      .plots = true,
      .ask = ask_related,
      .make = make_related},
     {.name = "timeline",
-     .title = "Memory use over time",
-     .what = "How much was in use over time, by pool, in buckets, with local peaks; begin_ns and "
-             "end_ns are the stretch of time that is shown.",
-     .params = {{trace_params, timeline_params, selection_params}},
-     .ask = ask_timeline,
-     .add = add_pictures},
+     .what =
+         "Use over time, by pool, in buckets, with local peaks, from only.begin_ns to only.end_ns.",
+     .params = {{trace_params, timeline_params, selection_params, bytes_params}},
+     .ask = ask_timeline},
     {.name = "map",
-     .title = "Where blocks lie",
      .what = "How scattered the live blocks of each pool were over time, and where they lie at "
-             "the end or at at_ns.",
-     .params = {{trace_params, map_params, selection_params}},
-     .ask = ask_map,
-     .add = add_pictures},
+             "the end or at only.at_ns.",
+     .params = {{trace_params, map_params, selection_params, bytes_params}},
+     .ask = ask_map},
     {.name = "tree",
-     .title = "Call-stack tree of allocations",
      .what = "Which callers allocated how much with all that they called, as nodes depth first; "
              "each has the id of its parent.",
-     .params = {{trace_params, tree_params, selection_params, page_params}},
+     .params = {{trace_params, tree_params, skip_params, selection_params, page_params,
+                 bytes_params}},
      .rows = "nodes",
      .ask = ask_tree},
     {.name = "find",
-     .title = "Which blocks had an address",
-     .what = "Which allocations (the newest 100,000 of them; found counts all) covered an "
-             "address or a range, with the call stacks that made and freed them; with "
-             "at_ns: which did then, and which came before and after.",
-     .params = {{trace_params, find_params, selection_params, page_params}},
+     .what = "Which allocations (the newest 100,000; found counts all) covered an address or a "
+             "range, with both call stacks; with only.at_ns: then, before and after.",
+     .params = {{trace_params, find_params, selection_params, page_params, bytes_params}},
      .rows = "allocations",
      .ask = ask_find},
     {.name = "diff",
-     .title = "What changed between two traces",
-     .what = "What changed from the trace `base` to the trace `trace`: pools, and sites that are "
-             "new, grown, shrunk or gone, matched by functions and lines; `unsure` rows have "
-             "no names and are matched by what they do.",
-     .params = {{trace_params, diff_params, selection_params, page_params}},
+     .what = "What changed from `base` to `trace`: pools; sites that are new, grown, shrunk or "
+             "gone; `unsure` ones have no names.",
+     .params = {{trace_params, diff_params, skip_params, selection_params, page_params,
+                 bytes_params}},
      .rows = "rows",
      .compares = true,
-     .ask = ask_diff,
-     .add = add_pools},
+     .ask = ask_diff},
     {.name = NULL},
 };

@@ -1,10 +1,7 @@
 #ifndef TIDEMARK_MCP_TOOLS_H
 #define TIDEMARK_MCP_TOOLS_H
 
-/*
- * The tools. Each answers one kind of request about one or two traces, in pages. Tools only read
- * traces.
- */
+/* The tools. Each answers one kind of request about traces, in pages. Tools only read traces. */
 
 #include <jansson.h>
 
@@ -29,8 +26,14 @@ struct tools {
 int tools_init(struct tools *t, const char *root, uint64_t memory, struct err *e);
 void tools_release(struct tools *t);
 
-/* The tools as clients see them. `newer`: with titles and output schemas (2025-06-18). */
-json_t *tools_list(bool newer);
+/* The tools as clients see them; NULL if memory is short. */
+json_t *tools_list(void);
+
+/*
+ * What an agent should know of all tools: in which order to ask, and the parameters that many of
+ * them have. NULL if memory is short.
+ */
+json_t *tools_instructions(void);
 
 bool tools_have(const char *name);
 

@@ -107,12 +107,14 @@ static int open_below(const struct traces *t, const char *path, struct err *e)
     const struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
                                  .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
     size_t root = strcmp(t->root_path, "/") == 0 ? 0 : strlen(t->root_path);
-    if (strncmp(path, t->root_path, root) == 0 && path[root] == '/')
+    if (strncmp(path, t->root_path, root) == 0 && (path[root] == '/' || path[root] == 0))
         path += root;
     else if (path[0] == '/')
         return outside(path, e);
     while (*path == '/')
         path++;
+    if (!*path)
+        path = ".";
     if (t->stepwise)
         return open_steps(t, path, e);
     long fd = syscall(SYS_openat2, t->root, path, &how, sizeof how);
@@ -124,16 +126,33 @@ static int open_below(const struct traces *t, const char *path, struct err *e)
                                             : err_errno(e, ERR_INPUT, "cannot open %.300s", path);
 }
 
+static int open_path(const struct traces *t, const char *path, struct err *e)
+{
+    if (*path == 0 || strlen(path) >= PATH_BYTES_MAX)
+        return err_set(e, ERR_USAGE, "that is no path of a file");
+    if (t->root >= 0)
+        return open_below(t, path, e);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    return fd >= 0 ? fd : err_errno(e, ERR_INPUT, "cannot open %.300s", path);
+}
+
+int traces_open_folder(const struct traces *t, const char *path, struct err *e)
+{
+    struct stat st;
+    int fd = open_path(t, path, e);
+    if (fd < 0 || (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)))
+        return fd;
+    close(fd);
+    return err_set(e, ERR_INPUT, "%.300s is no folder", path);
+}
+
 static int open_file(const struct traces *t, const char *path, struct file_identity *file,
                      struct err *e)
 {
     struct stat st;
-    if (*path == 0 || strlen(path) >= PATH_BYTES_MAX)
-        return err_set(e, ERR_USAGE, "that is no path of a file");
-    int fd = t->root >= 0 ? open_below(t, path, e)
-                          : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = open_path(t, path, e);
     if (fd < 0)
-        return t->root >= 0 ? -1 : err_errno(e, ERR_INPUT, "cannot open %.300s", path);
+        return -1;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         close(fd);
         return err_set(e, ERR_INPUT, "%.300s is no regular file", path);

@@ -56,6 +56,9 @@ void traces_begin(struct traces *t);
 int traces_get(struct traces *t, const char *path, uint32_t wanted, struct tidetrace **trace,
                struct file_identity *file, bool *fresh, struct err *e);
 
+/* Opens a folder for reading, under the same rules as traces; -1 with `e` set on failure. */
+int traces_open_folder(const struct traces *t, const char *path, struct err *e);
+
 /* Closes traces until the rest fits, except those of this call. */
 void traces_trim(struct traces *t);
 

@@ -4,6 +4,7 @@ asks the same, pages to the end, folders that must not be left, and hostile inpu
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -19,7 +20,10 @@ TRACE = str(TRACES / "v0.14.0" / "memscen_mt.tracy")
 OLDER = str(TRACES / "v0.9.1" / "memscen.tracy")
 ZONES = str(TRACES / "v0.14.0" / "allscen.tracy")
 TOOLS = ["diff", "faults", "find", "growth", "histograms", "info", "leaks", "map", "patterns",
-         "peak", "related", "report", "timeline", "tree", "verify"]
+         "peak", "related", "report", "timeline", "traces", "tree", "verify"]
+ONLY = ("pool", "thread", "begin_ns", "end_ns", "at_ns", "size_min", "size_max", "match", "frame",
+        "zone")
+MOST = 1 << 18  # bytes that an answer may have
 
 
 class Client:
@@ -72,6 +76,10 @@ class Client:
         return result
 
     def call(self, tool, **arguments):
+        """Calls a tool; the arguments that select allocations are members of `only`."""
+        only = {key: arguments.pop(key) for key in ONLY if key in arguments}
+        if only:
+            arguments["only"] = only
         return self.ask("tools/call", name=tool, arguments=arguments)["result"]
 
     def document(self, tool, **arguments):
@@ -79,8 +87,10 @@ class Client:
         text = result["content"][0]["text"]
         if result["isError"]:
             raise AssertionError(text)
-        assert json.loads(text) == result["structuredContent"]
-        return result["structuredContent"]
+        assert list(result) == ["content", "isError"] and len(result["content"]) == 1, result
+        if "bytes" not in arguments:
+            assert len(text.encode()) <= 8192, (tool, arguments, len(text.encode()))
+        return json.loads(text)
 
     def refusal(self, tool, **arguments):
         result = self.call(tool, **arguments)
@@ -94,7 +104,8 @@ class Client:
             more = {"cursor": cursor} if cursor else {}
             page = self.document(tool, **arguments, **more)
             assert page["page"]["first"] == len(rows), page["page"]
-            assert page["page"]["count"] == len(page[key]) <= arguments.get("limit", 50)
+            assert page["page"]["count"] == len(page[key]) <= arguments.get("limit", 15)
+            assert page["page"]["more"] == page["page"]["total"] - len(rows) - len(page[key])
             rows += page[key]
             pages.append(page)
             cursor = page["page"]["next_cursor"]
@@ -106,8 +117,26 @@ class Client:
         return self.process.wait(LIMIT)
 
 
+def shown(value):
+    """As a tool shows it: whole call stacks are lists of texts."""
+    if isinstance(value, dict):
+        if {"address", "inline"} <= set(value):
+            where = f" ({value['file']}:{value.get('line', 0)})" if "file" in value else ""
+            return f"{value['function']}{where}" if "function" in value else \
+                f"{value.get('image', '')} {value['address']}"
+        return {k: shown(v) for k, v in value.items()}
+    return [shown(v) for v in value] if isinstance(value, list) else value
+
+
+def without_nulls(value):
+    if isinstance(value, dict):
+        return {k: without_nulls(v) for k, v in value.items() if v is not None}
+    return [without_nulls(v) for v in value] if isinstance(value, list) else value
+
+
 def command(*args):
-    return json.loads(run(*args, "--format", "json").stdout)
+    """What a command says, without what is unknown."""
+    return without_nulls(json.loads(run(*args, "--format", "json").stdout))
 
 
 class Protocol(Case):
@@ -118,30 +147,32 @@ class Protocol(Case):
                 self.assertEqual(client.hello["capabilities"], {"tools": {}})
                 self.assertEqual(client.hello["serverInfo"]["name"], "tidemark")
                 result = client.call("info", trace=TRACE)
-                self.assertEqual("structuredContent" in result, revision == NEWEST)
-                tools = client.ask("tools/list")["result"]["tools"]
-                self.assertEqual(["outputSchema" in tool for tool in tools],
-                                 [revision == NEWEST] * len(TOOLS))
+                self.assertFalse(result["isError"])
                 self.assertEqual(client.end(), 0)
         for revision in ("1999-01-01", "2099-01-01", ""):
             with Client(revision=None) as client:
                 self.assertEqual(client.initialize(revision)["protocolVersion"], NEWEST)
 
     def test_tools_list(self):
+        """Short enough for a model; what many tools have is told once."""
         with Client() as client:
-            tools = client.ask("tools/list")["result"]["tools"]
+            client.send(id=0, method="tools/list")
+            line = client.process.stdout.readline()
+            self.assertLessEqual(len(line), 12 << 10)
+            tools = json.loads(line)["result"]["tools"]
             self.assertEqual(sorted(tool["name"] for tool in tools), TOOLS)
+            told = client.hello["instructions"]
             for tool in tools:
                 schema = tool["inputSchema"]
-                self.assertEqual((schema["type"], schema["additionalProperties"]),
-                                 ("object", False))
-                self.assertIn("trace", schema["required"])
+                self.assertEqual(schema["required"][:1], ["trace"] * (tool["name"] != "traces"))
                 self.assertEqual(set(schema["required"]) - set(schema["properties"]), set())
                 self.assertTrue(tool["annotations"]["readOnlyHint"])
-                for value in schema["properties"].values():
+                for name, value in schema["properties"].items():
                     self.assertIn(value["type"],
-                                  ("string", "integer", "number", "boolean", "array"))
-                    self.assertTrue(value["description"])
+                                  ("string", "integer", "number", "boolean", "array", "object"))
+                    self.assertTrue(value.get("description") or f"- {name}: " in told, name)
+            for name in ONLY:
+                self.assertIn(f"- {name}: ", told)
             error = client.ask("tools/list", cursor="x")["error"]
             self.assertEqual(error["code"], -32602)
 
@@ -240,14 +271,19 @@ class Protocol(Case):
 class Answers(Case):
     def stripped(self, rows):
         """Rows without what a page cuts."""
-        return [{k: v for k, v in row.items() if "callstack" not in k} for row in rows]
+        if isinstance(rows, list):
+            return [self.stripped(row) for row in rows]
+        if not isinstance(rows, dict):
+            return rows
+        return {k: self.stripped(v) for k, v in rows.items()
+                if "callstack" not in k and "held_by" not in k}
 
     def check(self, client, tool, key, told, **arguments):
         """Pages of any length hold what the command prints."""
         for limit in (1000, 7):
-            rows, pages = client.rows(tool, key, limit=limit, call_stack_frames=1000,
+            rows, pages = client.rows(tool, key, limit=limit, frames=1000, bytes=MOST,
                                       **arguments)
-            self.assertEqual(rows, told[key])
+            self.assertEqual(rows, shown(told[key]))
             if limit == 7:
                 self.assertEqual(len(pages), max(1, -(-len(rows) // 7)))
         rows, _ = client.rows(tool, key, **arguments)
@@ -261,7 +297,8 @@ class Answers(Case):
                        size_min=100)
             told = command("report", ZONES, "--by", "zone")
             self.check(client, "report", "groups", told, trace=ZONES, by="zone")
-            pools, _ = client.rows("report", "pools", trace=TRACE, list="pools", limit=1)
+            pools, _ = client.rows("report", "pools", trace=TRACE, list="pools", limit=1,
+                                   bytes=MOST)
             self.assertEqual(pools, command("report", TRACE)["pools"])
 
     def test_faults(self):
@@ -277,7 +314,9 @@ class Answers(Case):
             rows, pages = client.rows("report", "faults", trace=str(trace), list="faults", limit=2)
             self.assertEqual((rows, len(pages)), (told, 5))
             page = client.document("report", trace=str(trace))
-            self.assertEqual((page["faults"], page["faults_left_out"]), (told[:5], 4))
+            self.assertEqual((page["faults"], page.get("faults_left_out")), (told, None))
+            page = client.document("report", trace=str(trace), bytes=4000)
+            self.assertEqual((page["faults"], page["faults_left_out"]), (told[:2], 7))
             for size, faults in ((64, told), (65, [])):
                 rows, _ = client.rows("report", "faults", trace=str(trace), list="faults",
                                       size_min=size)
@@ -320,6 +359,7 @@ class Answers(Case):
             self.check(client, "peak", "sites", told, trace=TRACE, which=2)
             page = client.document("peak", trace=TRACE)
             peaks = page["peaks"]
+            self.assertEqual(page["page"]["more"], 0)
             self.assertEqual(peaks, sorted(peaks, key=lambda peak: -peak["bytes"]))
             self.assertEqual(page["selection"]["at_ns"], peaks[0]["time_ns"])
             self.assertEqual(sum(row["live_bytes"] for row in page["sites"]), peaks[0]["bytes"])
@@ -353,11 +393,11 @@ class Answers(Case):
             self.check(client, "related", "plots", told, trace=ZONES)
             self.check(client, "related", "messages", told, trace=ZONES, list="messages")
             plots, messages = len(told["plots"]), len(told["messages"])
-            page = client.document("related", trace=ZONES, limit=3)
+            page = client.document("related", trace=ZONES, limit=3, bytes=MOST)
             self.assertEqual((page["plots"], page["messages"], page["messages_left_out"]),
                              (told["plots"][:3], told["messages"][:20], messages - 20))
             self.assertEqual(page["page"]["total"], plots)
-            page = client.document("related", trace=ZONES, limit=3, list="messages")
+            page = client.document("related", trace=ZONES, limit=3, list="messages", bytes=MOST)
             self.assertEqual((page["messages"], page["plots"], page["plots_left_out"]),
                              (told["messages"][:3], told["plots"][:20], plots - 20))
             cursor = page["page"]["next_cursor"]
@@ -368,11 +408,11 @@ class Answers(Case):
             told = command("report", ZONES, "--related", "--window", "3ms", "--pool", "pool A")
             page = client.document("related", trace=ZONES, window_ns=3 * 10**6, pool="pool A")
             self.assertEqual((page["window_ns"], page["plots"]),
-                             (told["window_ns"], told["plots"][:50]))
+                             (told["window_ns"], told["plots"][:15]))
             name = command("report", ZONES, "--by", "zone")["groups"][0]["name"]
             told = command("report", ZONES, "--related", "--zone", name)
             page = client.document("related", trace=ZONES, zone=name)
-            self.assertEqual(page["plots"], told["plots"][:50])
+            self.assertEqual(page["plots"], told["plots"][:15])
             for wrong in (0, -5):
                 self.assertIn("window_ns", client.refusal("related", trace=ZONES, window_ns=wrong))
             # One without plots or messages.
@@ -387,13 +427,14 @@ class Answers(Case):
             self.assertEqual(client.document("histograms", trace=TRACE, pool="arena"),
                              command("report", TRACE, "--histograms", "--pool", "arena"))
             self.assertEqual(client.document("timeline", trace=TRACE),
-                             command("timeline", TRACE, "--buckets", 40))
+                             command("timeline", TRACE, "--buckets", 12))
             self.assertEqual(client.document("timeline", trace=TRACE, buckets=7, together=True,
                                              begin_ns=10**8, end_ns=2 * 10**8),
                              command("timeline", TRACE, "--buckets", 7, "--together", "--range",
                                      "100ms:200ms"))
             time = command("report", TRACE)["pools"][0]["peak_time_ns"]
-            self.assertEqual(client.document("map", trace=TRACE, lines=3, samples=5, at_ns=time),
+            self.assertEqual(client.document("map", trace=TRACE, lines=3, samples=5, at_ns=time,
+                                             bytes=MOST),
                              command("map", TRACE, "--columns", 16, "--rows", 3, "--samples", 5,
                                      "--at", time))
             for pool in client.document("map", trace=TRACE)["pools"]:
@@ -443,13 +484,44 @@ class Answers(Case):
             self.assertFalse(answer["holds"])
 
     def test_call_stacks_are_cut(self):
+        """The frames that are shown begin at the site."""
         with Client() as client:
-            whole = command("report", TRACE)["sites"]
-            for site, row in zip(whole, client.rows("report", "sites", trace=TRACE,
-                                                    call_stack_frames=3)[0]):
-                self.assertEqual(row["callstack"], site["callstack"][:3])
-                self.assertEqual(row.get("callstack_left_out", 0),
-                                 max(0, len(site["callstack"]) - 3))
+            rows = client.rows("report", "sites", trace=TRACE)[0]
+            passed = 0
+            for site, row in zip(command("report", TRACE)["sites"], rows):
+                stack = site["callstack"]
+                begin = next((i for i, f in enumerate(stack)
+                              if "function" in f and (f["function"], f.get("line")) ==
+                              (site["function"], site.get("line"))), 0)
+                begin *= len(stack) > 3
+                passed += begin > 0
+                self.assertEqual(row["callstack"], shown(stack[begin:begin + 3]))
+                self.assertEqual(row.get("callstack_left_out", 0), len(stack) - len(row["callstack"]))
+            self.assertGreater(passed, 10)
+
+    def test_bytes(self):
+        """No answer is longer than asked for, and what it lacks is counted."""
+        with Client() as client:
+            schemas = {t["name"]: t["inputSchema"]["properties"]
+                       for t in client.ask("tools/list")["result"]["tools"]}
+            more = {"diff": {"base": OLDER}, "find": {"address": 0, "length": 1 << 47},
+                    "map": {"lines": 4}, "timeline": {"buckets": 30}}
+            for tool in set(TOOLS) - {"traces"}:
+                sizes = []
+                for size in (8192, 20000, MOST):
+                    limit = {"limit": 1000} if "limit" in schemas[tool] else {}
+                    answer = client.call(tool, trace=ZONES, bytes=size, frames=9, **limit,
+                                         **more.get(tool, {}))
+                    text = answer["content"][0]["text"]
+                    self.assertFalse(answer["isError"], text)
+                    self.assertLessEqual(len(text.encode()), size)
+                    sizes.append(len(text))
+                self.assertEqual(sizes, sorted(sizes))
+            # A chart is whole, or refused.
+            for arguments in ({"buckets": 400}, {"buckets": 100, "together": True}):
+                self.assertIn("fewer buckets", client.refusal("timeline", trace=ZONES, **arguments))
+            for wrong in (0, 1023, MOST + 1):
+                self.assertIn("bytes", client.refusal("info", trace=ZONES, bytes=wrong))
 
     def test_wrong_arguments(self):
         cases = (({}, "trace is missing"), ({"trace": None}, "trace is missing"),
@@ -458,6 +530,9 @@ class Answers(Case):
                  ({"trace": "nowhere.tracy"}, "No such file"),
                  ({"trace": __file__}, "test_mcp.py"),
                  ({"trace": TRACE, "colour": 1}, "no argument 'colour'"),
+                 ({"trace": TRACE, "only": 1}, "only is an object"),
+                 ({"trace": TRACE, "only": {"colour": 1}}, "no argument 'colour'"),
+                 ({"trace": TRACE, "only": {"size_min": "1"}}, "size_min is a whole number"),
                  ({"trace": TRACE, "by": "mood"}, "by is one of site, function"),
                  ({"trace": TRACE, "limit": 0}, "limit is a whole number from 1 to 1000"),
                  ({"trace": TRACE, "limit": 1.5}, "limit is a whole number"),
@@ -487,7 +562,7 @@ class Answers(Case):
             self.assertIn("another question",
                           client.refusal("peak", trace=TRACE, cursor=cursor))
             self.assertEqual(client.document("report", trace=TRACE, limit=3, cursor=cursor,
-                                             call_stack_frames=1)["page"]["first"], 3)
+                                             frames=1)["page"]["first"], 3)
 
     def test_changed_trace(self):
         """A file that changed between two pages is read anew, and its cursor refused."""
@@ -514,8 +589,8 @@ class Answers(Case):
                     self.assertEqual(firsts.setdefault(trace, rows), rows)
             told = command("diff", traces[0], traces[-1])["rows"]
             rows, _ = client.rows("diff", "rows", trace=str(traces[-1]), base=str(traces[0]),
-                                  limit=4, call_stack_frames=1000)
-            self.assertEqual(rows, told)
+                                  limit=4, frames=1000, bytes=MOST)
+            self.assertEqual(rows, shown(told))
 
     def test_damaged(self):
         whole = (TRACES / "v0.14.0" / "ledger.tracy").read_bytes()
@@ -524,6 +599,112 @@ class Answers(Case):
                 (self.dir / f"{i}.tracy").write_bytes(whole[:len(whole) * i // 12])
                 self.assertIn(f"{i}.tracy", client.refusal("report", trace=f"{i}.tracy"))
             self.assertEqual(client.ask("ping")["result"], {})
+
+
+class Counting(Client):
+    """Counts calls and bytes of answers."""
+
+    def begin(self):
+        self.calls = self.bytes = 0
+
+    def call(self, tool, **arguments):
+        result = super().call(tool, **arguments)
+        self.calls += 1
+        self.bytes += len(json.dumps(result).encode())
+        return result
+
+
+class Questions(Case):
+    """Ten questions of a person about five traces, each answered by few calls and short answers."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("memscen", "memscen_mt", "allscen", "ledger"):
+            shutil.copy(TRACES / "v0.14.0" / f"{name}.tracy", self.dir)
+        shutil.copy(OLDER, self.dir / "older.tracy")
+        for i, name in enumerate(("memscen", "memscen_mt", "allscen", "ledger", "older")):
+            os.utime(self.dir / f"{name}.tracy", (10**9 + i, 10**9 + i))
+        self.client = Counting("--root", self.dir)
+        self.addCleanup(self.client.__exit__)
+        self.client.begin()
+
+    def tearDown(self):
+        self.assertLessEqual(self.client.calls, 4)
+        self.assertLessEqual(self.client.bytes, 20 * 1024)
+
+    def told(self, name, *args):
+        """What the command says of that trace."""
+        return command(args[0], self.dir / name, *args[1:])
+
+    def test_which_trace_is_new_and_whole(self):
+        rows = self.client.document("traces")["traces"]
+        self.assertEqual([row["path"] for row in rows],
+                         ["older.tracy", "ledger.tracy", "allscen.tracy", "memscen_mt.tracy",
+                          "memscen.tracy"])
+        info = self.client.document("info", trace=rows[0]["path"])
+        self.assertEqual(info["file"]["version"], "0.9.1")
+        self.assertGreater(info["counts"]["memory_allocations"], 0)
+
+    def test_is_the_memory_data_there(self):
+        answer = self.client.document("verify", trace="memscen.tracy", symbols_percent=50)
+        self.assertTrue(answer["holds"])
+
+    def test_who_made_the_peak(self):
+        answer = self.client.document("peak", trace="memscen_mt.tracy")
+        told = self.told("memscen_mt.tracy", "report", "--peak")["sites"][0]
+        site = answer["sites"][0]
+        self.assertEqual([site[k] for k in ("function", "file", "line", "live_bytes")],
+                         [told[k] for k in ("function", "file", "line", "live_bytes")])
+        self.assertIn(site["file"].rsplit("/", 1)[1], answer["answer"])
+
+    def test_what_leaks(self):
+        leaks = self.client.document("leaks", trace="memscen.tracy")["leaks"]
+        told = self.told("memscen.tracy", "report", "--leaks")["leaks"]
+        self.assertEqual([x["function"] for x in leaks], [x["function"] for x in told[:len(leaks)]])
+        self.assertTrue(leaks[0]["callstack"])
+
+    def test_which_pool_holds_most_at_a_time(self):
+        answer = self.client.document("timeline", trace="memscen_mt.tracy")
+        peaks = {p["name"]: p["peaks"][0] for p in answer["pools"]}
+        name = max(peaks, key=lambda n: peaks[n]["bytes"])
+        report = self.client.document("report", trace="memscen_mt.tracy", by="pool",
+                                      at_ns=peaks[name]["time_ns"])
+        rows = {r["name"]: r["live_bytes"] for r in report["groups"]}
+        self.assertEqual(rows[name], peaks[name]["bytes"])
+        self.assertEqual(max(rows, key=rows.get), name)
+
+    def test_who_calls_the_allocating_function(self):
+        site = self.client.document("report", trace="memscen.tracy")["sites"][0]
+        nodes = self.client.document("tree", trace="memscen.tracy", direction="bottom-up",
+                                     match="^" + re.escape(site["function"].split("(")[0]))["nodes"]
+        self.assertGreater(len(nodes), 1)
+
+    def test_whose_is_an_address(self):
+        pool = self.client.document("report", trace="memscen.tracy", by="pool")["pools"][0]
+        low = int(pool["low_address"], 16)
+        found = self.client.document("find", trace="memscen.tracy", address=low, limit=3)
+        self.assertEqual(found["allocations"][0]["address"], pool["low_address"])
+        self.assertGreater(found["found"], 0)
+
+    def test_what_changed_since(self):
+        answer = self.client.document("diff", base="memscen.tracy", trace="memscen_mt.tracy",
+                                      fail_if=["peak>+5%"])
+        told = command("diff", self.dir / "memscen.tracy", self.dir / "memscen_mt.tracy",
+                       "--fail-if", "peak>+5%")
+        self.assertEqual(answer["checks"], told["checks"])
+        self.assertEqual(answer["rows"][0]["function"], told["rows"][0]["function"])
+
+    def test_which_zone_allocates_most(self):
+        rows = self.client.document("report", trace="allscen.tracy", by="zone")["groups"]
+        told = self.told("allscen.tracy", "report", "--by", "zone")["groups"]
+        self.assertEqual([(r["name"], r["bytes"]) for r in rows],
+                         [(r["name"], r["bytes"]) for r in told[:len(rows)]])
+
+    def test_what_is_temporary(self):
+        rows = self.client.document("report", trace="older.tracy", sort="temporary")["sites"]
+        told = self.told("older.tracy", "report", "--sort", "temporary")["sites"]
+        self.assertEqual([r["temporary"] for r in rows], [r["temporary"] for r in told[:len(rows)]])
+        self.assertGreater(rows[0]["temporary"], 0)
 
 
 class OutOfMemory(Case):
@@ -602,6 +783,45 @@ class Root(Case):
             os.mkfifo(self.root / "pipe")
             self.assertIn("no regular file", client.refusal("info", trace="pipe"))
             self.assertIn("no regular file", client.refusal("info", trace="inner"))
+
+    def test_traces(self):
+        """The newest first, in pages; links, hidden folders and what is outside are not listed."""
+        (self.root / ".hidden").mkdir()
+        shutil.copy(TRACE, self.root / ".hidden" / "x.tracy")
+        (self.root / "inner" / "notes.txt").write_text("no trace")
+        (self.root / "folder.tracy").mkdir()
+        for i in range(20):
+            path = self.root / "inner" / f"{i}.tracy"
+            path.write_bytes(b"x" * i)
+            os.utime(path, (10**9 + i, 10**9 + i))
+        with Client("--root", self.root) as client:
+            rows, pages = client.rows("traces", "traces")
+            self.assertEqual([p["page"]["count"] for p in pages], [15, 6])
+            self.assertTrue(all(p["complete"] for p in pages))
+            self.assertEqual([r["path"] for r in rows],
+                             ["inner/a.tracy"] + [f"inner/{i}.tracy" for i in range(19, -1, -1)])
+            self.assertEqual(rows[1], {"path": "inner/19.tracy", "bytes": 19,
+                                       "modified": "2001-09-09T01:46:59Z"})
+            self.assertEqual(client.document("info", trace=rows[0]["path"])["schema"],
+                             "tidemark.info/1")
+            for folder in ("inner", "inner/", f"{self.root}/inner"):
+                found = client.document("traces", folder=folder)["traces"]
+                self.assertEqual(found[0]["path"], folder.rstrip("/") + "/a.tracy")
+            self.assertEqual(client.document("traces", folder=str(self.root))["page"]["total"], 21)
+            for folder in ("..", "up", str(self.dir), "/"):
+                self.assertIn("not within the folder", client.refusal("traces", folder=folder))
+            self.assertIn("no folder", client.refusal("traces", folder="inner/a.tracy"))
+            self.assertIn("cannot open", client.refusal("traces", folder="nowhere"))
+            (self.root / "inner" / "new.tracy").write_bytes(b"")
+            self.assertEqual(client.document("traces")["page"]["total"], 22)
+
+    def test_more_folders_than_are_looked_at(self):
+        path = self.root
+        for _ in range(20):
+            path = path / "d"
+        path.mkdir(parents=True)
+        with Client("--root", self.root) as client:
+            self.assertFalse(client.document("traces")["complete"])
 
     def test_no_root(self):
         result = run("mcp", "--root", self.dir / "nowhere")
