@@ -1,12 +1,9 @@
 #include "base/err.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/memory_bound.h"
 
 #undef err_set
 #undef err_prefix
@@ -43,11 +40,7 @@ int err_prefix(struct err *e, const char *fmt, ...)
 
 int err_no_memory(struct err *e, const char *what)
 {
-    uint64_t mib = memory_bound_allows() >> 20;
-    if (mib == 0)
-        return err_set(e, ERR_MEMORY, "out of memory for %s", what);
-    return err_set(e, ERR_MEMORY,
-                   "out of memory for %s: --memory allows %" PRIu64 " MiB; allow more", what, mib);
+    return err_set(e, ERR_MEMORY, "out of memory for %s", what);
 }
 
 int err_errno(struct err *e, enum err_code code, const char *fmt, ...)

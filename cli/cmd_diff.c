@@ -5,6 +5,7 @@
 
 #include "analysis/questions/budget_summary.h"
 #include "analysis/questions/budgets.h"
+#include "base/memory_bound.h"
 #include "cli/cmd_diff_runs.h"
 #include "cli/commands.h"
 #include "cli/options/question.h"
@@ -125,8 +126,11 @@ static const struct option_group groups[] = {
 static int load_runs(void *ctx, struct trace *t, struct err *e)
 {
     struct diff_command *c = ctx;
-    const struct run_input_options options = {
-        .only = &c->question.selection, .skip = &c->skip, .all_leaks = c->all_leaks};
+    const struct run_input_options options = {.only = &c->question.selection,
+                                              .skip = &c->skip,
+                                              .all_leaks = c->all_leaks,
+                                              .resident_budget =
+                                                  memory_bound_share(c->question.memory)};
     (void)t;
     return runs_question_load(&c->runs, &options, e);
 }
@@ -261,11 +265,13 @@ static int answer(void *ctx, struct trace *now, FILE *out, struct err *e)
     struct diff_command *c = ctx;
     const struct trace_load_options more = {.zones = c->question.selection.zone != NULL,
                                             .frames = c->question.selection.has_frame};
+    const struct trace_options store = {.resident_budget = memory_bound_share(c->question.memory)};
     struct trace base;
     c->base_selection = c->question.selection;
     if (c->base_selection.from_message)
         c->base_selection.has_range = false;
-    if (question_find_range(&c->base_selection, c->base, e) != 0 || trace_init(&base, NULL, e) != 0)
+    if (question_find_range(&c->base_selection, c->base, e) != 0 ||
+        trace_init(&base, &store, e) != 0)
         return -1;
     int status = trace_load_with(&base, c->base, &more, NULL, NULL, e);
     if (status == 0)

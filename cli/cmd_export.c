@@ -243,7 +243,7 @@ static int run(struct export_command *c, struct err *e)
 {
     struct resolver resolver = RESOLVER_NONE;
     c->input = (struct export_input){c->question.trace, c->question.selection, &c->question.resolve,
-                                     &resolver};
+                                     &resolver, memory_bound_share(c->question.memory)};
     /* The helper starts before anything else is open. */
     int status = resolve_request_start(&c->question.resolve, &resolver, e);
     memory_bound_set(c->question.memory);
@@ -262,6 +262,7 @@ int cmd_export(int argc, char **argv)
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0 && run(&c, &e) != 0) {
+        memory_bound_explain(c.question.memory, &e);
         print_error(&e);
         status = err_exit_status(&e);
     }

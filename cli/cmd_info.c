@@ -73,14 +73,16 @@ int cmd_info(int argc, char **argv)
     int status = command_line_parse(&line, &c, argc, argv);
     if (status >= 0)
         return status;
+    const struct trace_options store = {.resident_budget = memory_bound_share(c.memory)};
     memory_bound_set(c.memory);
-    status = trace_init(&t, NULL, &e);
+    status = trace_init(&t, &store, &e);
     if (status == 0) {
         status = run(&c, &t, &e);
         trace_release(&t);
     }
     if (status == 0)
         return 0;
+    memory_bound_explain(c.memory, &e);
     print_error(&e);
     return err_exit_status(&e);
 }

@@ -137,6 +137,7 @@ int cmd_mcp(int argc, char **argv)
     buf_release(&lines.out);
     if (status == 0)
         return 0;
+    memory_bound_explain(c.memory, &e);
     print_error(&e);
     return err_exit_status(&e);
 }

@@ -224,8 +224,11 @@ static int put_row(void *ctx, const struct fleet_trace *trace, unsigned table,
 
 static int push_rows(struct push *p, const char *path, struct fleet_trace *trace, struct err *e)
 {
-    struct export_input input = {path, p->question.selection, &p->question.resolve, p->resolver};
-    const struct tables_source source = {&input, export_load};
+    struct export_input input = {.path = path,
+                                 .only = p->question.selection,
+                                 .resolve = &p->question.resolve,
+                                 .resolver = p->resolver};
+    const struct tables_source source = {.ctx = &input, .load = export_load};
     p->rows.only = &input.only;
     if (fleet_export(&source, trace, &p->rows, e) == 0)
         return p->sink.end(p->sink.ctx, e);

@@ -131,8 +131,10 @@ int cmd_verify(int argc, char **argv)
     bool holds = false;
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0) {
-        memory_bound_set(c.question.memory);
-        status = trace_init(&t, NULL, &e);
+        const uint64_t memory = c.question.memory;
+        const struct trace_options store = {.resident_budget = memory_bound_share(memory)};
+        memory_bound_set(memory);
+        status = trace_init(&t, &store, &e);
         if (status == 0) {
             status = run(&c, &t, &holds, &e);
             trace_release(&t);
@@ -140,6 +142,7 @@ int cmd_verify(int argc, char **argv)
         if (status == 0) {
             status = holds ? 0 : 1;
         } else {
+            memory_bound_explain(memory, &e);
             print_error(&e);
             status = err_exit_status(&e);
         }

@@ -13,6 +13,7 @@ struct export_input {
     struct selection_options only;
     const struct resolve_request *resolve;
     struct resolver *resolver;
+    size_t resident_budget; /* see struct trace_options */
 };
 
 /* Loads the trace and names its frames, if requested: the `load` of a struct tables_source. */

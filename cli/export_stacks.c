@@ -42,8 +42,9 @@ static int write_stacks(const struct export_stacks *x, struct trace *t, FILE *ou
 
 int export_stacks(const struct export_stacks *x, FILE *out, struct err *e)
 {
+    const struct trace_options store = {.resident_budget = x->input->resident_budget};
     struct trace t;
-    if (trace_init(&t, NULL, e) != 0)
+    if (trace_init(&t, &store, e) != 0)
         return -1;
     int status = write_stacks(x, &t, out, e);
     trace_release(&t);

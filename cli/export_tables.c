@@ -13,7 +13,7 @@
 static int write_rows(struct export_input *input, struct table_sink *sink, uint64_t points,
                       struct err *e)
 {
-    const struct tables_source source = {input, export_load};
+    const struct tables_source source = {input, export_load, input->resident_budget};
     sink->points = points;
     sink->only = &input->only;
     return tables_export(&source, sink, NULL, e);

@@ -65,8 +65,9 @@ static int add_trace(struct run_inputs *r, const char *path,
                                      .all_leaks = options->all_leaks};
     const struct trace_load_options more = {.zones = options->only && options->only->zone,
                                             .frames = options->only && options->only->has_frame};
+    const struct trace_options store = {.resident_budget = options->resident_budget};
     struct trace t;
-    if (trace_init(&t, NULL, e) != 0)
+    if (trace_init(&t, &store, e) != 0)
         return -1;
     bool narrow = options->only && selection_is_narrow(options->only);
     int status = narrow ? trace_load_with(&t, path, &more, NULL, NULL, e) : 0;

@@ -18,6 +18,7 @@ struct run_input_options {
     const struct selection_options *only; /* NULL: all. Figures without a trace cannot be chosen */
     const struct skiplist *skip;
     bool all_leaks;
+    size_t resident_budget; /* of each trace, see struct trace_options */
 };
 
 /* The largest file of figures that is read, in bytes. */

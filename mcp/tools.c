@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/memory_bound.h"
 #include "mcp/rpc.h"
 #include "mcp/tool.h"
 #include "mcp/tool_params.h"
@@ -254,11 +255,13 @@ json_t *tools_call(struct tools *t, const char *name, const json_t *arguments, s
         return NULL;
     }
     json_t *answer = answer_call(c, e);
-    if (answer || e->code != ERR_MEMORY)
-        return answer;
-    bool forgot = forget_results(t); /* results keep their traces open */
-    if (!traces_close_all(&t->traces) && !forgot)
-        return NULL;
-    *e = (struct err){0};
-    return answer_call(c, e);
+    if (!answer && e->code == ERR_MEMORY) {
+        bool forgot = forget_results(t); /* results keep their traces open */
+        if (traces_close_all(&t->traces) || forgot) {
+            *e = (struct err){0};
+            answer = answer_call(c, e);
+        }
+    }
+    memory_bound_explain(t->traces.memory, e);
+    return answer;
 }

@@ -6,7 +6,6 @@
 
 #include "analysis/figures/stream_parts.h"
 #include "analysis/figures/stream_pipe.h"
-#include "base/memory_bound.h"
 #include "trace/file/record.h"
 
 #define SIZE_MASK ((UINT64_C(1) << 48) - 1)
@@ -485,7 +484,7 @@ int stream_figures_load(struct stream_figures *f, const char *path, struct trace
     struct trace *t = f->trace;
     if (!can_be_read_again(path))
         return trace_load(t, path, counts, info, e);
-    if (memory_bound() && stream_figures_bound(f, (size_t)(memory_bound() / 2), e) != 0)
+    if (t->memory_budget && stream_figures_bound(f, t->memory_budget, e) != 0)
         return -1;
     int status = stream_figures_read(f, path, counts, info, e);
     if (status == 0 || !f->unsuited)

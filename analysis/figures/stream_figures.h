@@ -117,9 +117,9 @@ void stream_figures_release(struct stream_figures *f);
 int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e);
 
 /*
- * Loads `path` into the newly initialised trace, without options: without the memory events if they
- * can be counted, else with them; f->counted is set accordingly. `counts` and `info` as in
- * trace/load/load.h. Input that can be read only once is not counted.
+ * Loads `path` into the newly initialised trace, within its resident budget: without the memory
+ * events if they can be counted, else with them; f->counted is set accordingly. `counts` and `info`
+ * as in trace/load/load.h. Input that can be read only once is not counted.
  */
 int stream_figures_load(struct stream_figures *f, const char *path, struct trace_counts *counts,
                         struct trace_info *info, struct err *e);

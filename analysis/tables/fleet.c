@@ -321,7 +321,7 @@ static int take_row(void *ctx, enum table_id table, const struct cell *cells, st
 
 static int put_rows(struct fleet *f, struct err *e)
 {
-    const struct tables_source source = {f, load};
+    const struct tables_source source = {f, load, f->source->resident_budget};
     struct table_sink sink = {
         .ctx = f, .row = take_row, .points = f->sink->points, .only = f->sink->only};
     memcpy(sink.wanted, f->sink->wanted + FLEET_TABLES_OF_ALL, sizeof sink.wanted);

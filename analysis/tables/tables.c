@@ -5,7 +5,8 @@
 int tables_export(const struct tables_source *source, const struct table_sink *sink,
                   const char *spool_dir, struct err *e)
 {
-    const struct trace_options options = {.spool_dir = spool_dir};
+    const struct trace_options options = {.spool_dir = spool_dir,
+                                          .resident_budget = source->resident_budget};
     bool wanted[REC_TYPE_COUNT];
     struct table_records records;
     struct trace t;

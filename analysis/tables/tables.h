@@ -316,6 +316,7 @@ struct tables_source {
     void *ctx;
     int (*load)(void *ctx, struct trace *t, const struct trace_load_options *options,
                 struct err *e);
+    size_t resident_budget; /* of the trace, see struct trace_options */
 };
 
 /*

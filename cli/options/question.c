@@ -206,6 +206,7 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
     struct resolver resolver = RESOLVER_NONE;
     struct err e = {0};
     struct trace t;
+    const struct trace_options store = {.resident_budget = memory_bound_share(q->memory)};
     /* Start the helper before anything else is opened. */
     int status = q->reads_images && !q->resolve.wanted
                      ? resolver_init(&resolver, &q->resolve.options, &e)
@@ -214,7 +215,7 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
     memory_bound_set(q->memory);
     if (status == 0)
         status = question_find_range(&q->selection, q->trace, &e);
-    if (status == 0 && (status = trace_init(&t, NULL, &e)) == 0) {
+    if (status == 0 && (status = trace_init(&t, &store, &e)) == 0) {
         status = load_and_answer(q, &resolver, answer, ctx, &t, &e);
         if (q->unload)
             q->unload(ctx);
@@ -224,6 +225,7 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
     resolve_request_release(&q->resolve);
     if (status == 0)
         return 0;
+    memory_bound_explain(q->memory, &e);
     print_error(&e);
     return err_exit_status(&e);
 }

@@ -402,8 +402,9 @@ int stored_summary_load(struct stored_figures *f, struct trace *t, const char *p
     free(a.content);
     if (loaded)
         return 1;
+    const struct trace_options again = {.resident_budget = t->memory_budget};
     trace_release(t);
-    return trace_init(t, NULL, e) != 0 ? -1 : 0;
+    return trace_init(t, &again, e) != 0 ? -1 : 0;
 }
 
 /* As stored_summary_figures; *bytes: the size of the appendix. */

@@ -4,7 +4,6 @@
  * and there are not too many reports.
  */
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +23,12 @@
 #define MAKERS_MAX 2u
 #define WAITING_MAX 32u
 #define SECONDS_MAX 300.0
-#define CAUSE_MAX 512u
+#define CAUSE_MAX 1024u
+#define NO_ROOM 4 /* exit status: memory or disk space ran out */
 
 /*
- * Data limit of a process that makes a report, and its --memory, which is lower so that the report
- * fails with a message. A report of any trace takes some hundred MiB.
+ * Data limit of a process that makes a report, and its bound, which is lower so that the report
+ * fails with a message. A report of most traces takes some hundred MiB.
  */
 #define MAKER_MEMORY ((uint64_t)1 << 30)
 #define MAKER_KEEPS ((uint64_t)768 << 20)
@@ -70,15 +70,17 @@ void daemon_reports_release(struct daemon *d)
     vec_release(&d->reports);
 }
 
+static const char *format_of(const struct report_page *p)
+{
+    return p->kind == REPORT_PAGE ? "html" : "json";
+}
+
 /* ---- making a report, in a child process */
 
 static int make_page(void *arg)
 {
     const struct report_page *p = arg;
-    char keeps[FORMAT_SIZE];
-    snprintf(keeps, sizeof keeps, "%" PRIu64, MAKER_KEEPS);
-    const char *words[] = {"report",   "-",   "--format", p->kind == REPORT_PAGE ? "html" : "json",
-                           "--memory", keeps, NULL};
+    const char *words[] = {"report", "-", "--format", format_of(p), NULL};
     const struct guard_folders folders = {.writable = {tempfile_dir(NULL)}};
     /* Loads Capstone now: the guards forbid it later. */
     struct instructions *disassembler = p->kind == REPORT_PAGE ? instructions_new(CODE_X64) : NULL;
@@ -89,7 +91,7 @@ static int make_page(void *arg)
     (void)guard_forks();
     (void)guard_sockets();
     optind = 0;
-    int status = p->daemon->commands->report(6, (char **)words);
+    int status = p->daemon->commands->report(4, (char **)words);
     instructions_free(disassembler);
     return status;
 }
@@ -121,16 +123,23 @@ static void answer_waiting(struct report_page *p, unsigned status, const char *w
 
 /*
  * Its first line of output without the program's name; later lines may be hints for command lines.
+ * The daemon's user cannot give a report more memory, but make it with another process.
  */
-static void take_cause(const struct job *job, char out[CAUSE_MAX])
+static void take_cause(const struct report_page *p, const struct job *job, char out[CAUSE_MAX])
 {
+    char bytes[FORMAT_SIZE];
     static const char *const ours[] = {"tidemark: ", "report: "};
     const char *line = job->words[0] ? job->words : "it failed";
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
         if (strncmp(line, ours[i], strlen(ours[i])) == 0)
             line += strlen(ours[i]);
     }
-    snprintf(out, CAUSE_MAX, "%.*s", (int)strcspn(line, "\n"), line);
+    int len = snprintf(out, CAUSE_MAX, "%.*s", (int)strcspn(line, "\n"), line);
+    if (job->status == NO_ROOM && len > 0 && (size_t)len < CAUSE_MAX)
+        snprintf(out + len, CAUSE_MAX - (size_t)len,
+                 "; the daemon gives a report %s of memory, `tidemark report --format %s %s` takes "
+                 "what it needs",
+                 format_bytes(bytes, MAKER_KEEPS), format_of(p), p->name);
 }
 
 static void made(void *ctx, const struct job *job)
@@ -149,7 +158,7 @@ static void made(void *ctx, const struct job *job)
         answer_waiting(p, 200, "");
         return;
     }
-    take_cause(job, why);
+    take_cause(p, job, why);
     if (job->late)
         answer_waiting(p, 504, "it took too long");
     else if (job->status >= 128)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/memory_bound.h"
 
 #define OTHER_POOLS "(other pools)"
 
@@ -78,8 +77,7 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
 {
     const struct spool no_file = {.fd = -1, .old_fd = -1};
     *t = (struct trace){.spool = no_file, .lasting = no_file, .facts.timer_mul = 1.0};
-    t->memory_budget = options && options->resident_budget ? options->resident_budget
-                                                           : (size_t)(memory_bound() / 2);
+    t->memory_budget = options ? options->resident_budget : 0;
     size_t budget = t->memory_budget ? t->memory_budget : TRACE_BUDGET;
     const char *dir = options ? options->spool_dir : NULL;
     if (spool_init(&t->spool, dir, budget, e) != 0)

@@ -159,8 +159,8 @@ struct trace {
 struct trace_options {
     const char *spool_dir; /* NULL: the default of spool_init */
     /*
-     * Bytes of event columns kept in memory; 0: half of memory_bound(), else TRACE_BUDGET. A loaded
-     * trace divides it among columns, tables and pending frees.
+     * Bytes of event columns kept in memory; 0: TRACE_BUDGET. A loaded trace divides it among
+     * columns, tables and pending frees.
      */
     size_t resident_budget;
 };
