@@ -343,7 +343,6 @@ class Dying(Running):
         with open(self.traces / stuck / "more", "wb") as more:
             more.truncate(1 << 42)  # no disk gets so much more room meanwhile that it is a reason
         client = self.client(STAYS)
-        began = time.monotonic()
         with self.daemon() as process:
             announce(self.udp, client.port, b"other")
             wait_until(lambda: len(self.journals()) == 3)
@@ -353,10 +352,9 @@ class Dying(Running):
             os.kill(children(process)[0], signal.SIGKILL)
             self.wait_said("saved to ", times=3)
             wait_until(lambda: self.journals() == [stuck])
-            took = time.monotonic() - began
             self.stop(process)
+        # It was tried once: nothing has waited for its pause.
         self.assertEqual(self.said().count("cannot be moved aside"), 1, self.said())
-        self.assertLess(took, 60)
 
     def test_what_breaks_recovery_keeps_nothing_else(self):
         """Of several none is known to be the one: each is tried alone."""
