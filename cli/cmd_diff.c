@@ -12,6 +12,7 @@
 #include "report/diff_report.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
+#include "trace/load/load_beside.h"
 
 #define TEXT_LIMIT 10
 
@@ -275,9 +276,9 @@ static int answer(void *ctx, struct trace *now, FILE *out, struct err *e)
         return -1;
     int status = trace_load_with(&base, c->base, &more, NULL, NULL, e);
     if (status == 0)
-        status = stored_resident_load(&base, c->base, e);
+        status = trace_load_resident(&base, c->base, e);
     if (status == 0)
-        status = stored_resident_load(now, c->question.trace, e);
+        status = trace_load_resident(now, c->question.trace, e);
     if (status == 0) {
         print_behind(c->base, base.behind);
         status = answer_with(c, &base, now, out, e);

@@ -16,6 +16,7 @@
 #include "cli/options/question.h"
 #include "report/html/html.h"
 #include "server/capture/stored_summary.h"
+#include "trace/load/load_beside.h"
 
 #define TEXT_LIMIT 50
 
@@ -117,8 +118,8 @@ static const struct option_row option_rows[] = {
      "thread and function (site)",
      .words = "site, function, callstack, type, pool, thread, zone, frame or sample",
      .take = take_by},
-    {"--sort", "KEY", "{} (size)", .words = "size, count, live, peak, at-peak, temporary or name",
-     .take = take_sort},
+    {"--sort", "KEY", "{} (size)",
+     .words = "size, count, live, peak, at-peak, temporary, resident or name", .take = take_sort},
     {"--min-size", "N", "leave out rows whose allocations sum up to less; N may end in K, M, G",
      .type = VALUE_BYTES, FIELD(selection.min_size)},
     {"--min-count", "N", "leave out rows with fewer allocations", .type = VALUE_COUNT,
@@ -385,13 +386,13 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     if (c->related.asked)
         return related_question_answer(&c->related, &c->question.selection, &c->leaks.report, t,
                                        out, e);
-    if (c->leaks.resident && stored_pages_load(t, c->question.trace, e) != 0)
+    if (c->leaks.resident && trace_load_looks(t, c->question.trace, e) != 0)
         return -1;
     if (leak_question_count(&c->leaks))
         return leak_question_answer(&c->leaks, &c->question.selection, &c->skip, t, out, e);
     if (c->leaks.peak && leak_question_find_peak(&c->leaks, &c->question.selection, t, e) != 0)
         return -1;
-    if (!c->summary.stored && stored_resident_load(t, c->question.trace, e) != 0)
+    if (!c->summary.stored && trace_load_resident(t, c->question.trace, e) != 0)
         return -1;
     if (summary_build(&s, t, &c->summary, e) != 0)
         return -1;
@@ -399,6 +400,10 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     if (budgets_check(&c->fail_if, &s, "fail-if", false, &verdict) != 0 &&
         verdict.code != ERR_CHECK) {
         *e = verdict;
+        summary_release(&s);
+        return -1;
+    }
+    if (!c->html && summary_check_sort(&s, c->selection.sort, e) != 0) {
         summary_release(&s);
         return -1;
     }

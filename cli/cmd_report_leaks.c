@@ -168,18 +168,8 @@ static int write_resident(struct answers *a, FILE *out, struct err *e)
     const struct leak_question *q = a->q;
     struct selection *s = &a->selection;
     struct resident r;
-    const struct page_look *look = resident_highest(s->trace);
-    if (!look)
-        return err_set(e, ERR_INPUT,
-                       "the trace has no look at the pages of its process: `tidemark run` adds one "
-                       "when the program exits, to traces compressed with zstd of versions from "
-                       "0.11.0 on");
-    if (q->look > s->trace->looks.list.len)
-        return err_set(e, ERR_USAGE, "there is no look %llu: the trace has %zu",
-                       (unsigned long long)q->look, s->trace->looks.list.len);
-    if (q->look)
-        look = &s->trace->looks.list.at[q->look - 1];
-    if (resident_build(&r, s, a->skip, look, e) != 0)
+    const struct page_look *look = resident_find_look(s->trace, q->look, e);
+    if (!look || resident_build(&r, s, a->skip, look, e) != 0)
         return -1;
     int status = resident_write(&r, s, &q->report, out, e);
     resident_release(&r);

@@ -9,6 +9,7 @@
 #include "cli/options/question.h"
 #include "cli/options/tree_options.h"
 #include "report/tree_report.h"
+#include "trace/load/load_beside.h"
 
 static const char usage[] =
     "usage: tidemark tree FILE [OPTIONS]\n"
@@ -79,7 +80,8 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     struct tree_command *c = ctx;
     struct selection s;
     struct tree tree;
-    if (selection_init(&s, t, &c->question.selection, e) != 0)
+    if (trace_load_resident(t, c->question.trace, e) != 0 ||
+        selection_init(&s, t, &c->question.selection, e) != 0)
         return -1;
     int status = tree_build(&tree, &s, &c->tree.tree, e);
     if (status == 0) {

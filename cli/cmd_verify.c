@@ -16,6 +16,7 @@
 #include "report/verify_report.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
+#include "trace/load/load_beside.h"
 
 static const char usage[] =
     "usage: tidemark verify FILE [OPTIONS]\n"
@@ -87,7 +88,7 @@ static int summarize(struct verify_command *c, struct trace *t, struct trace_cou
     c->verify.only = c->question.selection;
     c->verify.stream = options.stream;
     if (status == 0)
-        status = stored_resident_load(t, c->trace, e);
+        status = trace_load_resident(t, c->trace, e);
     if (status == 0) {
         bool is_stored = stored_summary_figures(&stored, t, c->trace);
         c->verify.stored = is_stored ? &stored : NULL;

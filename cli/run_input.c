@@ -10,6 +10,7 @@
 #include "analysis/figures/stream_figures.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
+#include "trace/load/load_beside.h"
 
 /* ---- traces */
 
@@ -49,7 +50,7 @@ static int count_trace(struct run_inputs *r, const char *path, struct trace *t,
     }
     int status = summary_load(&stream, t, path, &wanted, NULL, NULL, e);
     if (status == 0)
-        status = stored_resident_load(t, path, e);
+        status = trace_load_resident(t, path, e);
     if (status == 0)
         status = take_summary(r, path, t, &wanted, e);
     stream_figures_release(&stream);

@@ -49,7 +49,7 @@ extern "C" {
 
 /* The version of this header. A higher minor version adds functions and members. */
 #define TIDETRACE_MAJOR 1
-#define TIDETRACE_MINOR 3
+#define TIDETRACE_MINOR 4
 
 /* The version of the library in use, major * 1000 + minor. */
 TIDETRACE_API uint32_t tidetrace_version(void);
@@ -337,7 +337,8 @@ enum tidetrace_sort {
     TIDETRACE_SORT_PEAK = 3,
     TIDETRACE_SORT_AT_PEAK = 4,
     TIDETRACE_SORT_TEMPORARY = 5,
-    TIDETRACE_SORT_NAME = 6
+    TIDETRACE_SORT_NAME = 6,
+    TIDETRACE_SORT_RESIDENT = 7 /* since 1.4; if the trace has what each call stack had in memory */
 };
 
 struct tidetrace_report_options {
@@ -451,6 +452,38 @@ struct tidetrace_leak_row {
 
 TIDETRACE_API int tidetrace_leak_row(struct tidetrace_result *result, uint64_t row,
                                      struct tidetrace_leak_row *out, struct tidetrace_error *error);
+
+/* -- resident: which bytes of live blocks were in memory, "tidemark.resident/1"; since 1.4 */
+
+struct tidetrace_resident_options {
+    size_t struct_size;
+    const struct tidetrace_selection *selection;
+    uint64_t look; /* which look at the pages, from 1; 0: that with most resident bytes */
+    const char *const *skip;
+    size_t skip_count;
+};
+
+/* Rows are sites. TIDETRACE_INPUT: the trace has no look at the pages of its process. */
+TIDETRACE_API int tidetrace_resident(struct tidetrace *trace,
+                                     const struct tidetrace_resident_options *options,
+                                     struct tidetrace_result **result,
+                                     struct tidetrace_error *error);
+
+struct tidetrace_resident_row {
+    size_t struct_size;
+    struct tidetrace_text pool, function, file, image;
+    uint32_t line;
+    uint32_t callstack;    /* of the largest block */
+    uint64_t count, bytes; /* of live blocks */
+    uint64_t resident, swapped, not_resident;
+    uint64_t unsure;  /* of the zero page, or shared with a forked process */
+    uint64_t outside; /* in no mapping that was read */
+    uint64_t pinned;  /* free bytes of pages that these blocks keep in memory */
+};
+
+TIDETRACE_API int tidetrace_resident_row(struct tidetrace_result *result, uint64_t row,
+                                         struct tidetrace_resident_row *out,
+                                         struct tidetrace_error *error);
 
 /* -- options shared by the following analyses */
 
@@ -749,9 +782,11 @@ enum tidetrace_metric {
     TIDETRACE_METRIC_LIVE_COUNT = 3,
     TIDETRACE_METRIC_AT_PEAK_BYTES = 4,
     TIDETRACE_METRIC_AT_PEAK_COUNT = 5,
-    TIDETRACE_METRIC_TEMPORARY = 6
+    TIDETRACE_METRIC_TEMPORARY = 6,
+    TIDETRACE_METRIC_RESIDENT =
+        7 /* since 1.4; only to sort by, and in JSON: see TIDETRACE_SORT_RESIDENT */
 };
-#define TIDETRACE_METRICS 7
+#define TIDETRACE_METRICS 7 /* that rows have */
 
 enum tidetrace_tree_flags {
     TIDETRACE_TREE_BOTTOM_UP = 1,  /* from allocating functions to their callers */

@@ -26,7 +26,7 @@ static const enum sort_key sorts[] = {
     [TIDETRACE_SORT_SIZE] = SORT_SIZE,       [TIDETRACE_SORT_COUNT] = SORT_COUNT,
     [TIDETRACE_SORT_LIVE] = SORT_LIVE,       [TIDETRACE_SORT_PEAK] = SORT_PEAK,
     [TIDETRACE_SORT_AT_PEAK] = SORT_AT_PEAK, [TIDETRACE_SORT_TEMPORARY] = SORT_TEMPORARY,
-    [TIDETRACE_SORT_NAME] = SORT_NAME,
+    [TIDETRACE_SORT_NAME] = SORT_NAME,       [TIDETRACE_SORT_RESIDENT] = SORT_RESIDENT,
 };
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])
@@ -77,7 +77,8 @@ static int build_report(struct tidetrace_result *base, const void *theirs, struc
         .by = groupings[o.by], .only = &r->base.question.only, .skip = &r->base.question.skip};
     const struct summary_selection rows = {
         .sort = sorts[o.sort], .min_size = o.min_bytes, .min_count = o.min_count};
-    if (summary_build(&r->summary, &t->trace, &options, e) != 0)
+    if (summary_build(&r->summary, &t->trace, &options, e) != 0 ||
+        summary_check_sort(&r->summary, rows.sort, e) != 0)
         return -1;
     summary_select(&r->summary.sites, &rows);
     summary_select(&r->summary.groups, &rows);

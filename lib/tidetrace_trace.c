@@ -6,6 +6,7 @@
 
 #include "analysis/names/frames.h"
 #include "lib/tidetrace_internal.h"
+#include "trace/load/load_beside.h"
 #include "trace/ingest/carry.h"
 
 #define DEFAULT_BUDGET (UINT64_C(80) << 20)
@@ -35,7 +36,7 @@ static int load(struct tidetrace *t, int fd, const char *name, const char *folde
     if (t->plots && related_input_init(&t->beside, &t->trace, folder, beside_budget(t), e) != 0)
         return -1;
     if (trace_load_fd(&t->trace, fd, name, &more, &t->counts, &t->info, e) != 0 ||
-        name_pools(t, e) != 0)
+        trace_load_beside(&t->trace, fd, e) != 0 || name_pools(t, e) != 0)
         return -1;
     for (size_t i = 0; i < t->trace.strings.list.len; i++)
         t->texts += t->trace.strings.list.at[i].len + 1;

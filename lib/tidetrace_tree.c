@@ -37,7 +37,7 @@ static const enum tree_by groupings[] = {
     [TIDETRACE_TREE_TYPE] = TREE_TYPE,
 };
 
-static const enum tree_metric metrics[TIDETRACE_METRICS] = {
+static const enum tree_metric metrics[] = {
     [TIDETRACE_METRIC_BYTES] = TREE_BYTES,
     [TIDETRACE_METRIC_COUNT] = TREE_COUNT,
     [TIDETRACE_METRIC_LIVE_BYTES] = TREE_LIVE_BYTES,
@@ -45,14 +45,16 @@ static const enum tree_metric metrics[TIDETRACE_METRICS] = {
     [TIDETRACE_METRIC_AT_PEAK_BYTES] = TREE_PEAK_BYTES,
     [TIDETRACE_METRIC_AT_PEAK_COUNT] = TREE_PEAK_COUNT,
     [TIDETRACE_METRIC_TEMPORARY] = TREE_TEMPORARY,
+    [TIDETRACE_METRIC_RESIDENT] = TREE_RESIDENT,
 };
 
 static int check_options(const struct tidetrace_tree_options *o, struct err *e)
 {
     const uint32_t all =
         TIDETRACE_TREE_BOTTOM_UP | TIDETRACE_TREE_NO_INLINES | TIDETRACE_TREE_ALL_FRAMES;
-    if (o->by >= sizeof groupings / sizeof *groupings || o->metric >= TIDETRACE_METRICS ||
-        o->flags & ~all || !(o->min_share >= 0 && o->min_share <= 1))
+    if (o->by >= sizeof groupings / sizeof *groupings ||
+        o->metric >= sizeof metrics / sizeof *metrics || o->flags & ~all ||
+        !(o->min_share >= 0 && o->min_share <= 1))
         return err_set(e, ERR_USAGE, "unknown nodes, metric, flags or share for a tree");
     return 0;
 }

@@ -16,10 +16,11 @@ const char *const report_lists[] = {"rows", "pools", "faults", NULL};
 
 static const char *const groupings[] = {"site", "function", "callstack", "pool", "thread",
                                         "zone", "frame",    "type",      NULL};
-static const char *const sorts[] = {"size",    "count",     "live", "peak",
-                                    "at-peak", "temporary", "name", NULL};
-static const char *const metrics[] = {"bytes",   "count",         "live",      "live-count",
-                                      "at-peak", "at-peak-count", "temporary", NULL};
+static const char *const sorts[] = {"size",      "count", "live",     "peak", "at-peak",
+                                    "temporary", "name",  "resident", NULL};
+static const char *const metrics[] = {"bytes",      "count",    "live",
+                                      "live-count", "at-peak",  "at-peak-count",
+                                      "temporary",  "resident", NULL};
 static const char *const tree_groupings[] = {"function", "line",   "file", "image",
                                              "module",   "thread", "type", NULL};
 static const char *const directions[] = {"top-down", "bottom-up", NULL};
@@ -267,6 +268,15 @@ static int ask_leaks(struct tool_call *c, struct tidetrace_result **r,
                                              .skip = skip.at,
                                              .skip_count = skip.len};
     return tidetrace_leaks(c->trace, &o, r, error);
+}
+
+/* ---- resident */
+
+static int ask_resident(struct tool_call *c, struct tidetrace_result **r,
+                        struct tidetrace_error *error)
+{
+    const struct tidetrace_resident_options o = {.struct_size = sizeof o};
+    return tidetrace_resident(c->trace, &o, r, error);
 }
 
 /* ---- growth, patterns, faults, histograms */
@@ -520,18 +530,18 @@ const struct tool tool_table[] = {
      .params = {{folder_params, page_params, bytes_params}},
      .list = trace_files_list},
     {.name = "info",
-     .what = "What is in a trace file: program, host, versions, duration, whether it is complete, "
-             "how much of each kind, pools, names.",
+     .what = "Program, host, versions, duration, pools, names of a trace, how much of each kind, "
+             "whether it is complete.",
      .params = {{trace_params, bytes_params}},
      .ask = ask_info},
     {.name = "verify",
-     .what = "Checks that memory data is really in a trace, and whether expressions on its figures "
-             "are true. Ask this first: a stripped trace looks like one without allocations.",
+     .what = "Whether memory data is really in a trace, and expressions on its figures are true. "
+             "Ask this first: a stripped trace looks like one without allocations.",
      .params = {{trace_params, verify_params, selection_params, bytes_params}},
      .ask = ask_verify},
     {.name = "report",
-     .what = "Memory by allocation site or something else: count, bytes, what is live at the end, "
-             "own peak, share of the pool's peak, temporary blocks; pools; memory faults.",
+     .what = "Memory by site or something else: count, bytes, live at the end, own peak, share of "
+             "the pool's peak, temporary blocks; pools; faults.",
      .params = {{trace_params, report_params, skip_params, selection_params, page_params,
                  bytes_params}},
      .rows = "sites",
@@ -546,12 +556,18 @@ const struct tool tool_table[] = {
      .ask = ask_peak,
      .add = add_peak},
     {.name = "leaks",
-     .what = "What is never freed, by site: growing (with rate and significance), held, or "
-             "allocated once at the start.",
+     .what = "What is never freed, by site: growing (rate, significance), held, or allocated once "
+             "at the start.",
      .params = {{trace_params, leak_params, skip_params, selection_params, page_params,
                  bytes_params}},
      .rows = "leaks",
      .ask = ask_leaks},
+    {.name = "resident",
+     .what = "Of `tidemark run`: what sites have in memory, what keeps half-empty pages, "
+             "findings.",
+     .params = {{trace_params, page_params, bytes_params}},
+     .rows = "sites",
+     .ask = ask_resident},
     {.name = "growth",
      .what = "Which sites hold more at one time than at another, or less, most grown first.",
      .params = {{trace_params, growth_params, skip_params, selection_params, page_params,
@@ -559,33 +575,31 @@ const struct tool tool_table[] = {
      .rows = "sites",
      .ask = ask_growth},
     {.name = "patterns",
-     .what = "By site: growth by copying, temporary blocks in a row, large blocks of one size that "
-             "never grew, what glibc's malloc would add.",
+     .what = "By site: growth by copying, runs of temporary blocks, large blocks that never grew, "
+             "what glibc's malloc adds.",
      .params = {{trace_params, skip_params, selection_params, page_params, bytes_params}},
      .rows = "sites",
      .ask = ask_patterns},
     {.name = "histograms",
-     .what = "How large blocks were and how long they lived, how many were freed on another "
-             "thread or right after a larger one came.",
+     .what = "Sizes and lifetimes of blocks; how many were freed on another thread or right after "
+             "a larger one came.",
      .params = {{trace_params, selection_params, bytes_params}},
      .ask = ask_histograms},
     {.name = "faults",
-     .what = "Frees of unknown blocks and addresses allocated twice, with the call stacks of both "
-             "sides.",
+     .what = "Frees of unknown blocks and addresses allocated twice, with both sides' call stacks.",
      .params = {{trace_params, skip_params, selection_params, page_params, bytes_params}},
      .rows = "faults",
      .ask = ask_faults},
     {.name = "related",
-     .what = "Which plots and messages moved with the use of each pool, and how likely that is by "
-             "chance, the surest first.",
+     .what = "Which plots and messages moved with the use of each pool, and how likely by chance, "
+             "the surest first.",
      .params = {{trace_params, related_params, selection_params, page_params, bytes_params}},
      .rows = "plots",
      .plots = true,
      .ask = ask_related,
      .make = make_related},
     {.name = "timeline",
-     .what =
-         "Use over time, by pool, in buckets, with local peaks, from only.begin_ns to only.end_ns.",
+     .what = "Use over time, by pool, with peaks, from only.begin_ns to only.end_ns.",
      .params = {{trace_params, timeline_params, selection_params, bytes_params}},
      .ask = ask_timeline},
     {.name = "map",
@@ -594,8 +608,8 @@ const struct tool tool_table[] = {
      .params = {{trace_params, map_params, selection_params, bytes_params}},
      .ask = ask_map},
     {.name = "tree",
-     .what = "Which callers allocated how much with all that they called, as nodes depth first; "
-             "each has the id of its parent.",
+     .what = "Which callers allocated how much with all that they called: nodes depth first, each "
+             "with its parent's id.",
      .params = {{trace_params, tree_params, skip_params, selection_params, page_params,
                  bytes_params}},
      .rows = "nodes",

@@ -16,6 +16,7 @@
 struct leak_report_options {
     enum report_format format;
     uint64_t limit;    /* rows; 0: all */
+    uint64_t first;    /* what is resident: the first of them */
     bool stack_traces; /* text, Markdown: a call stack of each row */
 };
 

@@ -286,17 +286,19 @@ int resident_write(const struct resident *r, const struct selection *s,
     bool markdown = options->format == REPORT_MARKDOWN;
     struct row_writer w =
         row_writer(&d, &table, s, options->format, options->stack_traces && markdown);
-    size_t n = rows_shown(r->rows.len, options->limit);
+    size_t first = (size_t)options->first, left = r->rows.len - first;
+    size_t n = rows_shown(left, options->limit);
+    const struct resident_row *rows = n ? &r->rows.at[first] : NULL;
     write_head(&w, r, &findings);
     resident_findings_release(&findings);
     row_titles(&w);
     if (options->format == REPORT_TEXT || options->format == REPORT_JSON) {
         for (size_t i = 0; i < n; i++)
-            write_row(&w, r, &r->rows.at[i], options->stack_traces);
+            write_row(&w, r, &r->rows.at[first + i], options->stack_traces);
     } else {
-        rows_write(&w, r->rows.at, n, sizeof *r->rows.at);
+        rows_write(&w, rows, n, sizeof *rows);
     }
-    rows_end(&w, n, r->rows.len, "more site");
-    rows_stacks(&w, r->rows.at, n, sizeof *r->rows.at);
+    rows_end(&w, n, left, "more site");
+    rows_stacks(&w, rows, n, sizeof *rows);
     return document_end(&d, e);
 }

@@ -87,7 +87,7 @@ static enum tree_metric beside(enum tree_metric m)
         [TREE_BYTES] = TREE_COUNT,           [TREE_COUNT] = TREE_BYTES,
         [TREE_LIVE_BYTES] = TREE_LIVE_COUNT, [TREE_LIVE_COUNT] = TREE_LIVE_BYTES,
         [TREE_PEAK_BYTES] = TREE_PEAK_COUNT, [TREE_PEAK_COUNT] = TREE_PEAK_BYTES,
-        [TREE_TEMPORARY] = TREE_COUNT,
+        [TREE_TEMPORARY] = TREE_COUNT,       [TREE_RESIDENT] = TREE_LIVE_BYTES,
     };
     return other[m];
 }
@@ -116,7 +116,7 @@ static void text_head(struct writer *w)
         [TREE_BYTES] = "Size",           [TREE_COUNT] = "Count",
         [TREE_LIVE_BYTES] = "Live size", [TREE_LIVE_COUNT] = "Live",
         [TREE_PEAK_BYTES] = "At peak",   [TREE_PEAK_COUNT] = "At peak",
-        [TREE_TEMPORARY] = "Temporary"};
+        [TREE_TEMPORARY] = "Temporary",  [TREE_RESIDENT] = "Resident"};
     static const char *const groups[] = {
         [TREE_FUNCTION] = "Function", [TREE_LINE] = "Source location", [TREE_FILE] = "File",
         [TREE_IMAGE] = "Image",       [TREE_MODULE] = "Module",        [TREE_THREAD] = "Thread",
@@ -245,12 +245,13 @@ static const char *const keys[TREE_METRICS] = {[TREE_BYTES] = "bytes",
                                                [TREE_LIVE_COUNT] = "live_count",
                                                [TREE_PEAK_BYTES] = "at_peak_bytes",
                                                [TREE_PEAK_COUNT] = "at_peak_count",
-                                               [TREE_TEMPORARY] = "temporary"};
+                                               [TREE_TEMPORARY] = "temporary",
+                                               [TREE_RESIDENT] = "resident_bytes"};
 
-static json_t *make_figures(const struct tree_figures *f)
+static json_t *make_figures(const struct tree *t, const struct tree_figures *f)
 {
     json_t *figures = json_object();
-    for (size_t i = 0; i < TREE_METRICS; i++)
+    for (size_t i = 0; i < tree_metric_count(t); i++)
         figures = json_with(figures, keys[i], json_count(f->at[i]));
     return figures;
 }
@@ -266,8 +267,8 @@ static void json_node(struct writer *w, uint32_t node)
                   (json_int_t)n->depth, "name", json_text(full_name(w, l)), "function",
                   json_text_or_null(l->frame.function), "file", json_text_or_null(l->frame.file),
                   "line", l->frame.line ? json_integer(l->frame.line) : json_null(), "image",
-                  json_text_or_null(l->frame.image), "inclusive", make_figures(&n->inclusive),
-                  "exclusive", make_figures(&n->exclusive)));
+                  json_text_or_null(l->frame.image), "inclusive", make_figures(w->t, &n->inclusive),
+                  "exclusive", make_figures(w->t, &n->exclusive)));
 }
 
 static void json_head(struct writer *w)
@@ -280,7 +281,7 @@ static void json_head(struct writer *w)
     document_member(&w->doc, "metric", json_string(tree_metric_name(t->options.sort)));
     document_member(&w->doc, "peak_time_ns",
                     t->peak_time == -1 ? json_null() : json_integer(t->peak_time));
-    document_member(&w->doc, "total", make_figures(&t->nodes.at[TREE_ROOT].inclusive));
+    document_member(&w->doc, "total", make_figures(t, &t->nodes.at[TREE_ROOT].inclusive));
     document_list(&w->doc, "nodes");
 }
 
@@ -289,7 +290,7 @@ static void csv_head(struct writer *w)
     struct buf *b = &w->doc.buf;
     buf_puts(b, "id,parent,depth,name,function,file,line,image");
     for (int own = 0; own < 2; own++) {
-        for (size_t i = 0; i < TREE_METRICS; i++)
+        for (size_t i = 0; i < tree_metric_count(w->t); i++)
             buf_printf(b, ",%s%s", own ? "own_" : "", keys[i]);
     }
     buf_puts(b, "\n");
@@ -307,9 +308,9 @@ static void csv_node(struct writer *w, uint32_t node)
     csv_field(b, full_name(w, l));
     buf_puts(b, ",");
     csv_site(b, &l->frame, false);
-    for (size_t i = 0; i < TREE_METRICS; i++)
+    for (size_t i = 0; i < tree_metric_count(w->t); i++)
         buf_printf(b, ",%" PRIu64, n->inclusive.at[i]);
-    for (size_t i = 0; i < TREE_METRICS; i++)
+    for (size_t i = 0; i < tree_metric_count(w->t); i++)
         buf_printf(b, ",%" PRIu64, n->exclusive.at[i]);
     buf_puts(b, "\n");
     document_flush(&w->doc);

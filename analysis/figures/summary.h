@@ -298,8 +298,18 @@ enum sort_key {
     SORT_PEAK,
     SORT_AT_PEAK,
     SORT_TEMPORARY,
+    SORT_RESIDENT,
     SORT_NAME,
 };
+
+/*
+ * Why the bytes that were resident are not known: of each row, or of the whole process. NULL: they
+ * are known.
+ */
+const char *summary_lacks_resident(const struct summary *s, bool of_rows);
+
+/* ERR_USAGE: the rows cannot be sorted by this key, since its figures are not known. */
+int summary_check_sort(const struct summary *s, enum sort_key key, struct err *e);
 
 bool sort_key_parse(const char *text, enum sort_key *key);
 const char *sort_key_name(enum sort_key key);

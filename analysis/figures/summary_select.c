@@ -33,16 +33,19 @@ const char *grouping_name(enum grouping by)
 
 struct key {
     const char *name;
-    size_t counter; /* offset in struct counter of the number to sort by */
+    size_t offset; /* in struct summary_row, of the number to sort by */
 };
 
+#define FIGURE(MEMBER) offsetof(struct summary_row, figures.MEMBER)
+
 static const struct key keys[] = {
-    [SORT_SIZE] = {"size", offsetof(struct counter, bytes)},
-    [SORT_COUNT] = {"count", offsetof(struct counter, count)},
-    [SORT_LIVE] = {"live", offsetof(struct counter, live_bytes)},
-    [SORT_PEAK] = {"peak", offsetof(struct counter, peak_bytes)},
-    [SORT_AT_PEAK] = {"at-peak", offsetof(struct counter, at_peak_bytes)},
-    [SORT_TEMPORARY] = {"temporary", offsetof(struct counter, temporary)},
+    [SORT_SIZE] = {"size", FIGURE(bytes)},
+    [SORT_COUNT] = {"count", FIGURE(count)},
+    [SORT_LIVE] = {"live", FIGURE(live_bytes)},
+    [SORT_PEAK] = {"peak", FIGURE(peak_bytes)},
+    [SORT_AT_PEAK] = {"at-peak", FIGURE(at_peak_bytes)},
+    [SORT_TEMPORARY] = {"temporary", FIGURE(temporary)},
+    [SORT_RESIDENT] = {"resident", offsetof(struct summary_row, resident_bytes)},
     [SORT_NAME] = {"name", 0},
 };
 
@@ -60,6 +63,26 @@ bool sort_key_parse(const char *text, enum sort_key *key)
 const char *sort_key_name(enum sort_key key)
 {
     return keys[key].name;
+}
+
+const char *summary_lacks_resident(const struct summary *s, bool of_rows)
+{
+    if (of_rows ? s->has_resident : s->has_look)
+        return NULL;
+    return s->selection.is_narrow ? "it is known of the whole trace only, or of pools"
+           : s->has_look          ? "the trace was rewritten without what each site had"
+                                  : "the trace has no look at the pages of its process";
+}
+
+int summary_check_sort(const struct summary *s, enum sort_key key, struct err *e)
+{
+    const char *why = key != SORT_RESIDENT ? NULL
+                      : s->by && !grouping_has_resident(s->by)
+                          ? "threads, zones and frames have none"
+                          : summary_lacks_resident(s, true);
+    return why ? err_set(e, ERR_USAGE,
+                         "what was resident is unknown, so rows cannot be sorted by it: %s", why)
+               : 0;
 }
 
 /* By display name; pool and key make the order unique. */
@@ -84,7 +107,7 @@ static int compare_row_names(const struct summary_row *a, const struct summary_r
 static uint64_t number_of(const struct summary_row *r, enum sort_key key)
 {
     uint64_t n;
-    memcpy(&n, (const char *)&r->figures + keys[key].counter, sizeof n);
+    memcpy(&n, (const char *)r + keys[key].offset, sizeof n);
     return n;
 }
 

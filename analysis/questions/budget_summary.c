@@ -127,12 +127,11 @@ bool budget_summary_lacks(const struct budget *b, const struct summary *s, struc
 {
     for (size_t i = 0; i < b->terms.len; i++) {
         const struct budget_term *t = &b->terms.at[i];
-        if (t->metric != BUDGET_RESIDENT || (t->selectors.len ? s->has_resident : s->has_look))
+        const char *reason =
+            t->metric == BUDGET_RESIDENT ? summary_lacks_resident(s, t->selectors.len != 0) : NULL;
+        if (!reason)
             continue;
-        buf_printf(why, "%s is unknown: %s", t->word,
-                   s->selection.is_narrow ? "it is known of the whole trace only, or of pools"
-                   : s->has_look          ? "the trace was rewritten without what each site had"
-                                          : "the trace has no look at the pages of its process");
+        buf_printf(why, "%s is unknown: %s", t->word, reason);
         return true;
     }
     return false;

@@ -437,6 +437,20 @@ const struct page_look *resident_highest(const struct trace *t)
     return best;
 }
 
+const struct page_look *resident_find_look(const struct trace *t, uint64_t number, struct err *e)
+{
+    if (t->looks.list.len == 0)
+        err_set(e, ERR_INPUT,
+                "the trace has no look at the pages of its process: `tidemark run` adds one when "
+                "the program exits, to traces compressed with zstd of versions from 0.11.0 on");
+    else if (number > t->looks.list.len)
+        err_set(e, ERR_USAGE, "there is no look %llu: the trace has %zu",
+                (unsigned long long)number, t->looks.list.len);
+    else
+        return number ? &t->looks.list.at[number - 1] : resident_highest(t);
+    return NULL;
+}
+
 /* Client pointers of a selection's pool: the first of them. */
 static uint64_t key_of_pool(const struct selection *s, uint32_t pool)
 {

@@ -66,6 +66,12 @@ uint64_t resident_bytes(const struct page_look *l);
 /* The last look whose resident bytes are within 1 % of the most; NULL: there is none. */
 const struct page_look *resident_highest(const struct trace *t);
 
+/*
+ * Look `number` of the trace, from 1; 0: the highest. NULL with ERR_INPUT: the trace has none, or
+ * ERR_USAGE: not so many.
+ */
+const struct page_look *resident_find_look(const struct trace *t, uint64_t number, struct err *e);
+
 /* Adds the fact (resident_fact.h) of the highest look, if there is one, and sets t->resident. */
 int resident_note(struct trace *t, struct err *e);
 

@@ -22,7 +22,7 @@ static const char *const metric_names[] = {
     [TREE_BYTES] = "bytes",         [TREE_COUNT] = "count",
     [TREE_LIVE_BYTES] = "live",     [TREE_LIVE_COUNT] = "live-count",
     [TREE_PEAK_BYTES] = "at-peak",  [TREE_PEAK_COUNT] = "at-peak-count",
-    [TREE_TEMPORARY] = "temporary",
+    [TREE_TEMPORARY] = "temporary", [TREE_RESIDENT] = "resident",
 };
 
 static bool find_name(const char *const *names, size_t n, const char *text, size_t *at)
@@ -75,6 +75,7 @@ struct builder {
     struct accounting account;
     struct map stack_keys; /* TREE_THREAD: thread << 32 | call stack → key */
     VEC(uint64_t) stacks;  /* the same by key */
+    struct map resident;   /* call stack → resident bytes in the selected pools */
     struct map label_numbers;
     struct map child_numbers;   /* parent << 32 | label → node */
     VEC(uint32_t) frame_labels; /* label of each function of each frame; NO_LABEL: not yet */
@@ -128,6 +129,39 @@ static int count_stacks(struct builder *b, struct err *e)
     b->account.options.pools = NULL;
     free(one);
     return status;
+}
+
+static bool is_selected(const struct selection *s, uint64_t pool_key)
+{
+    const struct memory *m = &s->trace->memory;
+    for (size_t i = 0; i < m->pools.len; i++) {
+        if (m->pools.at[i]->key == pool_key)
+            return s->pool_of[i] != UINT32_MAX;
+    }
+    return false;
+}
+
+static int find_resident(struct builder *b, struct err *e)
+{
+    struct tree *t = b->tree;
+    const struct resident_stacks *from = &t->trace->resident;
+    t->has_resident = from->known && !b->selection->is_narrow && t->options.by != TREE_THREAD;
+    if (t->options.sort == TREE_RESIDENT && !t->has_resident)
+        return err_set(e, ERR_USAGE, "what was resident is unknown: %s",
+                       from->known
+                           ? "it is known of the whole trace only, or of pools, and not by thread"
+                           : "the trace has no look at the pages of its process, or was rewritten");
+    for (size_t i = 0; i < from->list.len && t->has_resident; i++) {
+        const struct resident_stack *one = &from->list.at[i];
+        uint64_t *sum = is_selected(b->selection, one->pool)
+                            ? map_add(&b->resident, one->callstack, NULL)
+                            : NULL;
+        if (sum)
+            *sum = saturating_add(*sum, one->present);
+        else if (is_selected(b->selection, one->pool))
+            return no_room(e);
+    }
+    return 0;
 }
 
 /* ---- labels */
@@ -382,10 +416,12 @@ static uint32_t callstack_of(const struct builder *b, uint32_t key)
 static int add_stack(struct builder *b, uint32_t key, const struct counter *c, struct err *e)
 {
     struct tree *t = b->tree;
-    const struct tree_figures f = {{c->count ? c->bytes : 0, c->count, c->live_bytes, c->live_count,
-                                    c->at_peak_bytes, c->at_peak_count, c->temporary}};
-    bool by_thread = t->options.by == TREE_THREAD;
     uint32_t callstack = callstack_of(b, key);
+    const uint64_t *resident = map_find(&b->resident, callstack);
+    const struct tree_figures f = {{c->count ? c->bytes : 0, c->count, c->live_bytes, c->live_count,
+                                    c->at_peak_bytes, c->at_peak_count, c->temporary,
+                                    resident ? *resident : 0}};
+    bool by_thread = t->options.by == TREE_THREAD;
     uint32_t node = TREE_ROOT;
     if (find_way(b, callstack, e) != 0)
         return -1;
@@ -512,7 +548,7 @@ static int build(struct builder *b, struct err *e)
     struct tree_label all = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
     if (t->options.by == TREE_TYPE && types_build(&t->types, &b->program, e) != 0)
         return -1;
-    if (prepare_labels(b, e) != 0 || count_stacks(b, e) != 0)
+    if (find_resident(b, e) != 0 || prepare_labels(b, e) != 0 || count_stacks(b, e) != 0)
         return -1;
     if (!vec_push(&t->labels, all) || !vec_push(&t->nodes, (struct tree_node){0}))
         return no_room(e);
@@ -547,6 +583,7 @@ int tree_build(struct tree *t, struct selection *s, const struct tree_options *o
     cut_stacks_release(&b.cut);
     accounting_release(&b.account);
     map_release(&b.stack_keys);
+    map_release(&b.resident);
     map_release(&b.label_numbers);
     map_release(&b.child_numbers);
     vec_release(&b.stacks);

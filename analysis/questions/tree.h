@@ -41,6 +41,7 @@ enum tree_metric {
     TREE_PEAK_BYTES, /* live at the peak of the selected pools together */
     TREE_PEAK_COUNT,
     TREE_TEMPORARY, /* blocks freed at once by the thread that allocated them */
+    TREE_RESIDENT,  /* bytes of live blocks that were in memory (resident_stacks.h) */
     TREE_METRICS,
 };
 
@@ -49,7 +50,7 @@ const char *tree_metric_name(enum tree_metric metric);
 
 static inline bool tree_metric_is_bytes(enum tree_metric m)
 {
-    return m == TREE_BYTES || m == TREE_LIVE_BYTES || m == TREE_PEAK_BYTES;
+    return m == TREE_BYTES || m == TREE_LIVE_BYTES || m == TREE_PEAK_BYTES || m == TREE_RESIDENT;
 }
 
 struct tree_figures {
@@ -96,9 +97,19 @@ struct tree {
     VEC(char *) texts;
     struct types types; /* TREE_TYPE */
     int64_t peak_time;  /* ns; -1 if nothing was selected */
+    bool has_resident;  /* TREE_RESIDENT is known */
 };
 
-/* `t` need not be initialised. It is valid as long as the trace. */
+/* The metrics that a tree has: those below this number. */
+static inline unsigned tree_metric_count(const struct tree *t)
+{
+    return t->has_resident ? TREE_METRICS : TREE_RESIDENT;
+}
+
+/*
+ * `t` need not be initialised. It is valid as long as the trace. ERR_USAGE: it is to be sorted by
+ * TREE_RESIDENT, which is not known: of a part of a pool, by thread, or without a look.
+ */
 int tree_build(struct tree *t, struct selection *s, const struct tree_options *options,
                struct err *e);
 void tree_release(struct tree *t);

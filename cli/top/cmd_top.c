@@ -84,6 +84,10 @@ static const struct option_rule rules[] = {
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct top_command *c = ctx;
+    if (c->tree.tree.sort == TREE_RESIDENT) {
+        err_set(e, ERR_USAGE, "--metric resident is of `tidemark tree`");
+        return false;
+    }
     if (!isatty(STDOUT_FILENO)) {
         err_set(e, ERR_USAGE, "top needs a terminal; `tidemark tree` prints the same");
         return false;

@@ -158,7 +158,7 @@ static void draw_titles(struct top *t, const struct column_shown *columns, unsig
         [TREE_BYTES] = "Size",           [TREE_COUNT] = "Count",
         [TREE_LIVE_BYTES] = "Live size", [TREE_LIVE_COUNT] = "Live",
         [TREE_PEAK_BYTES] = "At peak",   [TREE_PEAK_COUNT] = "At peak",
-        [TREE_TEMPORARY] = "Temporary"};
+        [TREE_TEMPORARY] = "Temporary",  [TREE_RESIDENT] = "Resident"};
     char name[64];
     unsigned x = 0;
     for (unsigned i = 0; i < n; i++) {

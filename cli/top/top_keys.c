@@ -236,7 +236,7 @@ static int view_key(struct top *t, int key, struct err *e)
 static int tree_key(struct top *t, int key, struct err *e)
 {
     enum tree_metric metric = t->options.sort;
-    if (key >= '1' && key < '1' + TREE_METRICS)
+    if (key >= '1' && key < '1' + (int)tree_metric_count(&t->tree))
         return sort_by(t, (enum tree_metric)(key - '1'), e);
     switch (key) {
     case SCREEN_RIGHT:
@@ -256,10 +256,10 @@ static int tree_key(struct top *t, int key, struct err *e)
         return browser_close_all(&t->browser) ? 0 : no_memory(e);
     case 's':
     case '>':
-        return sort_by(t, metric + 1 == TREE_METRICS ? 0 : metric + 1, e);
+        return sort_by(t, metric + 1 == tree_metric_count(&t->tree) ? 0 : metric + 1, e);
     case 'S':
     case '<':
-        return sort_by(t, metric == 0 ? TREE_METRICS - 1 : metric - 1, e);
+        return sort_by(t, metric == 0 ? tree_metric_count(&t->tree) - 1 : metric - 1, e);
     case 'b':
         return turn_around(t, e);
     case 'v':

@@ -1,6 +1,5 @@
 #include "server/capture/stored_summary.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +13,7 @@
 #include "trace/file/writer.h"
 #include "trace/filter/convert.h"
 #include "trace/load/load.h"
+#include "trace/load/load_beside.h"
 #include "trace/save/save.h"
 
 #define LENGTH_BYTES 8u
@@ -355,28 +355,6 @@ static int load_names(struct trace *t, struct view file, const char *path, struc
     return status;
 }
 
-static bool read_from(const char *path, struct appendix *a)
-{
-    struct err ignored = {0};
-    if (strcmp(path, "-") == 0) /* standard input can be read only once */
-        return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return false;
-    int found = appendix_read(fd, a, &ignored);
-    close(fd);
-    return found == 1;
-}
-
-static int take_resident(struct trace *t, const struct appendix *a, struct err *e)
-{
-    struct view bytes;
-    resident_stacks_release(&t->resident);
-    return appendix_find(a, APPENDIX_RESIDENT, &bytes)
-               ? resident_stacks_decode(&t->resident, bytes, e)
-               : 0;
-}
-
 static bool load_content(struct stored_figures *f, struct trace *t, const struct appendix *a,
                          const char *path, const struct skiplist *skip)
 {
@@ -386,7 +364,7 @@ static bool load_content(struct stored_figures *f, struct trace *t, const struct
         !appendix_find(a, APPENDIX_NAMES, &names) || stored_figures_decode(f, figures, &e) != 0)
         return false;
     if (load_names(t, names, path, &e) == 0 && stored_figures_make_pools(f, t, &e) == 0 &&
-        take_resident(t, a, &e) == 0 && fits(f, t, skip))
+        trace_take_resident(t, a, &e) == 0 && fits(f, t, skip))
         return true;
     stored_figures_release(f);
     return false;
@@ -396,7 +374,7 @@ int stored_summary_load(struct stored_figures *f, struct trace *t, const char *p
                         const struct skiplist *skip, struct err *e)
 {
     struct appendix a;
-    if (!read_from(path, &a))
+    if (!trace_read_appendix(path, &a))
         return 0;
     bool loaded = load_content(f, t, &a, path, skip);
     free(a.content);
@@ -414,7 +392,7 @@ static bool read_figures(struct stored_figures *f, const struct trace *t, const 
     struct appendix a;
     struct view figures;
     struct err e = {0};
-    if (!read_from(path, &a))
+    if (!trace_read_appendix(path, &a))
         return false;
     bool there =
         appendix_find(&a, APPENDIX_FIGURES, &figures) && stored_figures_decode(f, figures, &e) == 0;
@@ -443,19 +421,6 @@ uint64_t stored_summary_bytes(const struct trace *t, const char *path)
     return bytes;
 }
 
-int stored_pages_load(struct trace *t, const char *path, struct err *e)
-{
-    struct appendix a;
-    struct view pages;
-    page_looks_release(&t->looks);
-    if (!read_from(path, &a))
-        return 0;
-    int status =
-        appendix_find(&a, APPENDIX_PAGES, &pages) ? page_looks_decode(&t->looks, pages, e) : 0;
-    free(a.content);
-    return status;
-}
-
 static bool copy_section(const struct appendix *a, enum appendix_kind kind, struct buf *to)
 {
     struct view bytes;
@@ -473,7 +438,7 @@ void stored_pages_keep(const char *input, int fd, bool fits)
     struct appendix a;
     struct buf content = {0};
     struct err e = {0};
-    if (!read_from(input, &a))
+    if (!trace_read_appendix(input, &a))
         return;
     buf_u64(&content, APPENDIX_SECTIONS);
     bool found = copy_section(&a, APPENDIX_PAGES, &content);
@@ -488,14 +453,4 @@ void stored_pages_keep(const char *input, int fd, bool fits)
         print_error(&e);
     }
     buf_release(&content);
-}
-
-int stored_resident_load(struct trace *t, const char *path, struct err *e)
-{
-    struct appendix a;
-    if (!read_from(path, &a))
-        return 0;
-    int status = take_resident(t, &a, e);
-    free(a.content);
-    return status;
 }

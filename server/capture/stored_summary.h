@@ -74,18 +74,11 @@ bool stored_summary_figures(struct stored_figures *f, const struct trace *t, con
 /* Their size in the file, names included; 0: there are none that fit. */
 uint64_t stored_summary_bytes(const struct trace *t, const char *path);
 
-/* Loads the looks at pages that are stored after the trace, if any. ERR_INPUT: they are malformed.
- */
-int stored_pages_load(struct trace *t, const char *path, struct err *e);
-
 /*
  * Keeps what `report --resident` needs in a rewritten trace: copies it from behind the trace at
  * `input` to behind the one in `fd`. Prints that it is lost where that fails, or where the rewrite
  * cannot have it: `fits` is false.
  */
 void stored_pages_keep(const char *input, int fd, bool fits);
-
-/* The same of t->resident, which stored_summary_load loads, too. */
-int stored_resident_load(struct trace *t, const char *path, struct err *e);
 
 #endif

@@ -12,7 +12,7 @@ import unittest
 
 from clients import alloc_plain, capture_items, frame_name, thread_name
 from test_capture import alloc, callstack
-from tools import BUILD, LIMIT, TIDEMARK, TRACES, Case, run
+from tools import BUILD, LIMIT, TIDEMARK, TRACES, Case, report, run
 
 NEWEST = "2025-06-18"
 REVISIONS = ("2024-11-05", "2025-03-26", NEWEST)
@@ -20,7 +20,7 @@ TRACE = str(TRACES / "v0.14.0" / "memscen_mt.tracy")
 OLDER = str(TRACES / "v0.9.1" / "memscen.tracy")
 ZONES = str(TRACES / "v0.14.0" / "allscen.tracy")
 TOOLS = ["diff", "faults", "find", "growth", "histograms", "info", "leaks", "map", "patterns",
-         "peak", "related", "report", "timeline", "traces", "tree", "verify"]
+         "peak", "related", "report", "resident", "timeline", "traces", "tree", "verify"]
 ONLY = ("pool", "thread", "begin_ns", "end_ns", "at_ns", "size_min", "size_max", "match", "frame",
         "zone")
 MOST = 1 << 18  # bytes that an answer may have
@@ -330,6 +330,28 @@ class Answers(Case):
             told = command("tree", TRACE, "--depth", "3", "--min-share", "1", "--no-inlines")
             self.check(client, "tree", "nodes", told, trace=TRACE, depth=3, inlines=False)
 
+    def test_resident(self):
+        trace = self.dir / "resident.tracy"
+        result = run("run", "-o", trace, "--no-debuginfod", "--report", "none", "--", "perl", "-e",
+                     "$x{$_} = 'x' x $_ for 1 .. 5000")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        if "resident" not in report(trace):
+            self.skipTest("the kernel does not show pages here")
+        with Client() as client:
+            told = command("report", trace, "--resident")
+            self.check(client, "resident", "sites", told, trace=str(trace))
+            for limit in (1, 3):
+                page = client.document("resident", trace=str(trace), limit=limit)
+                for key in ("resident", "findings", "empty_page_bytes", "looks"):
+                    self.assertEqual(page[key], shown(told[key]), key)
+            told = command("report", trace, "--sort", "resident")
+            self.assertTrue(all("resident_bytes" in row for row in told["sites"]))
+            self.check(client, "report", "sites", told, trace=str(trace), sort="resident")
+            told = command("tree", trace, "--metric", "resident")
+            self.check(client, "tree", "nodes", told, trace=str(trace), metric="resident", min_share=0)
+            answer = client.call("resident", trace=TRACE)
+            self.assertIn("has no look at the pages", answer["content"][0]["text"])
+
     def test_leaks(self):
         with Client() as client:
             told = command("report", TRACE, "--leaks")
@@ -506,7 +528,7 @@ class Answers(Case):
                        for t in client.ask("tools/list")["result"]["tools"]}
             more = {"diff": {"base": OLDER}, "find": {"address": 0, "length": 1 << 47},
                     "map": {"lines": 4}, "timeline": {"buckets": 30}}
-            for tool in set(TOOLS) - {"traces"}:
+            for tool in set(TOOLS) - {"traces", "resident"}:
                 sizes = []
                 for size in (8192, 20000, MOST):
                     limit = {"limit": 1000} if "limit" in schemas[tool] else {}

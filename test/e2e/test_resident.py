@@ -61,6 +61,11 @@ int main(int count, char **argv)
         char *p = take(big);
         madvise(p, big, MADV_NOHUGEPAGE);
         memset(p, 1, 16 << 20);
+    } else if (!strcmp(what, "two")) {
+        char *p = take(big);
+        madvise(p, big, MADV_NOHUGEPAGE);
+        memset(p, 1, 1 << 20);
+        memset(survivor(16 << 20), 1, 16 << 20);
     } else if (!strcmp(what, "zero")) {
         char *p = take(64 * PAGE);
         int sum = 0;
@@ -221,6 +226,44 @@ class Resident(RunCase):
             rows = doc["groups" if "--by" in options else "sites"]
             self.assertTrue(rows)
             self.assertFalse([r for r in rows if "resident_bytes" in r])
+
+    def test_sorted_by_what_is_resident(self):
+        """The site with most bytes has the least in memory."""
+        self.look("two")
+        for options, list_name in (((), "sites"), (("--by", "function"), "groups")):
+            rows = report(self.trace, "--sort", "resident", *options)[list_name]
+            names = [r["function"] for r in rows]
+            self.assertLess(names.index("survivor"), names.index("take"), options)
+            values = [r["resident_bytes"] for r in rows]
+            self.assertEqual(values, sorted(values, reverse=True))
+            by_size = report(self.trace, *options)[list_name]
+            self.assertEqual(by_size[0]["function"], "take")
+        for options in (("--by", "thread"), ("--size", "1M:")):
+            result = run("report", self.trace, "--sort", "resident", *options)
+            self.assertEqual(result.returncode, 2, options)
+            self.assertIn("what was resident is unknown", result.stderr)
+
+    def test_the_tree(self):
+        self.look("two")
+        sites = {r["function"]: r["resident_bytes"] for r in report(self.trace)["sites"]}
+        result = run("tree", self.trace, "--metric", "resident", "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        tree = json.loads(result.stdout)
+        self.assertEqual(tree["total"]["resident_bytes"], sum(sites.values()))
+        own = {n["function"]: n["exclusive"]["resident_bytes"] for n in tree["nodes"]}
+        self.assertEqual((own["take"], own["survivor"]), (sites["take"], sites["survivor"]))
+        children = [n for n in tree["nodes"] if n["function"] in ("take", "survivor")]
+        self.assertEqual([n["function"] for n in children], ["survivor", "take"])
+        main = next(n for n in tree["nodes"] if n["function"] == "main")
+        self.assertGreaterEqual(main["inclusive"]["resident_bytes"], 17 * MIB)
+        self.assertEqual(main["exclusive"]["resident_bytes"], 0)
+        head = run("tree", self.trace, "--format", "csv").stdout.splitlines()[0].split(",")
+        self.assertEqual((head.count("resident_bytes"), head[-1]), (1, "own_resident_bytes"))
+        self.assertRegex(run("tree", self.trace, "--metric", "resident").stdout, r"^ *Resident ")
+        for options in (("--by", "thread"), ("--size", "1M:")):
+            result = run("tree", self.trace, "--metric", "resident", *options)
+            self.assertEqual(result.returncode, 2, options)
+            self.assertIn("what was resident is unknown", result.stderr)
 
     def test_budgets(self):
         over, under = 'resident(site="take")>15M', 'resident(site="take")>16M'

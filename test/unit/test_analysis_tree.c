@@ -116,6 +116,27 @@ static int64_t end_of(const struct selection_options *o)
     return o->has_at && o->at + 1 < end ? o->at + 1 : end;
 }
 
+/* Half of each block that lives on is resident. */
+static void make_resident(struct random_history *h)
+{
+    struct trace *t = &h->trace;
+    t->resident.known = true;
+    for (size_t i = 0; i < h->n; i++) {
+        const struct rh_block *b = &h->blocks[i];
+        const struct resident_stack one = {.pool = t->memory.pools.at[b->pool]->key,
+                                           .callstack = h->stacks[b->stack].id,
+                                           .present = b->size / 2};
+        if (b->end == INT64_MAX)
+            assert_true(vec_push(&t->resident.list, one));
+    }
+}
+
+static bool knows_resident(const struct random_history *h, const struct selection_options *s,
+                           const struct tree_options *o)
+{
+    return h->trace.resident.known && !selection_is_narrow(s) && o->by != TREE_THREAD;
+}
+
 static void ask_list(struct oracle *o, const struct random_history *h,
                      const struct selection_options *s, const struct tree_options *options,
                      int64_t *peak_time)
@@ -130,7 +151,8 @@ static void ask_list(struct oracle *o, const struct random_history *h,
         bool live = b->end >= end;
         bool at_peak = *peak_time != -1 && b->start <= *peak_time && b->end > *peak_time;
         struct tree_figures f = {{b->size, 1, live ? b->size : 0, live, at_peak ? b->size : 0,
-                                  at_peak, !live && rh_temporary(h, b)}};
+                                  at_peak, !live && rh_temporary(h, b),
+                                  knows_resident(h, s, options) && live ? b->size / 2 : 0}};
         if (chosen[i])
             count_block(o, h, b, options, &f);
     }
@@ -192,6 +214,7 @@ static void check(struct random_history *h, const struct selection_options *s,
     assert_int_equal(selection_init(&selection, &h->trace, s, &e), 0);
     assert_int_equal(tree_build(&tree, &selection, options, &e), 0);
     assert_int_equal(tree.peak_time, peak_time);
+    assert_int_equal(tree.has_resident, knows_resident(h, s, options));
     compare(&tree, &oracle);
     tree_release(&tree);
     selection_release(&selection);
@@ -204,12 +227,14 @@ static void test_shapes(void **state)
     static struct random_history h;
     static const struct selection_options all = {0};
     rh_make(&h, 11);
+    make_resident(&h);
     for (int form = 0; form < 16; form++) {
-        struct tree_options o = {.by = form & 8 ? TREE_THREAD : TREE_FUNCTION,
-                                 .bottom_up = form & 1,
-                                 .no_inlines = form & 2,
-                                 .all_frames = form & 4,
-                                 .sort = (enum tree_metric)(form % TREE_METRICS)};
+        struct tree_options o = {
+            .by = form & 8 ? TREE_THREAD : TREE_FUNCTION,
+            .bottom_up = form & 1,
+            .no_inlines = form & 2,
+            .all_frames = form & 4,
+            .sort = (enum tree_metric)(form & 8 ? form % TREE_RESIDENT : form % TREE_METRICS)};
         check(&h, &all, &o);
     }
     rh_release(&h);
@@ -237,6 +262,7 @@ static void test_selections(void **state)
     };
     for (uint64_t seed = 1; seed <= 3; seed++) {
         rh_make(&h, seed);
+        make_resident(&h);
         for (size_t i = 0; i < sizeof selections / sizeof *selections; i++) {
             struct tree_options o = {.bottom_up = i & 1, .sort = TREE_LIVE_BYTES};
             check(&h, &selections[i], &o);
@@ -284,6 +310,33 @@ static void refused(struct random_history *h, const struct selection_options *o,
     assert_int_equal(selection_init(&s, &h->trace, o, &e), -1);
     assert_int_equal(e.code, ERR_USAGE);
     assert_non_null(strstr(e.text, text));
+}
+
+static void refused_by_tree(struct random_history *h, const struct selection_options *only,
+                            enum tree_by by)
+{
+    const struct tree_options o = {.by = by, .sort = TREE_RESIDENT};
+    struct err e = {0};
+    struct selection s;
+    struct tree t;
+    assert_int_equal(selection_init(&s, &h->trace, only, &e), 0);
+    assert_int_equal(tree_build(&t, &s, &o, &e), -1);
+    assert_int_equal(e.code, ERR_USAGE);
+    assert_non_null(strstr(e.text, "what was resident is unknown"));
+    selection_release(&s);
+}
+
+static void test_resident_is_unknown(void **state)
+{
+    (void)state;
+    static struct random_history h;
+    static const struct selection_options all = {0}, some = {.match = "draw"};
+    rh_make(&h, 5);
+    refused_by_tree(&h, &all, TREE_FUNCTION);
+    make_resident(&h);
+    refused_by_tree(&h, &all, TREE_THREAD);
+    refused_by_tree(&h, &some, TREE_FUNCTION);
+    rh_release(&h);
 }
 
 static void test_refusals(void **state)
@@ -348,8 +401,11 @@ static void test_frames_and_zones(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),           cmocka_unit_test(test_selections),
-        cmocka_unit_test(test_groupings),        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_selections),
+        cmocka_unit_test(test_groupings),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_resident_is_unknown),
         cmocka_unit_test(test_frames_and_zones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

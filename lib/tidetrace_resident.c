@@ -1,0 +1,78 @@
+/* What the live blocks had in memory. */
+
+#include "analysis/questions/resident.h"
+
+#include "lib/tidetrace_internal.h"
+#include "report/resident_report.h"
+
+struct resident_result {
+    struct tidetrace_result base;
+    struct resident resident;
+};
+
+static int resident_page(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                         struct err *e)
+{
+    const struct resident_result *of = (const struct resident_result *)r;
+    const struct leak_report_options options = {
+        .format = REPORT_JSON, .first = count ? first : r->rows, .limit = count};
+    return resident_write(&of->resident, &r->selection, &options, out, e);
+}
+
+static void release(struct tidetrace_result *r)
+{
+    resident_release(&((struct resident_result *)r)->resident);
+}
+
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
+{
+    struct resident_result *r = (struct resident_result *)base;
+    struct tidetrace_resident_options o;
+    if (lib_take(&o, sizeof o, theirs, e) != 0)
+        return -1;
+    const struct page_look *look = resident_find_look(&base->traces[0]->trace, o.look, e);
+    if (!look || result_select(base, o.selection, o.skip, o.skip_count, e) != 0 ||
+        resident_build(&r->resident, &base->selection, &base->question.skip, look, e) != 0)
+        return -1;
+    base->rows = r->resident.rows.len;
+    return 0;
+}
+
+static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct err *e)
+{
+    const struct resident_row *from = &((struct resident_result *)r)->resident.rows.at[row];
+    const struct tidetrace_resident_row out = {.pool =
+                                                   lib_text(r->selection.pools.at[from->pool].name),
+                                               .function = lib_text(from->frame.function),
+                                               .file = lib_text(from->frame.file),
+                                               .image = lib_text(from->frame.image),
+                                               .line = from->frame.line,
+                                               .callstack = from->callstack,
+                                               .count = from->count,
+                                               .bytes = from->bytes,
+                                               .resident = from->present,
+                                               .pinned = from->pinned,
+                                               .swapped = from->swapped,
+                                               .not_resident = from->absent,
+                                               .unsure = from->unsure,
+                                               .outside = from->outside};
+    return lib_give(to, &out, sizeof out, e);
+}
+
+static const struct result_type resident_type = {.size = sizeof(struct resident_result),
+                                                 .build = build,
+                                                 .write = resident_page,
+                                                 .row = give_row,
+                                                 .release = release};
+
+int tidetrace_resident(struct tidetrace *trace, const struct tidetrace_resident_options *options,
+                       struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    return result_ask(&resident_type, trace, NULL, options, result, error);
+}
+
+int tidetrace_resident_row(struct tidetrace_result *result, uint64_t row,
+                           struct tidetrace_resident_row *out, struct tidetrace_error *error)
+{
+    return result_give(&resident_type, result, row, out, error);
+}
