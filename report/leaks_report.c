@@ -134,7 +134,7 @@ static void markdown_head(struct buf *out, const struct leaks *l)
     uint64_t bytes;
     leaks_total(l, &count, &bytes);
     if (count == 0) {
-        buf_puts(out, "Every block was freed.\n");
+        buf_puts(out, l->left_count ? "Nothing is live at the end.\n" : "Every block was freed.\n");
     } else {
         buf_printf(out, "%s, %s; ", format_counted(a, count, "block"), format_bytes(b, bytes));
         buf_printf(out, "growing: %s, ", format_counted(a, l->count[LEAK_GROWING], "block"));
@@ -143,6 +143,9 @@ static void markdown_head(struct buf *out, const struct leaks *l)
     if (l->suppressed_count)
         buf_printf(out, "Suppressed: %s, %s.\n", format_counted(a, l->suppressed_count, "block"),
                    format_bytes(b, l->suppressed_bytes));
+    if (l->left_count)
+        buf_printf(out, "Freed by the end of a process only: %s, %s.\n",
+                   format_counted(a, l->left_count, "block"), format_bytes(b, l->left_bytes));
     buf_puts(out, "\n");
 }
 
@@ -196,6 +199,9 @@ static void json_head(struct document *d, const struct leaks *l, const struct su
                                 json_count(l->bytes[i]));
         totals = json_with(totals, leak_kind_name((enum leak_kind)i), one);
     }
+    totals = json_with(totals, "left_by_ended_processes",
+                       json_pack("{s:o, s:o}", "count", json_count(l->left_count), "bytes",
+                                 json_count(l->left_bytes)));
     document_member(d, "totals", totals);
     document_list(d, "suppressed");
     for (size_t i = 0; s && i < s->list.len; i++)

@@ -38,7 +38,7 @@ struct run_options {
     uint64_t buffer;         /* limit of the recording in bytes; 0: none */
     enum run_full when_full; /* what happens at that limit */
     bool follow_fork;
-    double min_lifetime; /* seconds */
+    double min_lifetime; /* seconds; < 0: not given */
     double seconds;      /* of recording; < 0: to the end */
     bool start_paused;   /* begin without recording allocations */
     int toggle;          /* signal that pauses and resumes recording; 0: none */
@@ -89,7 +89,7 @@ struct run_options {
     ((struct run_options){.depth = RUN_DEPTH,                                                      \
                           .memory_hz = MEMORY_HZ,                                                  \
                           .when_full = RUN_FULL_WAIT,                                              \
-                          .min_lifetime = 1,                                                       \
+                          .min_lifetime = -1,                                                      \
                           .seconds = -1,                                                           \
                           .protocol = PROTOCOL_MAX,                                                \
                           .version = FILE_VERSION(0, 14, 0),                                       \

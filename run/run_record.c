@@ -88,5 +88,9 @@ int run_record_close(struct run_record *t, struct err *e)
     if (t->processes > 1 &&
         trace_add_fact(&t->trace, e, "processes", "%" PRIu64, t->processes) != 0)
         return -1;
+    if (t->target.left_blocks &&
+        (trace_add_fact(&t->trace, e, "left_blocks", "%" PRIu64, t->target.left_blocks) != 0 ||
+         trace_add_fact(&t->trace, e, "left_bytes", "%" PRIu64, t->target.left_bytes) != 0))
+        return -1;
     return ingest_finish(&t->ingest, e);
 }

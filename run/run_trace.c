@@ -159,7 +159,7 @@ static int note_process(struct run_traces *r, const struct summary *s, uint64_t 
     char *program = strndup(name.p ? name.p : "", name.len), *trace = strdup(path);
     struct report_process p = {.pid = t->facts.pid,
                                .count = count,
-                               .live_bytes = s->live_bytes,
+                               .live_bytes = s->live_bytes + trace_fact_number(t, "left_bytes"),
                                .events = s->allocations + s->frees};
     for (size_t i = 0; i < s->pools.len; i++) {
         uint64_t peak = s->pools.at[i].figures.peak_bytes;

@@ -151,8 +151,7 @@ static void say_figures(struct summary *s)
 /* The number in a fact; 0 if there is none. */
 static uint64_t fact_number(const struct summary *s, const char *key)
 {
-    struct view text = trace_fact(s->trace, key, 0);
-    return text.p ? strtoull(text.p, NULL, 10) : 0;
+    return trace_fact_number(s->trace, key);
 }
 
 /* Whether the process was running when its recording began. */
@@ -173,6 +172,10 @@ static void say_recording(struct summary *s)
     uint64_t sampling = fact_number(s, "sampling"), least = fact_number(s, "min_size");
     uint64_t lost = fact_number(s, "lost_allocations");
     uint64_t missed = fact_number(s, "missed_frees");
+    uint64_t left = fact_number(s, "left_blocks");
+    if (left)
+        buf_printf(&s->verdict, "; %s (%s) freed by the end of a process only",
+                   format_counted(a, left, "block"), format_bytes(b, fact_number(s, "left_bytes")));
     if (sampling)
         buf_printf(&s->verdict,
                    "; bytes are estimates from one sample in every %s, counts are those of samples",

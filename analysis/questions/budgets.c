@@ -28,6 +28,19 @@ void budgets_release(struct budgets *b)
     vec_release(&b->list);
 }
 
+const struct budget *budgets_of_leaks(const struct budgets *b)
+{
+    for (size_t i = 0; i < b->list.len; i++) {
+        const struct budget *one = &b->list.at[i];
+        for (size_t j = 0; j < one->terms.len; j++) {
+            enum budget_metric metric = one->terms.at[j].metric;
+            if (metric == BUDGET_LEAKED || metric == BUDGET_LEAKED_COUNT)
+                return one;
+        }
+    }
+    return NULL;
+}
+
 int budgets_check(const struct budgets *b, struct summary *s, const char *name, bool wanted,
                   struct err *e)
 {

@@ -15,6 +15,9 @@ bool budgets_add(struct budgets *b, const char *option, const char *text, bool a
                  struct err *e);
 void budgets_release(struct budgets *b);
 
+/* The first expression about what is live at the end, or NULL. */
+const struct budget *budgets_of_leaks(const struct budgets *b);
+
 /*
  * Adds an outcome for each to the summary's checks, as `name`. ERR_CHECK with the failed ones if an
  * outcome is not `wanted`.

@@ -494,7 +494,8 @@ int leaks_begin(struct selection_pass *p, struct leaks *l, struct selection *s,
 {
     static const struct skiplist built_in = {0};
     struct builder *b = malloc(sizeof *b);
-    *l = (struct leaks){0};
+    *l = (struct leaks){.left_count = trace_fact_number(s->trace, "left_blocks"),
+                        .left_bytes = trace_fact_number(s->trace, "left_bytes")};
     if (!b)
         return no_room(e);
     *b = (struct builder){.l = l, .s = s, .suppress = suppress};
@@ -539,6 +540,9 @@ void leaks_put_head(const struct leaks *l, struct buf *out)
     if (l->suppressed_count)
         buf_printf(out, "; suppressed: %s (%s)", format_count(a, l->suppressed_count),
                    format_bytes(b, l->suppressed_bytes));
+    if (l->left_count)
+        buf_printf(out, "; freed by the end of a process only: %s (%s)",
+                   format_counted(a, l->left_count, "block"), format_bytes(b, l->left_bytes));
 }
 
 void leaks_release(struct leaks *l)

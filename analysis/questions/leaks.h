@@ -70,6 +70,8 @@ struct leaks {
     uint64_t count[LEAK_KINDS]; /* never-freed blocks */
     uint64_t bytes[LEAK_KINDS];
     uint64_t suppressed_count, suppressed_bytes;
+    /* Of processes that share the trace: freed by their end only, and so in no kind. */
+    uint64_t left_count, left_bytes;
 };
 
 /*

@@ -316,8 +316,21 @@ static const struct option_rule rules[] = {
 };
 
 /* Without a base there is no change. */
+/* Expressions about what children leave: these need a separate trace of each. */
+static const struct budget *leaks_of_children(const struct run_options *o)
+{
+    return o->follow_fork && !o->this_process ? budgets_of_leaks(&o->fail_if) : NULL;
+}
+
 static bool check_fail_if(const struct run_options *o, struct err *e)
 {
+    const struct budget *leaks = leaks_of_children(o);
+    if (leaks && o->min_lifetime > 0)
+        return err_set(e, ERR_USAGE,
+                       "--fail-if: '%.200s' needs a separate trace of each child: leave out "
+                       "--min-lifetime, or give --this-process",
+                       leaks->text),
+               false;
     for (size_t i = 0; i < o->fail_if.list.len && !o->base; i++) {
         if (o->fail_if.list.at[i].needs_base)
             return err_set(e, ERR_USAGE,
@@ -386,6 +399,8 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
     status = command_line_parse(&line, o, argc, argv);
     if (status < 0 && o->listen)
         status = take_environment_of_clients(o);
+    if (o->min_lifetime < 0)
+        o->min_lifetime = leaks_of_children(o) ? 0 : 1;
     /* No debuginfod server is queried unless the user named one. */
     o->resolving.no_debuginfod = !o->resolving.debuginfod;
     o->resolving.of_files_only = true;

@@ -28,6 +28,8 @@ struct recording_target {
      */
     double tick_ns;
     uint64_t zero_stamp;
+    /* Blocks that were live at the ends of processes that share the trace; freed there. */
+    uint64_t left_blocks, left_bytes;
 };
 
 void recording_target_init(struct recording_target *t, struct ingest *in);

@@ -165,6 +165,11 @@ static int discard_all(struct recording *r, struct err *e)
     const struct event_sink *sink = &r->target->in->sink;
     const struct map_slot *slot;
     size_t iter = 0;
+    const struct memory *m = &r->target->in->trace->memory;
+    for (size_t i = 0; i < m->pools.len; i++) {
+        r->target->left_blocks += m->pools.at[i]->totals.live;
+        r->target->left_bytes += m->pools.at[i]->totals.live_bytes;
+    }
     struct event ev = {
         .kind = EVENT_MEM_DISCARD, .thread = (uint32_t)r->header.pid, .time = ++r->target->last};
     if (sink->event(sink->ctx, &ev, e) != 0)

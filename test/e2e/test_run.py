@@ -428,6 +428,31 @@ class Children(RunCase):
         self.assertEqual(site(folded, "make_block")["count"], 2000)
         self.assert_nothing_left()
 
+    def test_what_short_ones_leave_is_not_called_freed(self):
+        """They share a trace in which their blocks end with them: the reports say so."""
+        result = record(self.dir, self.program, "children", 20,
+                        options=["--follow-fork", "--min-lifetime", 60])
+        self.assertRegex(result.stderr, r"(?m)^ *-  20 short processes +100 B +1000 B +80 +/")
+        folded = self.dir / "out.children.tracy"
+        left = "freed by the end of a process only"
+        self.assertIn(f"; 20 blocks (1000 B) {left}", run("report", folded).stdout)
+        self.assertIn(f"{left}: 20 blocks (1000 B)", run("report", folded, "--leaks").stdout)
+        totals = json.loads(run("report", folded, "--leaks", "--format", "json").stdout)["totals"]
+        self.assertEqual(totals["left_by_ended_processes"], {"count": 20, "bytes": 1000})
+
+    def test_budgets_of_leaks_look_at_short_ones(self):
+        leaks = ["-f", "--follow-fork", "--fail-if", 'leaked(site="make_block")>0']
+        result = record(self.dir, self.program, "children", 3, options=leaks)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual(result.stderr.count("tidemark: fail-if leaked"), 3, result.stderr)
+        result = record(self.dir, self.program, "children", 3,
+                        options=[*leaks, "--min-lifetime", 60])
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("leave out --min-lifetime", result.stderr)
+        result = record(self.dir, self.program, "children", 3,
+                        options=[*leaks, "--min-lifetime", 60, "--this-process"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_each_has_a_trace_when_it_lives_long_enough(self):
         result = record(self.dir, self.program, "children", 3,
                         options=["--follow-fork", "--min-lifetime", 0])
@@ -568,7 +593,7 @@ class Children(RunCase):
             self.assertEqual(row["count"], 1)
             told = json.loads(run("report", "--format", "json", second["trace"]).stdout)
             self.assertEqual((second["peak_bytes"], second["live_bytes"]),
-                             (told["pools"][0]["peak_bytes"], told["pools"][0]["live_bytes"]))
+                             (told["pools"][0]["peak_bytes"], 1000))
 
     def test_other_reports_have_the_table_on_standard_error(self):
         command = ["sh", "-c", f"{self.program} exit 0; true"]

@@ -292,3 +292,14 @@ struct view trace_fact(const struct trace *t, const char *key, unsigned n)
     }
     return (struct view){NULL, 0};
 }
+
+uint64_t trace_fact_number(const struct trace *t, const char *key)
+{
+    struct view text = trace_fact(t, key, 0);
+    uint64_t number = 0;
+    for (size_t i = 0; i < text.len && text.p[i] >= '0' && text.p[i] <= '9'; i++) {
+        uint64_t digit = (uint64_t)(text.p[i] - '0');
+        number = number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : number * 10 + digit;
+    }
+    return number;
+}

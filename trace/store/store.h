@@ -242,4 +242,7 @@ static inline uint64_t trace_frame_number(const struct trace *t, uint64_t index)
 /* The value of the n-th fact with that key, or an empty view with p == NULL. */
 struct view trace_fact(const struct trace *t, const char *key, unsigned n);
 
+/* The number that the first fact with that key has, or 0. */
+uint64_t trace_fact_number(const struct trace *t, const char *key);
+
 #endif
