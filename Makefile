@@ -224,6 +224,7 @@ DEPS_TEST  := libcmocka-dev g++ clang clang-format clang-tidy libclang-rt-dev ll
               python3-zstandard python3-lz4 jq curl mandoc shellcheck debhelper libjemalloc2 \
               libtcmalloc-minimal4 libmimalloc-dev zsh fish
 DEPS_FULL  := debuginfod golang-go chromium clickhouse-server prometheus gcc-aarch64-linux-gnu \
+              python3-numpy python3-pip python3-setuptools python3-wheel mypy \
               libc6-dev-arm64-cross qemu-user
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 missing     = $(shell dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(1) 2>&1 | \

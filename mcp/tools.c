@@ -145,18 +145,17 @@ static void take_selection(struct tool_call *c)
 {
     const json_t *a = json_object_get(c->arguments, "only");
     struct tidetrace_selection *s = &c->selection;
-    *s =
-        (struct tidetrace_selection){.struct_size = sizeof *s,
-                                     .pool = params_text(a, "pool"),
-                                     .thread = params_text(a, "thread"),
-                                     .match = params_text(a, "match"),
-                                     .zone = params_text(a, "zone"),
-                                     .begin = params_integer(a, "begin_ns", INT64_MIN),
-                                     .end = params_integer(a, "end_ns", INT64_MAX),
-                                     .at = params_integer(a, "at_ns", 0),
-                                     .size_min = (uint64_t)params_integer(a, "size_min", 0),
-                                     .size_max = (uint64_t)params_integer(a, "size_max", INT64_MAX),
-                                     .frame = (uint64_t)params_integer(a, "frame", 0)};
+    *s = (struct tidetrace_selection){.struct_size = sizeof *s,
+                                      .pool = params_text(a, "pool"),
+                                      .thread = params_text(a, "thread"),
+                                      .match = params_text(a, "match"),
+                                      .zone = params_text(a, "zone"),
+                                      .begin = params_integer(a, "begin_ns", INT64_MIN),
+                                      .end = params_integer(a, "end_ns", INT64_MAX),
+                                      .at = params_integer(a, "at_ns", 0),
+                                      .size_min = (uint64_t)params_integer(a, "size_min", 0),
+                                      .size_max = (uint64_t)params_integer(a, "size_max", -1),
+                                      .frame = (uint64_t)params_integer(a, "frame", 0)};
     if (params_has(a, "begin_ns") || params_has(a, "end_ns"))
         s->flags |= TIDETRACE_SELECT_RANGE;
     if (params_has(a, "at_ns"))

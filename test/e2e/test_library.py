@@ -1,6 +1,7 @@
 """libtidetrace as other programs meet it: the examples, the exported names, the header for C and C++,
 what `make install` installs, and damaged traces."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -18,8 +19,10 @@ EXAMPLES = ROOT / "examples"
 CC = os.environ.get("CC", "gcc").split()
 STATIC = ["-llz4", "-lzstd", "-lxxhash", "-ljansson", "-lpcre2-8", "-lm"]
 
-sys.path.insert(0, str(EXAMPLES))
+sys.path[:0] = [str(EXAMPLES), str(ROOT / "python")]
 import live_over_time  # noqa: E402
+
+needs_numpy = unittest.skipUnless(importlib.util.find_spec("numpy"), "no numpy")
 
 
 def call(*args, **kwargs):
@@ -35,7 +38,7 @@ def sanitizers():
 
 def loaded():
     """An environment in which Python can load the library."""
-    env = dict(os.environ, TIDETRACE=str(LIBRARY))
+    env = dict(os.environ, TIDETRACE=str(LIBRARY), PYTHONPATH=str(ROOT / "python"))
     if sanitizers():
         asan = call(*CC, "-print-file-name=libasan.so").stdout.strip()
         env.update(LD_PRELOAD=asan, ASAN_OPTIONS="detect_leaks=0")
@@ -89,6 +92,7 @@ class Examples(Case):
         self.assertTrue((root / "usr/share/man/man3/tidetrace.3").is_file())
         self.assertTrue((root / "usr/lib/libtidetrace.so.1").is_symlink())
 
+    @needs_numpy
     def test_python(self):
         trace = TRACES / "v0.14.0" / "memscen_mt.tracy"
         said = call(sys.executable, EXAMPLES / "live_over_time.py", trace, "peak<1G", "leaked=0",
@@ -102,6 +106,7 @@ class Examples(Case):
         self.assertEqual([" ".join(line.split()) for line in lines[-3:]],
                          [line.replace(": ", " ", 1) for line in checks.splitlines()])
 
+    @needs_numpy
     def test_damaged(self):
         """A trace that is cut, or whose bytes were changed: an error, or another trace."""
         whole = (TRACES / "v0.14.0" / "ledger.tracy").read_bytes()
