@@ -479,6 +479,7 @@ struct tidetrace_resident_row {
     uint64_t unsure;  /* of the zero page, or shared with a forked process */
     uint64_t outside; /* in no mapping that was read */
     uint64_t pinned;  /* free bytes of pages that these blocks keep in memory */
+    uint64_t nested;  /* of the resident ones: also in a block of another pool, within these */
 };
 
 TIDETRACE_API int tidetrace_resident_row(struct tidetrace_result *result, uint64_t row,

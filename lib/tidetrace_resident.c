@@ -50,12 +50,13 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
                                                .callstack = from->callstack,
                                                .count = from->count,
                                                .bytes = from->bytes,
-                                               .resident = from->present,
+                                               .resident = from->of.present,
                                                .pinned = from->pinned,
-                                               .swapped = from->swapped,
-                                               .not_resident = from->absent,
-                                               .unsure = from->unsure,
-                                               .outside = from->outside};
+                                               .swapped = from->of.swapped,
+                                               .not_resident = from->of.absent,
+                                               .unsure = from->of.unsure,
+                                               .outside = from->of.outside,
+                                               .nested = from->nested.present};
     return lib_give(to, &out, sizeof out, e);
 }
 

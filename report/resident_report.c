@@ -12,20 +12,21 @@
 
 static const struct row_column columns[] = {
     SITE_COLUMNS(struct resident_row),
-    {COLUMN("resident_bytes", VALUE_BYTES, present)},
+    {COLUMN("resident_bytes", VALUE_BYTES, of.present)},
     {COLUMN("pinned_bytes", VALUE_BYTES, pinned)},
-    {COLUMN("swapped_bytes", VALUE_BYTES, swapped)},
-    {COLUMN("not_resident_bytes", VALUE_BYTES, absent)},
+    {COLUMN("swapped_bytes", VALUE_BYTES, of.swapped)},
+    {COLUMN("not_resident_bytes", VALUE_BYTES, of.absent)},
     {COLUMN("bytes", VALUE_BYTES, bytes)},
     {COLUMN("count", VALUE_COUNT, count)},
-    {COLUMN("unsure_bytes", VALUE_BYTES, unsure)},
-    {COLUMN("outside_bytes", VALUE_BYTES, outside)},
+    {COLUMN("unsure_bytes", VALUE_BYTES, of.unsure)},
+    {COLUMN("outside_bytes", VALUE_BYTES, of.outside)},
+    {COLUMN("nested_bytes", VALUE_BYTES, nested.present)},
     {0},
 };
 
 #define FIGURES                                                                                    \
     "resident_bytes|pinned_bytes|swapped_bytes|not_resident_bytes|bytes|count|unsure_bytes"        \
-    "|outside_bytes"
+    "|outside_bytes|nested_bytes"
 #define TEXT                                                                                       \
     "resident_bytes=Resident:9|pinned_bytes=Pins:11|swapped_bytes=Swapped:9"                       \
     "|not_resident_bytes=Not resident:12|bytes=Live:10|count=Blocks:12"
@@ -57,6 +58,19 @@ static void text_looks(struct buf *out, const struct resident *r, const struct p
         buf_printf(out, "%sLook %zu: %s resident at %s, %s%s\n", i ? "" : "\n", i + 1,
                    format_bytes(bytes, resident_bytes(l)), format_duration(time, l->begin),
                    look_reason_name(l->reason), l == r->look ? ": this report" : "");
+    }
+}
+
+static void text_within(struct buf *out, const struct resident *r, const struct selection *s)
+{
+    char n[FORMAT_SIZE];
+    for (size_t i = 0; i < r->within.len; i++) {
+        const struct resident_within *w = &r->within.at[i];
+        buf_printf(out, "Counted once: %s of pool ", format_bytes(n, w->present));
+        format_terminal(out, s->pools.at[w->pool].name);
+        buf_puts(out, " lie in blocks of pool ");
+        format_terminal(out, s->pools.at[w->keeper].name);
+        buf_puts(out, ", which keep them\n");
     }
 }
 
@@ -96,8 +110,10 @@ static void text_findings(struct buf *out, const struct resident_findings *f)
 
 /* `narrow`: the shares of the process are not known. */
 static void text_head(struct buf *out, const struct resident *r, const struct resident_findings *f,
-                      const struct page_looks *all, bool narrow)
+                      const struct selection *s)
 {
+    const struct page_looks *all = &s->trace->looks;
+    bool narrow = selection_is_narrow(&s->options);
     char a[FORMAT_SIZE], b[FORMAT_SIZE], c[FORMAT_SIZE];
     const struct resident_row *t = &r->total;
     uint64_t overhead = r->shares.bytes[RESIDENT_OVERHEAD];
@@ -109,9 +125,9 @@ static void text_head(struct buf *out, const struct resident *r, const struct re
                look_reason_name(r->look->reason), format_duration(a, r->look->end - r->look->begin),
                r->look->rss ? format_bytes(b, r->look->rss) : "an unknown size");
     buf_printf(out, "%s live (%s): %s resident", format_bytes(a, t->bytes),
-               format_counted(b, t->count, "block"), format_bytes(c, t->present));
-    buf_printf(out, ", %s swapped, %s not resident\n", format_bytes(a, t->swapped),
-               format_bytes(b, t->absent));
+               format_counted(b, t->count, "block"), format_bytes(c, t->of.present));
+    buf_printf(out, ", %s swapped, %s not resident\n", format_bytes(a, t->of.swapped),
+               format_bytes(b, t->of.absent));
     uint64_t beside = overhead > r->empty ? overhead - r->empty : 0;
     if (!narrow)
         buf_printf(out, "Allocator: %s in pages beside blocks, %s in pages without any block\n",
@@ -119,12 +135,13 @@ static void text_head(struct buf *out, const struct resident *r, const struct re
     if (r->shares.unsure)
         buf_printf(out, "Not counted: %s of the zero page, or shared with a forked process\n",
                    format_bytes(a, r->shares.unsure));
-    if (t->outside)
+    if (t->of.outside)
         buf_printf(
             out,
             "Not counted: %s of blocks outside of the mappings that were read, or that overlap "
             "others of their pool\n",
-            format_bytes(a, t->outside));
+            format_bytes(a, t->of.outside));
+    text_within(out, r, s);
     if (r->recorder)
         buf_printf(out, "Among \"other\": %s of Tidemark's recording\n",
                    format_bytes(a, r->recorder));
@@ -208,9 +225,24 @@ static json_t *json_looks(const struct page_looks *all)
     return list;
 }
 
-static void json_head(struct document *d, const struct resident *r,
-                      const struct resident_findings *f, const struct trace *t, bool narrow)
+static json_t *json_within(const struct resident *r, const struct selection *s)
 {
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->within.len; i++) {
+        const struct resident_within *w = &r->within.at[i];
+        list = json_add(list,
+                        json_pack("{s:o, s:o, s:o}", "pool", json_text(s->pools.at[w->pool].name),
+                                  "kept_by", json_text(s->pools.at[w->keeper].name),
+                                  "resident_bytes", json_count(w->present)));
+    }
+    return list;
+}
+
+static void json_head(struct document *d, const struct resident *r,
+                      const struct resident_findings *f, const struct selection *s)
+{
+    const struct trace *t = s->trace;
+    bool narrow = selection_is_narrow(&s->options);
     document_member(d, "resident", narrow ? json_null() : resident_json(&r->shares));
     document_member(d, "look_ns", json_integer(r->look->end - r->look->begin));
     document_member(d, "empty_page_bytes", narrow ? json_null() : json_count(r->empty));
@@ -219,6 +251,12 @@ static void json_head(struct document *d, const struct resident *r,
     document_member(d, "arena_heaps", narrow ? json_null() : json_count(r->arenas.heaps));
     document_member(d, "look", json_integer(r->look - t->looks.list.at + 1));
     document_member(d, "looks", json_looks(&t->looks));
+    document_member(d, "total",
+                    json_pack("{s:o, s:o, s:o, s:o}", "bytes", json_count(r->total.bytes),
+                              "resident_bytes", json_count(r->total.of.present), "swapped_bytes",
+                              json_count(r->total.of.swapped), "not_resident_bytes",
+                              json_count(r->total.of.absent)));
+    document_member(d, "within", json_within(r, s));
     document_member(d, "findings", json_findings(t, f));
     document_list(d, "sites");
 }
@@ -226,16 +264,14 @@ static void json_head(struct document *d, const struct resident *r,
 static void write_head(struct row_writer *w, const struct resident *r,
                        const struct resident_findings *f)
 {
-    const struct page_looks *all = &w->s->trace->looks;
-    bool narrow = selection_is_narrow(&w->s->options);
     if (w->format == REPORT_TEXT) {
-        text_head(&w->doc->buf, r, f, all, narrow);
+        text_head(&w->doc->buf, r, f, w->s);
     } else if (w->format == REPORT_JSON) {
         document_begin_json(w->doc, "tidemark.resident/1", w->s->trace);
-        json_head(w->doc, r, f, w->s->trace, narrow);
+        json_head(w->doc, r, f, w->s);
     } else if (w->format == REPORT_MARKDOWN) {
         markdown_title(w->doc, "Resident memory of", w->s->trace, &w->s->options);
-        markdown_head(w->doc, r, f, narrow);
+        markdown_head(w->doc, r, f, selection_is_narrow(&w->s->options));
     }
 }
 

@@ -11,9 +11,11 @@
 
 struct block {
     uint64_t first, last; /* addresses */
+    int64_t time;         /* ns; of its allocation */
     uint32_t row;
     bool is_mapping; /* of a pool "mmap": it contains blocks of others, and covers nothing */
     bool overlaps;   /* another block of its pool: its address is not one of memory, or is wrong */
+    bool inside;     /* others, which are no mappings and keep its pages, cover it */
 };
 
 /* What blocks have of a page. */
@@ -28,6 +30,7 @@ struct builder {
     struct sites sites;
     struct map numbers; /* pool << 32 | call stack → row */
     VEC(struct block) blocks;
+    VEC(uint32_t) around; /* blocks that may contain the next one: each lies in the one before */
     struct page_use *use; /* of the pages of each chunk of the look */
     bool *has_blocks;     /* each area of the look */
     size_t hint;          /* page_look_chunk */
@@ -62,6 +65,7 @@ static bool row_of(struct builder *b, uint32_t pool, uint32_t callstack, uint32_
 static bool take_block(struct builder *b, uint32_t pool, const struct memory_alloc *a)
 {
     struct block block = {.first = a->ptr,
+                          .time = a->time,
                           .is_mapping = view_equal(b->s->pools.at[pool].name, view_of("mmap"))};
     uint64_t size = memory_alloc_size(a);
     if (!row_of(b, pool, a->callstack, &block.row))
@@ -111,11 +115,17 @@ static int take_pool(struct builder *b, struct pool *p, struct err *e)
     return status;
 }
 
+/* A block comes before those that lie in it: of equal ones, that which was allocated first. */
 static int compare_blocks(const void *a, const void *b)
 {
     const struct block *x = a, *y = b;
-    return x->first != y->first ? (x->first > y->first ? 1 : -1)
-                                : (x->last > y->last) - (x->last < y->last);
+    if (x->first != y->first)
+        return x->first > y->first ? 1 : -1;
+    if (x->last != y->last)
+        return x->last < y->last ? 1 : -1;
+    if (x->time != y->time)
+        return x->time > y->time ? 1 : -1;
+    return (x->row > y->row) - (x->row < y->row);
 }
 
 /* Blocks of one pool that overlap cannot both be memory: handles of a GPU, or frees were missed. */
@@ -158,7 +168,7 @@ static uint64_t lower(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static void count_bytes(struct resident_row *r, enum page_state state, uint64_t n)
+static void count_bytes(struct resident_bytes *r, enum page_state state, uint64_t n)
 {
     uint64_t *const counts[] = {[PAGE_ABSENT] = &r->absent,
                                 [PAGE_PRESENT] = &r->present,
@@ -167,52 +177,56 @@ static void count_bytes(struct resident_row *r, enum page_state state, uint64_t 
     *counts[state] += n;
 }
 
-/*
- * Counts the bytes from `from` to `to`, which are in one chunk. `fresh`: the first address that no
- * block before covers.
- */
-static void count_part(struct builder *b, const struct block *block, uint64_t from, uint64_t to,
-                       uint64_t fresh)
+/* Addresses to count. */
+struct range {
+    uint64_t first, last;
+    struct resident_bytes *to;
+    bool covers;    /* it is a block that is no mapping */
+    bool keeps;     /* the same, within no other */
+    uint64_t fresh; /* the first address that no block before covers */
+};
+
+/* Counts the bytes from `from` to `to`, which are in one chunk. */
+static void count_part(struct builder *b, const struct range *r, uint64_t from, uint64_t to)
 {
     const struct page_look *l = b->r->look;
-    struct resident_row *row = &b->r->stacks.at[block->row];
     size_t chunk = page_look_chunk(l, from, &b->hint);
     if (chunk == l->chunks.len) {
-        row->absent += to - from + 1;
+        r->to->absent += to - from + 1;
         return;
     }
     while (from <= to) {
         uint64_t end = lower(from | (l->page - 1), to);
         struct page_use *use =
             &b->use[chunk * LOOK_CHUNK_PAGES + from / l->page % LOOK_CHUNK_PAGES];
-        count_bytes(row, page_look_at(l, from, &b->hint), end - from + 1);
-        if (!block->is_mapping) {
-            uint64_t begin = from > fresh ? from : fresh;
+        count_bytes(r->to, page_look_at(l, from, &b->hint), end - from + 1);
+        if (r->covers) {
+            uint64_t begin = from > r->fresh ? from : r->fresh;
             use->covered += end >= begin ? (uint32_t)(end - begin + 1) : 0;
-            use->blocks++;
+            use->blocks += r->keeps;
         }
         from = end + 1;
     }
 }
 
-static void count_block(struct builder *b, const struct block *block, uint64_t fresh)
+static void count_range(struct builder *b, const struct range *r)
 {
     const struct page_look *l = b->r->look;
     const uint64_t chunk = (uint64_t)LOOK_CHUNK_PAGES * l->page;
-    for (uint64_t at = block->first; at <= block->last;) {
+    for (uint64_t at = r->first; at <= r->last;) {
         size_t i = page_look_area(l, at);
         const struct look_area *a = i < l->areas.len ? &l->areas.at[i] : NULL;
-        uint64_t end = block->last;
+        uint64_t end = r->last;
         if (a && a->start > at)
             end = lower(end, a->start - 1);
         else if (a)
             end = lower(end, a->end - 1);
         if (!a || a->start > at || a->unread || a->kind == AREA_FILE) {
-            b->r->stacks.at[block->row].outside += end - at + 1;
+            r->to->outside += end - at + 1;
         } else {
             end = lower(end, at | (chunk - 1));
-            b->has_blocks[i] |= !block->is_mapping;
-            count_part(b, block, at, end, fresh);
+            b->has_blocks[i] |= r->covers;
+            count_part(b, r, at, end);
         }
         if (end == UINT64_MAX)
             return;
@@ -220,19 +234,79 @@ static void count_block(struct builder *b, const struct block *block, uint64_t f
     }
 }
 
-static void count_blocks(struct builder *b)
+/* ---- blocks within blocks of other pools */
+
+static int note_within(struct resident *r, uint32_t pool, uint32_t keeper, uint64_t present,
+                       struct err *e)
+{
+    for (size_t i = 0; i < r->within.len; i++) {
+        struct resident_within *w = &r->within.at[i];
+        if (w->pool == pool && w->keeper == keeper) {
+            w->present += present;
+            return 0;
+        }
+    }
+    const struct resident_within new = {pool, keeper, present};
+    return vec_push(&r->within, new) ? 0 : no_room(e);
+}
+
+/* Counts what lies in the blocks around it, the innermost first, as nested in them. */
+static int count_nested(struct builder *b, const struct block *block, struct err *e)
+{
+    struct resident *r = b->r;
+    uint64_t at = block->first;
+    while (b->around.len && b->blocks.at[b->around.at[b->around.len - 1]].last < at)
+        b->around.len--;
+    for (size_t i = b->around.len; i-- > 0 && at <= block->last;) {
+        const struct block *outer = &b->blocks.at[b->around.at[i]];
+        struct resident_row *row = &r->stacks.at[outer->row];
+        struct resident_bytes part = {0};
+        const struct range range = {
+            .first = at, .last = lower(outer->last, block->last), .to = &part};
+        if (range.last < at)
+            continue;
+        count_range(b, &range);
+        row->nested.present += part.present;
+        row->nested.swapped += part.swapped;
+        row->nested.absent += part.absent;
+        row->nested.unsure += part.unsure;
+        row->nested.outside += part.outside;
+        if (part.present &&
+            note_within(r, r->stacks.at[block->row].pool, row->pool, part.present, e) != 0)
+            return -1;
+        if (range.last == UINT64_MAX)
+            return 0;
+        at = range.last + 1;
+    }
+    return 0;
+}
+
+static int count_blocks(struct builder *b, struct err *e)
 {
     uint64_t fresh = 0;
     for (size_t i = 0; i < b->blocks.len; i++) {
-        const struct block *block = &b->blocks.at[i];
+        struct block *block = &b->blocks.at[i];
+        struct resident_bytes *to = &b->r->stacks.at[block->row].of;
         if (block->overlaps) {
-            b->r->stacks.at[block->row].outside += block->last - block->first + 1;
+            to->outside += block->last - block->first + 1;
             continue;
         }
-        count_block(b, block, fresh);
+        block->inside = !block->is_mapping && block->last < fresh;
+        const struct range range = {.first = block->first,
+                                    .last = block->last,
+                                    .to = to,
+                                    .covers = !block->is_mapping,
+                                    .keeps = !block->is_mapping && !block->inside,
+                                    .fresh = fresh};
+        count_range(b, &range);
+        if (count_nested(b, block, e) != 0)
+            return -1;
+        if (!vec_push(&b->around, (uint32_t)i))
+            return no_room(e);
         if (!block->is_mapping && block->last >= fresh)
             fresh = saturating_add(block->last, 1);
     }
+    return 0;
 }
 
 /* Only the first and the last page of a block can have bytes that are free. */
@@ -243,7 +317,9 @@ static void count_pinned(struct builder *b)
         const struct block *block = &b->blocks.at[i];
         const uint64_t ends[] = {block->first, block->last};
         bool one = block->first / l->page == block->last / l->page;
-        for (size_t k = 0; k < (one ? 1 : 2) && !block->is_mapping && !block->overlaps; k++) {
+        if (block->is_mapping || block->overlaps || block->inside)
+            continue;
+        for (size_t k = 0; k < (one ? 1 : 2); k++) {
             size_t chunk = page_look_chunk(l, ends[k], &b->hint);
             size_t page = ends[k] / l->page % LOOK_CHUNK_PAGES;
             if (chunk == l->chunks.len || page_look_at(l, ends[k], &b->hint) != PAGE_PRESENT)
@@ -319,7 +395,7 @@ static void count_shares(struct builder *b)
 static int compare_rows(const void *a, const void *b)
 {
     const struct resident_row *x = a, *y = b;
-    uint64_t p = x->present + x->pinned, q = y->present + y->pinned;
+    uint64_t p = x->of.present + x->pinned, q = y->of.present + y->pinned;
     if (p != q)
         return p < q ? 1 : -1;
     if (x->bytes != y->bytes)
@@ -338,21 +414,50 @@ static int compare_stacks(const void *a, const void *b)
     return compare_rows(a, b);
 }
 
-static void add_row(struct resident_row *to, const struct resident_row *from)
+static void add_bytes(struct resident_bytes *to, const struct resident_bytes *from)
 {
-    to->count += from->count;
-    to->bytes = saturating_add(to->bytes, from->bytes);
     to->present = saturating_add(to->present, from->present);
     to->swapped = saturating_add(to->swapped, from->swapped);
     to->absent = saturating_add(to->absent, from->absent);
     to->unsure = saturating_add(to->unsure, from->unsure);
     to->outside = saturating_add(to->outside, from->outside);
+}
+
+static void add_row(struct resident_row *to, const struct resident_row *from)
+{
+    to->count += from->count;
+    to->bytes = saturating_add(to->bytes, from->bytes);
+    add_bytes(&to->of, &from->of);
+    add_bytes(&to->nested, &from->nested);
     to->pinned = saturating_add(to->pinned, from->pinned);
     if (from->largest > to->largest || to->stack_count == 0) {
         to->largest = from->largest;
         to->callstack = from->callstack;
     }
     to->stack_count++;
+}
+
+/* Bytes that lie in blocks of two pools count once. */
+static void count_once(struct resident_row *total)
+{
+    struct resident_bytes *of = &total->of;
+    const struct resident_bytes *nested = &total->nested;
+    of->present = saturating_sub(of->present, nested->present);
+    of->swapped = saturating_sub(of->swapped, nested->swapped);
+    of->absent = saturating_sub(of->absent, nested->absent);
+    of->unsure = saturating_sub(of->unsure, nested->unsure);
+    of->outside = saturating_sub(of->outside, nested->outside);
+    total->bytes = saturating_sub(total->bytes, nested->present + nested->swapped + nested->absent +
+                                                    nested->unsure + nested->outside);
+}
+
+static int compare_within(const void *a, const void *b)
+{
+    const struct resident_within *x = a, *y = b;
+    if (x->present != y->present)
+        return x->present < y->present ? 1 : -1;
+    return x->pool != y->pool ? (x->pool > y->pool ? 1 : -1)
+                              : (x->keeper > y->keeper) - (x->keeper < y->keeper);
 }
 
 static int sum_rows(struct resident *r, struct err *e)
@@ -372,8 +477,11 @@ static int sum_rows(struct resident *r, struct err *e)
         add_row(&r->rows.at[r->rows.len - 1], from);
         add_row(&r->total, from);
     }
+    count_once(&r->total);
     if (r->rows.len)
         qsort(r->rows.at, r->rows.len, sizeof *r->rows.at, compare_rows);
+    if (r->within.len)
+        qsort(r->within.at, r->within.len, sizeof *r->within.at, compare_within);
     return 0;
 }
 
@@ -392,14 +500,16 @@ int resident_build(struct resident *r, struct selection *s, const struct skiplis
         status = find_blocks(&b, e);
         sites_release(&b.sites);
     }
+    if (status == 0)
+        status = count_blocks(&b, e);
     if (status == 0) {
-        count_blocks(&b);
         count_pinned(&b);
         count_shares(&b);
         status = sum_rows(r, e);
     }
     map_release(&b.numbers);
     vec_release(&b.blocks);
+    vec_release(&b.around);
     free(b.use);
     free(b.has_blocks);
     if (status != 0)
@@ -411,6 +521,7 @@ void resident_release(struct resident *r)
 {
     vec_release(&r->rows);
     vec_release(&r->stacks);
+    vec_release(&r->within);
     *r = (struct resident){0};
 }
 
@@ -470,7 +581,8 @@ static int note_stacks(struct trace *t, const struct resident *r, const struct s
         const struct resident_row *row = &r->stacks.at[i];
         const struct resident_stack one = {.pool = key_of_pool(s, row->pool),
                                            .callstack = row->callstack,
-                                           .present = row->present};
+                                           .present = row->of.present,
+                                           .nested = row->nested.present};
         if (!vec_push(&t->resident.list, one))
             return no_room(e);
     }

@@ -17,6 +17,14 @@
 #include "base/err.h"
 #include "base/vec.h"
 
+/*
+ * Bytes of blocks by what their pages were. `unsure` and `swapped`: see look_area. `outside`: in no
+ * mapping that was read, or of blocks that overlap others of their pool.
+ */
+struct resident_bytes {
+    uint64_t present, swapped, absent, unsure, outside;
+};
+
 /* The blocks of a site, or those of it from one call stack. */
 struct resident_row {
     uint32_t pool;           /* index in selection.pools */
@@ -27,25 +35,30 @@ struct resident_row {
     size_t first_stack, stack_count; /* of a site: a range of resident.stacks */
     uint64_t largest;                /* its bytes */
     uint64_t count, bytes;
-    /*
-     * Of these bytes. `unsure` and `swapped`: see look_area. `outside`: in no mapping that was
-     * read, or of blocks that overlap others of their pool.
-     */
-    uint64_t present, swapped, absent, unsure, outside;
+    struct resident_bytes of; /* these bytes */
+    /* Those of them that also lie in a block of another pool, which lies within this one. */
+    struct resident_bytes nested;
     /*
      * Free bytes of resident pages that also hold blocks. Those of a page are divided equally among
-     * its blocks.
+     * its blocks, but those that lie within others.
      */
     uint64_t pinned;
+};
+
+/* Resident bytes of a pool's blocks that lie within blocks of another pool, which keep them. */
+struct resident_within {
+    uint32_t pool, keeper; /* indices in selection.pools */
+    uint64_t present;
 };
 
 struct resident {
     const struct page_look *look;
     struct resident_shares shares;
-    VEC(struct resident_row) rows;   /* sites: most resident and pinned bytes first */
-    VEC(struct resident_row) stacks; /* call stacks of each site, in that order */
-    struct resident_row total;       /* the sum of all rows */
-    uint64_t empty;                  /* resident bytes of the overhead in pages without any block */
+    VEC(struct resident_row) rows;      /* sites: most resident and pinned bytes first */
+    VEC(struct resident_row) stacks;    /* call stacks of each site, in that order */
+    struct resident_row total;          /* of all rows; bytes that are in two of them count once */
+    VEC(struct resident_within) within; /* most bytes first */
+    uint64_t empty; /* resident bytes of the overhead in pages without any block */
     struct {
         uint64_t heaps, present, blocks; /* resident bytes, and those of them in blocks */
     } arenas;                            /* of glibc, but the first one: see AREA_ARENA */

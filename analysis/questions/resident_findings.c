@@ -82,8 +82,8 @@ static bool add_site(struct resident_findings *f, uint64_t least, const struct r
     const struct resident_finding pinned = {
         .kind = FINDING_PINNED, .bytes = row->pinned, .count = row->count, .row = row};
     const struct resident_finding absent = {
-        .kind = FINDING_ABSENT, .bytes = row->absent, .count = row->count, .row = row};
-    bool large = row->largest >= FINDING_LEAST && row->absent >= row->bytes / 2;
+        .kind = FINDING_ABSENT, .bytes = row->of.absent, .count = row->count, .row = row};
+    bool large = row->largest >= FINDING_LEAST && row->of.absent >= row->bytes / 2;
     return add(f, least, pinned) && (!large || add(f, least, absent));
 }
 

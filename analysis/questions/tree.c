@@ -151,13 +151,15 @@ static int find_resident(struct builder *b, struct err *e)
                        from->known
                            ? "it is known of the whole trace only, or of pools, and not by thread"
                            : "the trace has no look at the pages of its process, or was rewritten");
+    /* With one pool, no block lies within another. */
+    bool once = b->selection->pools.len > 1;
     for (size_t i = 0; i < from->list.len && t->has_resident; i++) {
         const struct resident_stack *one = &from->list.at[i];
         uint64_t *sum = is_selected(b->selection, one->pool)
                             ? map_add(&b->resident, one->callstack, NULL)
                             : NULL;
         if (sum)
-            *sum = saturating_add(*sum, one->present);
+            *sum = saturating_add(*sum, saturating_sub(one->present, once ? one->nested : 0));
         else if (is_selected(b->selection, one->pool))
             return no_room(e);
     }

@@ -123,6 +123,14 @@ int main(int count, char **argv)
             pthread_create(&t[i], NULL, in_arena, NULL);
         pthread_barrier_wait(&meet);
         usleep(20000);
+    } else if (!strcmp(what, "pools")) {
+        uint32_t arena = tidemark_pool("arena");
+        char *p = take(64 * PAGE), *q;
+        memset(p, 1, 64 * PAGE);
+        for (int i = 0; i < 8; i++)
+            tidemark_alloc(arena, p + i * 4 * PAGE, 2 * PAGE);
+        q = memset(survivor(8 * PAGE), 1, 8 * PAGE);
+        tidemark_alloc(arena, q, 8 * PAGE);
     } else if (!strcmp(what, "handles")) {
         uint32_t gpu = tidemark_pool("gpu");
         char *p = take(64 * PAGE);
@@ -242,6 +250,40 @@ class Resident(RunCase):
             result = run("report", self.trace, "--sort", "resident", *options)
             self.assertEqual(result.returncode, 2, options)
             self.assertIn("what was resident is unknown", result.stderr)
+
+    def test_blocks_within_blocks_of_another_pool(self):
+        """Their bytes count once: 16 pages of a large block, and a block that is in both pools."""
+        look = self.look("pools")
+        rows = {(s["pool"], s["function"]): s for s in look["sites"]}
+        outer, twin = rows["default", "take"], rows["default", "survivor"]
+        self.assertEqual((outer["resident_bytes"], outer["nested_bytes"]), (64 * PAGE, 16 * PAGE))
+        self.assertEqual((twin["resident_bytes"], twin["nested_bytes"]), (8 * PAGE, 8 * PAGE))
+        inner = [s for s in look["sites"] if s["pool"] == "arena"]
+        self.assertEqual(sum(s["resident_bytes"] for s in inner), 24 * PAGE)
+        self.assertEqual([(s["nested_bytes"], s["pinned_bytes"]) for s in inner],
+                         [(0, 0)] * len(inner))
+        self.assertEqual(look["within"], [{"pool": "arena", "kept_by": "default",
+                                           "resident_bytes": 24 * PAGE}])
+        alone = json.loads(run("report", "--resident", "--pool", "default", "--format", "json",
+                               self.trace).stdout)
+        self.assertEqual(look["total"], alone["total"])
+        self.assertEqual(alone["total"]["bytes"], sum(s["bytes"] for s in alone["sites"]))
+        self.assertEqual((alone["within"], look["resident"]["shares"]["blocks"]),
+                         ([], alone["total"]["resident_bytes"]))
+        shown = run("report", "--resident", self.trace).stdout
+        self.assertIn("Counted once: 96.0 KiB of pool arena lie in blocks of pool default, which keep "
+                      "them\n", shown)
+        # A tree of all pools has the bytes at the inner blocks.
+        trees = {}
+        for pool in ((), ("--pool", "default"), ("--pool", "arena")):
+            result = run("tree", self.trace, "--metric", "resident", "--format", "json", *pool)
+            trees[pool[1:]] = json.loads(result.stdout)
+        whole, default, arena = trees[()], trees["default",], trees["arena",]
+        self.assertEqual(whole["total"]["resident_bytes"], alone["total"]["resident_bytes"])
+        self.assertEqual(default["total"]["resident_bytes"], alone["total"]["resident_bytes"])
+        self.assertEqual(arena["total"]["resident_bytes"], 24 * PAGE)
+        own = {n["function"]: n["exclusive"]["resident_bytes"] for n in whole["nodes"]}
+        self.assertEqual((own["take"], own["survivor"]), (48 * PAGE, 0))
 
     def test_the_tree(self):
         self.look("two")

@@ -125,7 +125,8 @@ static void make_resident(struct random_history *h)
         const struct rh_block *b = &h->blocks[i];
         const struct resident_stack one = {.pool = t->memory.pools.at[b->pool]->key,
                                            .callstack = h->stacks[b->stack].id,
-                                           .present = b->size / 2};
+                                           .present = b->size / 2,
+                                           .nested = b->size / 8};
         if (b->end == INT64_MAX)
             assert_true(vec_push(&t->resident.list, one));
     }
@@ -152,7 +153,9 @@ static void ask_list(struct oracle *o, const struct random_history *h,
         bool at_peak = *peak_time != -1 && b->start <= *peak_time && b->end > *peak_time;
         struct tree_figures f = {{b->size, 1, live ? b->size : 0, live, at_peak ? b->size : 0,
                                   at_peak, !live && rh_temporary(h, b),
-                                  knows_resident(h, s, options) && live ? b->size / 2 : 0}};
+                                  knows_resident(h, s, options) && live
+                                      ? b->size / 2 - (s->pool ? 0 : b->size / 8)
+                                      : 0}};
         if (chosen[i])
             count_block(o, h, b, options, &f);
     }

@@ -118,7 +118,8 @@ static void test_stacks(void **state)
     struct resident_stacks r = {.known = true}, back;
     struct buf bytes = {0};
     struct err e = {0};
-    const struct resident_stack one = {.pool = 3, .callstack = 7, .present = UINT64_MAX};
+    const struct resident_stack one = {
+        .pool = 3, .callstack = 7, .present = UINT64_MAX, .nested = 5};
     assert_true(vec_push(&r.list, one));
     assert_true(vec_push(&r.list, (struct resident_stack){.present = 1}));
     resident_stacks_encode(&r, &bytes);
@@ -127,10 +128,11 @@ static void test_stacks(void **state)
     assert_int_equal(back.list.len, 2);
     assert_int_equal(back.list.at[0].callstack, 7);
     assert_true(back.list.at[0].present == UINT64_MAX && back.list.at[1].present == 1);
+    assert_int_equal(back.list.at[0].nested, 5);
     resident_stacks_release(&back);
     bytes.len--;
     assert_int_equal(resident_stacks_decode(&back, buf_view(&bytes), &e), -1);
-    assert_non_null(strstr(e.text, "offset 20"));
+    assert_non_null(strstr(e.text, "offset 28"));
     resident_stacks_release(&r);
     buf_release(&bytes);
 }

@@ -62,7 +62,7 @@ enum appendix_kind {
     APPENDIX_FIGURES = 1,  /* analysis/figures/stored_figures.h */
     APPENDIX_NAMES = 2,    /* a whole .tracy file, of the trace's names without its events */
     APPENDIX_PAGES = 3,    /* trace/store/page_look.h */
-    APPENDIX_RESIDENT = 4, /* trace/store/resident_stacks.h */
+    APPENDIX_RESIDENT = 5, /* trace/store/resident_stacks.h; 4: the same without nested bytes */
 };
 
 #define APPENDIX_VERSION 1u /* of each of them */

@@ -2,7 +2,7 @@
 
 #include "base/cursor.h"
 
-#define ROW_BYTES 20u
+#define ROW_BYTES 28u
 
 void resident_stacks_release(struct resident_stacks *r)
 {
@@ -17,6 +17,7 @@ void resident_stacks_encode(const struct resident_stacks *r, struct buf *out)
         buf_u64(out, one->pool);
         buf_u32(out, one->callstack);
         buf_u64(out, one->present);
+        buf_u64(out, one->nested);
     }
 }
 
@@ -34,6 +35,7 @@ int resident_stacks_decode(struct resident_stacks *r, struct view bytes, struct 
         one->pool = cursor_u64(&c);
         one->callstack = cursor_u32(&c);
         one->present = cursor_u64(&c);
+        one->nested = cursor_u64(&c);
     }
     return 0;
 }

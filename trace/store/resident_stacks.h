@@ -18,6 +18,7 @@ struct resident_stack {
     uint64_t pool;      /* client pointer of the name; of pools of one name, any */
     uint32_t callstack; /* 0: none */
     uint64_t present;   /* resident bytes of its blocks */
+    uint64_t nested;    /* of them: also in blocks of other pools, which lie within its blocks */
 };
 
 struct resident_stacks {
@@ -27,7 +28,7 @@ struct resident_stacks {
 
 void resident_stacks_release(struct resident_stacks *r);
 
-/* As bytes, for each: u64 pool, u32 call stack, u64 present. */
+/* As bytes, for each: u64 pool, u32 call stack, u64 present, u64 nested. */
 void resident_stacks_encode(const struct resident_stacks *r, struct buf *out);
 
 /* `r` need not be initialised. ERR_INPUT for malformed bytes. */
