@@ -231,6 +231,16 @@ static int save_root(struct run *r, struct run_process *p, struct err *e)
                : -1;
 }
 
+static void say_kept(const char *folder)
+{
+    if (access(folder, F_OK) == 0)
+        fprintf(stderr,
+                "tidemark: the recordings are kept; `tidemark run --recover %s` finishes them\n",
+                folder);
+    else
+        fprintf(stderr, "tidemark: the recordings are lost: their folder %s was removed\n", folder);
+}
+
 int run_finish(struct run *r)
 {
     struct err e = {0};
@@ -262,9 +272,9 @@ int run_finish(struct run *r)
     }
     if (status == 0 && r->tree.failure.code)
         status = err_exit_status(&r->tree.failure);
+    if (status == 0 && r->traces.elsewhere)
+        status = EXIT_NO_OUTPUT;
     if (r->tree.keep)
-        fprintf(stderr,
-                "tidemark: the recordings are kept; `tidemark run --recover %s` finishes them\n",
-                collector_folder(r->collector));
+        say_kept(collector_folder(r->collector));
     return status == 0 && r->traces.exceeded ? 1 : status;
 }

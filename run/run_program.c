@@ -38,7 +38,6 @@
 
 /* When nothing was run. */
 #define EXIT_CANNOT_RUN 126
-#define EXIT_NO_OUTPUT 4
 #define EXIT_NOT_FOUND 127
 
 /* ---- before */
@@ -462,7 +461,7 @@ static int begin(struct run *r, struct err *e)
                                : start(r, e);
 }
 
-static void put_up_trace(const struct run *r)
+static void put_up_trace(struct run *r)
 {
     char *folder = outfile_folder(r->tree.output), *real = folder ? realpath(folder, NULL) : NULL;
     const char *slash = strrchr(r->tree.output, '/');
@@ -471,6 +470,7 @@ static void put_up_trace(const struct run *r)
         buf_printf(&path, "%s/%s", real, slash ? slash + 1 : r->tree.output);
     if (real && !path.failed)
         run_signpost_put(collector_folder(r->collector), RUN_SIGNPOST_TRACE, buf_str(&path));
+    r->traces.folder = folder ? output_folder_take(NULL, folder) : NULL;
     buf_release(&path);
     free(real);
     free(folder);

@@ -18,6 +18,8 @@
 #include "run/run_trace.h"
 #include "run/run_tree.h"
 
+#define EXIT_NO_OUTPUT 4
+
 struct run {
     struct run_options *options;
     struct program program;

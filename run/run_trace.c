@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +16,9 @@
 #include "base/format.h"
 #include "base/outfile.h"
 #include "base/print_error.h"
+#include "base/tempfile.h"
 #include "naming/resolve_trace.h"
+#include "server/capture/part_name.h"
 #include "server/capture/stored_summary.h"
 #include "report/junit.h"
 #include "report/markdown.h"
@@ -48,6 +51,8 @@ void run_traces_release(struct run_traces *r)
         free((char *)r->processes.at[i].trace.p);
     }
     vec_release(&r->processes);
+    output_folder_leave(r->folder);
+    free(r->elsewhere);
     resolver_release(&r->resolver);
 }
 
@@ -103,10 +108,41 @@ static bool is_for_programs(const struct run_options *o)
            !o->adopt;
 }
 
-/* Saves the trace; also makes the summary if `made` is given. */
-static int save(struct run_traces *r, struct trace *t, uint32_t version, const char *path,
+/* Whether the folder of the output was removed, and no other has its name now. */
+static bool is_homeless(const struct run_traces *r, const char *path)
+{
+    if (!r->folder || !output_folder_is_removed(r->folder))
+        return false;
+    char *folder = outfile_folder(path);
+    bool other = folder && access(folder, F_OK) == 0 && !output_folder_is_at(r->folder, folder);
+    free(folder);
+    return !other;
+}
+
+/* Gives a path where temporary files are, for the user only, or `path`. NULL: no memory. */
+static const char *find_home(struct run_traces *r, struct trace *t, const char *path, struct err *e)
+{
+    if (!is_homeless(r, path))
+        return path;
+    const char *folder = tempfile_dir(NULL), *slash = strrchr(path, '/');
+    free(r->elsewhere);
+    r->elsewhere = part_name_unused(folder, slash ? slash + 1 : path);
+    if (!r->elsewhere)
+        err_no_memory(e, "the output's name");
+    (void)umask(077);
+    return r->elsewhere && spool_set_dir(&t->spool, folder, e) == 0 ? r->elsewhere : NULL;
+}
+
+/*
+ * Saves the trace; also makes the summary if `made` is given. Changes *where if the folder of the
+ * output was removed.
+ */
+static int save(struct run_traces *r, struct trace *t, uint32_t version, const char **where,
                 bool replace, struct saved_summary *made, struct err *e)
 {
+    const char *path = find_home(r, t, *where, e);
+    if (!path)
+        return -1;
     const struct run_options *o = r->options;
     bool own = version == 0 || o->version_given;
     struct trace_write_stats stats;
@@ -134,6 +170,9 @@ static int save(struct run_traces *r, struct trace *t, uint32_t version, const c
                 format_counted(events, count, "memory event"),
                 format_bytes(bytes, stats.file_bytes));
     }
+    if (status == 0 && path != *where)
+        fprintf(stderr, "tidemark: the folder was removed: the trace is %s\n", path);
+    *where = path;
     if (status == 0 && losses.len)
         fprintf(stderr, "tidemark: version %s cannot hold: %s\n",
                 file_version_text(options.layout->version, text), buf_str(&losses));
@@ -145,7 +184,7 @@ static int save(struct run_traces *r, struct trace *t, uint32_t version, const c
 int run_trace_save(struct run_traces *r, struct trace *t, uint32_t version, const char *path,
                    struct err *e)
 {
-    return save(r, t, version, path, r->options->replace, NULL, e);
+    return save(r, t, version, &path, r->options->replace, NULL, e);
 }
 
 /*
@@ -381,7 +420,7 @@ int run_trace_save_children(struct run_traces *r, struct trace *t, uint32_t vers
                             const char *path, struct err *e)
 {
     struct saved_summary made = {0};
-    int status = save(r, t, version, path, r->options->replace, &made, e);
+    int status = save(r, t, version, &path, r->options->replace, &made, e);
     if (status == 0)
         status = make_summary(&made, t, e);
     if (status == 0)
@@ -491,7 +530,7 @@ int run_trace_finish(struct run_traces *r, struct trace *t, uint32_t version, co
     const struct run_options *o = r->options;
     struct saved_summary made = {0};
     bool summed = needs_summary(r);
-    int status = save(r, t, version, path, replace, summed ? &made : NULL, e);
+    int status = save(r, t, version, &path, replace, summed ? &made : NULL, e);
     if (status == 0 && summed)
         status = report(r, t, &made, path, e);
     saved_summary_release(&made);

@@ -10,6 +10,7 @@
 #include "naming/resolver.h"
 #include "report/report.h"
 #include "run/run_options.h"
+#include "server/capture/output_folder.h"
 #include "trace/store/store.h"
 
 struct run_traces {
@@ -22,6 +23,8 @@ struct run_traces {
     bool idle;        /* the root process called none of the functions that are recorded */
     uint64_t uncovered; /* children that --fail-if does not cover */
     bool replaced;      /* nor the program that the root process executed, or ran before */
+    struct output_folder *folder; /* of the output; NULL: unknown */
+    char *elsewhere; /* the last trace, if it was saved elsewhere since that folder was removed */
     VEC(struct report_process) processes; /* of saved traces; owns its strings */
 };
 

@@ -382,6 +382,7 @@ class Signals(RunCase):
         blocked.mkdir()
         process = self.start("-o", str(blocked / "out.tracy"), "--spool", str(self.dir))
         shutil.rmtree(blocked)
+        blocked.touch()
         (self.dir / "go").touch()
         _, errors = process.communicate(timeout=LIMIT)
         command = re.search(r"the recordings are kept; `tidemark (run --recover (.*))` finishes",
@@ -397,6 +398,30 @@ class Signals(RunCase):
         result = run("run", "--recover", self.dir)
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn("no recording is in this folder", result.stderr)
+
+    def gone(self, tmpdir):
+        """The folder of the trace, and so that of the recordings, is removed while it runs."""
+        folder = self.dir / "gone"
+        folder.mkdir()
+        with mock.patch.dict(os.environ, TMPDIR=str(tmpdir)):
+            process = self.start("-o", str(folder / "x.tracy"))
+        shutil.rmtree(folder)
+        (self.dir / "go").touch()
+        _, errors = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 4, errors)
+        self.assertNotIn("recordings are kept", errors)
+        self.assertFalse(folder.exists())
+        return errors
+
+    def test_the_folder_is_removed(self):
+        saved = self.dir / "x.tracy"
+        self.assertIn(f"the folder was removed: the trace is {saved}\n", self.gone(self.dir))
+        self.assertEqual(site(saved, "make_block")["count"], 600)
+        self.assertEqual(saved.stat().st_mode & 0o777, 0o600)
+
+    def test_the_folder_is_removed_and_there_is_no_other(self):
+        errors = self.gone(self.dir / "nowhere")
+        self.assertRegex(errors, "the recordings are lost: their folder .*/gone/.* was removed")
 
     def test_recording_stops_after_a_while(self):
         process = self.start("--seconds", "0.5")
