@@ -421,8 +421,12 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
     (void)ctx;
     if (!x)
         return MHD_NO;
-    if (!x->path)
-        return take_head(x, path, method, version) ? MHD_YES : MHD_NO;
+    if (!x->path) {
+        if (!take_head(x, path, method, version))
+            return MHD_NO;
+        if (!x->malformed) /* the end of its body may be unknown: no reason to wait for it */
+            return MHD_YES;
+    }
     if (*upload_len) {
         x->too_long = x->too_long || x->body.len + *upload_len > HTTP_BODY_MAX;
         if (!x->too_long)

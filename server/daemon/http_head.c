@@ -7,6 +7,8 @@
 struct seen {
     size_t bytes; /* of the header lines */
     unsigned hosts, lengths, codings;
+    bool chunked;     /* the last coding is that */
+    bool has_returns; /* a value has a CR without LF */
 };
 
 static bool is_called(const char *key, size_t len, const char *name)
@@ -19,10 +21,13 @@ static enum MHD_Result see(void *ctx, enum MHD_ValueKind kind, const char *key, 
 {
     struct seen *s = ctx;
     (void)kind;
-    (void)value;
     s->bytes += key_len + len + sizeof ": \r\n" - 1;
     s->lengths += is_called(key, key_len, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    s->codings += is_called(key, key_len, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    if (is_called(key, key_len, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+        s->codings++;
+        s->chunked = is_called(value, len, "chunked");
+    }
+    s->has_returns |= len > 0 && memchr(value, '\r', len);
     s->hosts += is_called(key, key_len, MHD_HTTP_HEADER_HOST);
     return MHD_YES;
 }
@@ -37,7 +42,9 @@ const char *http_head_refused(const struct http_head *h)
         return "the request has several Host fields";
     if (s.lengths > 1 || (s.lengths && s.codings))
         return "the request gives its length twice";
-    if (!info || info->header_size != s.bytes)
+    if (s.codings > 1 || (s.codings && !s.chunked))
+        return "the request has a Transfer-Encoding other than chunked";
+    if (s.has_returns || !info || info->header_size != s.bytes)
         return "the request's head is not made of lines 'Name: value' that end with CR LF";
     return NULL;
 }

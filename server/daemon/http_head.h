@@ -3,9 +3,9 @@
 
 /*
  * Rejects requests whose head a proxy might parse differently (RFC 9112), although libmicrohttpd
- * accepts them: two Host fields, Transfer-Encoding beside Content-Length, lines that do not end
- * with CR LF. The library reports only the length of the head, not its line ends: the length must
- * be that of method, target, version and fields, each as "Name: value" CR LF.
+ * accepts them: two Host fields, Transfer-Encoding beside Content-Length or other than chunked,
+ * lines that do not end with CR LF. The library reports only the length of the head, not its line
+ * ends: the length must be that of method, target, version and fields, each as "Name: value" CR LF.
  */
 
 #include <microhttpd.h>

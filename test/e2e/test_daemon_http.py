@@ -464,6 +464,14 @@ class Refusals(Web):
             "bare line feeds": good.replace(b"\r\n", b"\n"),
             "one bare line feed": good.replace(b"localhost\r\n", b"localhost\n"),
             "a bare line feed at the end": good[:-2] + b"\n",
+            "a bare return": good.replace(b"some words", b"some\rHost: evil.example"),
+            "another coding": (b"POST /healthz HTTP/1.1\r\nHost: localhost\r\n"
+                               b"Transfer-Encoding: identity\r\n\r\n"),
+            "two codings": (b"POST /healthz HTTP/1.1\r\nHost: localhost\r\n" + chunked +
+                            b"Transfer-Encoding: gzip\r\n\r\n"),
+            "another coding and a length": (
+                b"POST /healthz HTTP/1.1\r\nHost: localhost\r\n"
+                b"Transfer-Encoding: identity\r\nContent-Length: 0\r\n\r\n"),
             "two lengths": (b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n" +
                             chunked + b"\r\n0\r\n\r\n"),
             "two lengths, the other way": (b"POST /healthz HTTP/1.1\r\nHost: localhost\r\n" + chunked +
