@@ -4,9 +4,11 @@ import os
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import unittest
 
+import passing
 from test_capture import TERMINATE, FakeClient, frame
 from test_daemon import announce
 from test_daemon_events import Telling
@@ -15,7 +17,7 @@ from tools import BUILD, LIMIT, TIDEMARK, Case, run, wait_until
 
 NOBODY = 65534
 READINGS = 5
-RECORD = 148  # bytes of the journal: a reading
+MEMORY = 9    # the kind of a journal's record that has a reading
 
 
 def resident(pid):
@@ -23,8 +25,14 @@ def resident(pid):
     return int(re.search(r"^RssAnon:\s+(\d+)", text, re.M)[1]) * 1024
 
 
-def written(journal):
-    return sum(f.stat().st_size for f in journal.iterdir()) if journal.is_dir() else 0
+def readings(journal):
+    """The times of a journal's readings of all but the PSS."""
+    found = set()
+    for kind, payload in passing.journal_records(journal):
+        if kind == MEMORY:
+            time, known = struct.unpack_from("<qI", payload)
+            found |= {time} if known & 1 else set()
+    return found
 
 
 class Held:
@@ -41,11 +49,16 @@ class Held:
         return process, port, pid
 
     def wait_readings(self, pid, journal):
-        """Returns what is resident. The client sends nothing meanwhile: its journal grows by readings."""
-        wait_until(lambda: resident(pid) >= 64 * MIB and written(journal))
-        base = written(journal)
-        # There are at most as many readings of the PSS as of all else, and one more.
-        wait_until(lambda: written(journal) > base + (2 * READINGS + 1) * RECORD)
+        """Returns what is resident, once there are so many readings of that."""
+        wait_until(lambda: resident(pid) >= 64 * MIB)
+        seen = readings(journal)
+
+        def more():
+            now = readings(journal)
+            fresh.update(now - seen)
+            return len(fresh) >= READINGS
+        fresh = set()
+        wait_until(more)
         return resident(pid)
 
     def check_resident(self, points, size):
