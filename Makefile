@@ -107,7 +107,7 @@ CLIENT_FLAGS := -std=c17 -g $(OPT) -fPIC -fvisibility=hidden -fno-omit-frame-poi
 
 # What a sample passes over goes straight on to the real function, and functions that look at their
 # caller, or are to have no frame of ours above them, are jumped to.
-JUMPING := client/hooks client/hooks_load client/hooks_main
+JUMPING := client/hooks/hooks client/hooks/hooks_load client/hooks/hooks_main
 $(JUMPING:%=$(BUILD)/%.o): CLIENT_FLAGS += -foptimize-sibling-calls
 
 # Frames are copied word by word: what was just stored so would make larger loads wait.
@@ -120,12 +120,12 @@ $(BUILD)/client/%.o: client/%.c | deps
 
 # First in order of initialisation, so that constructors of other libraries are recorded. The second
 # name is the one that users of the Kit know; a link would not do, since ldconfig goes by the soname.
-$(BUILD)/libtidemark.so $(BUILD)/liballocwrapper.so: $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/gpu%, \
-                             $(sort $(wildcard client/*.c))))
+CLIENT_SOURCES := $(sort $(wildcard client/*.c client/hooks/*.c client/python/*.c))
+$(BUILD)/libtidemark.so $(BUILD)/liballocwrapper.so: $(CLIENT_SOURCES:%.c=$(BUILD)/%.o)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions -Wl,-z,initfirst,-z,relro,-z,now,-z,defs -o $@ $^
 
-$(BUILD)/libtidemark-gpu.so: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard client/gpu*.c)))
+$(BUILD)/libtidemark-gpu.so: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard client/gpu/*.c)))
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) -shared -Wl,-soname,libtidemark-gpu.so -Wl,-z,relro,-z,now,-z,defs -o $@ $^
 
@@ -138,8 +138,7 @@ $(BUILD)/aarch64/%.o: client/%.c
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC   $< (aarch64)")
 	$(Q)$(CROSS_CC) -I. -D_GNU_SOURCE $(CLIENT_FLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/aarch64/libtidemark.so: $(patsubst client/%.c,$(BUILD)/aarch64/%.o,$(filter-out \
-                                     client/gpu%,$(sort $(wildcard client/*.c))))
+$(BUILD)/aarch64/libtidemark.so: $(CLIENT_SOURCES:client/%.c=$(BUILD)/aarch64/%.o)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CROSS_CC) -shared -Wl,-soname,libtidemark.so -Wl,-z,initfirst,-z,relro,-z,now,-z,defs \
 	    -o $@ $^

@@ -12,7 +12,7 @@
 #include "client/chunks.h"
 #include "client/encode.h"
 #include "client/events.h"
-#include "client/hooks.h"
+#include "client/hooks/hooks.h"
 #include "client/quiet.h"
 #include "client/record_write.h"
 #include "client/threads.h"

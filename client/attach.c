@@ -1,7 +1,7 @@
 /* Functions that `tidemark run --pid` calls in a process into which it has loaded this library. */
 
 #include "client/got.h"
-#include "client/hooks.h"
+#include "client/hooks/hooks.h"
 #include "client/real.h"
 #include "client/start.h"
 #include "client/state.h"

@@ -12,8 +12,8 @@
 
 #include "client/chunks.h"
 #include "client/elf_image.h"
-#include "client/hooks.h"
-#include "client/hooks_allocators.h"
+#include "client/hooks/hooks.h"
+#include "client/hooks/hooks_allocators.h"
 #include "client/real.h"
 
 #define SLOTS_MOST 65536u

@@ -14,7 +14,7 @@
 #include "client/chunks.h"
 #include "client/encode.h"
 #include "client/kernel_map.h"
-#include "client/python.h"
+#include "client/python/python.h"
 #include "client/quiet.h"
 #include "client/real.h"
 #include "client/record_write.h"

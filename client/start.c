@@ -17,7 +17,7 @@
 #include "client/kernel_map.h"
 #include "client/maps.h"
 #include "client/modules.h"
-#include "client/python.h"
+#include "client/python/python.h"
 #include "client/quiet.h"
 #include "client/real.h"
 #include "client/record_write.h"

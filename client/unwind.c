@@ -10,7 +10,7 @@
 #include "client/cfi.h"
 #include "client/chunks.h"
 #include "client/modules.h"
-#include "client/python.h"
+#include "client/python/python.h"
 #include "client/stack_bounds.h"
 #include "client/stacks.h"
 

@@ -11,11 +11,11 @@
 #include <sys/mman.h>
 
 /* Their folder is no library: they become one object. */
-#include "client/python_code.c"
+#include "client/python/python_code.c"
 #define word_at word_of_frame
-#include "client/python_frames.c"
+#include "client/python/python_frames.c"
 #undef word_at
-#include "client/python_layouts.c"
+#include "client/python/python_layouts.c"
 
 enum {
     IMAGE = 1 << 15,

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "client/python.h"
+#include "client/python/python.h"
 
 /* Versions whose layout is not in the interpreter itself. Each was tested with that interpreter. */
 static const struct python_layout layouts[] = {

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "client/events.h"
-#include "client/hooks.h"
+#include "client/hooks/hooks.h"
 #include "client/real.h"
 #include "client/sampling.h"
 

@@ -1,4 +1,4 @@
-#include "client/python.h"
+#include "client/python/python.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * heap's pool.
  */
 
-#include "client/hooks_allocators.h"
+#include "client/hooks/hooks_allocators.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -13,7 +13,7 @@
 
 #include "client/api.h"
 #include "client/events.h"
-#include "client/hooks.h"
+#include "client/hooks/hooks.h"
 #include "client/real.h"
 #include "client/threads.h"
 

@@ -7,7 +7,7 @@
  * not wait for one load before it begins the next.
  */
 
-#include "client/python.h"
+#include "client/python/python.h"
 
 #define FRAMES_MOST 100000u /* that are followed to the end of an activation */
 #define ADDRESS_END (UINT64_C(1) << 47)

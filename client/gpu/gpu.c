@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "client/gpu_blocks.h"
+#include "client/gpu/gpu_blocks.h"
 #include "include/tidemark.h"
 
 #define HOOK __attribute__((visibility("default"), noinline))

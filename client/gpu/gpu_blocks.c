@@ -1,4 +1,4 @@
-#include "client/gpu_blocks.h"
+#include "client/gpu/gpu_blocks.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -17,7 +17,7 @@
 #include "client/chunks.h"
 #include "client/environment.h"
 #include "client/events.h"
-#include "client/hooks.h"
+#include "client/hooks/hooks.h"
 #include "client/kernel_map.h"
 #include "client/real.h"
 #include "client/start.h"

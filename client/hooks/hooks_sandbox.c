@@ -14,7 +14,7 @@
 
 #include "client/chunks.h"
 #include "client/clock.h"
-#include "client/hooks.h"
+#include "client/hooks/hooks.h"
 #include "client/seccomp.h"
 #include "client/state.h"
 

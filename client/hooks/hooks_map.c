@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "client/events.h"
-#include "client/hooks.h"
+#include "client/hooks/hooks.h"
 #include "client/kernel_map.h"
 #include "client/maps.h"
 #include "client/real.h"

@@ -17,8 +17,8 @@
 #include "client/api.h"
 #include "client/events.h"
 #include "client/got.h"
-#include "client/hooks.h"
-#include "client/python.h"
+#include "client/hooks/hooks.h"
+#include "client/python/python.h"
 #include "client/real.h"
 #include "client/threads.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "client/encode.h"
-#include "client/python.h"
+#include "client/python/python.h"
 #include "client/record_write.h"
 
 /* Of PyObject, PyVarObject, PyUnicodeObject and PyBytesObject, in all versions. */

@@ -15,7 +15,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "client/python.h"
+#include "client/python/python.h"
 
 #define PATIENCE 1000000u /* yields: a reading that a signal handler left never ends */
 

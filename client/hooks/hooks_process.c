@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "client/events.h"
-#include "client/hooks.h"
+#include "client/hooks/hooks.h"
 #include "client/real.h"
 #include "client/start.h"
 

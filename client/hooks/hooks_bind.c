@@ -19,7 +19,7 @@
 #include "client/clock.h"
 #include "client/events.h"
 #include "client/files.h"
-#include "client/hooks.h"
+#include "client/hooks/hooks.h"
 #include "client/quiet.h"
 #include "client/real.h"
 #include "client/state.h"

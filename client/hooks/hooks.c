@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "client/events.h"
-#include "client/hooks.h"
-#include "client/python.h"
+#include "client/hooks/hooks.h"
+#include "client/python/python.h"
 #include "client/real.h"
 #include "client/sampling.h"
 #include "client/start.h"
