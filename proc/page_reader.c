@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/monotonic.h"
@@ -16,6 +17,18 @@
 #define SWAPPED (UINT64_C(1) << 62)
 #define OF_FILE (UINT64_C(1) << 61)
 #define MAPPED_ONCE (UINT64_C(1) << 56)
+
+/* include/uapi/linux/fs.h of Linux 6.7 */
+struct page_scan {
+    uint64_t size, flags, start, end, walk_end, regions, regions_most, pages_most;
+    uint64_t inverted, mask, any_mask, return_mask;
+};
+struct page_region {
+    uint64_t start, end, categories;
+};
+#define SCAN_PAGEMAP _IOWR('f', 16, struct page_scan)
+#define SCAN_HUGE (UINT64_C(1) << 6)
+#define REGIONS 64u
 
 #define ENTRIES 8192u
 #define MAPS_MOST ((size_t)64 << 20)
@@ -276,6 +289,43 @@ static uint64_t read_size(int folder, const char *file, const char *line)
     return kib * 1024;
 }
 
+/* Adds what an area has in huge pages. False: the kernel has no such call. */
+static bool scan_huge(uint64_t *bytes, int pagemap, const struct look_area *a)
+{
+    struct page_region found[REGIONS];
+    struct page_scan scan = {.size = sizeof scan,
+                             .start = a->start,
+                             .end = a->end,
+                             .regions = (uint64_t)(uintptr_t)found,
+                             .regions_most = REGIONS,
+                             .mask = SCAN_HUGE,
+                             .return_mask = SCAN_HUGE};
+    while (scan.start < scan.end) {
+        int n = ioctl(pagemap, SCAN_PAGEMAP, &scan);
+        if (n < 0)
+            return false;
+        for (int i = 0; i < n; i++)
+            *bytes += found[i].end - found[i].start;
+        if (scan.walk_end <= scan.start)
+            return false;
+        scan.start = scan.walk_end;
+    }
+    return true;
+}
+
+static uint64_t read_huge(const struct page_look *l, int folder, int pagemap)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < l->areas.len; i++) {
+        const struct look_area *a = &l->areas.at[i];
+        bool own = a->kind == AREA_HEAP || a->kind == AREA_ANONYMOUS || a->kind == AREA_STACK ||
+                   a->kind == AREA_ARENA;
+        if (own && !a->unread && !scan_huge(&bytes, pagemap, a))
+            return read_size(folder, "smaps_rollup", "AnonHugePages:");
+    }
+    return bytes;
+}
+
 static void close_if_open(int fd)
 {
     if (fd >= 0)
@@ -290,6 +340,7 @@ static bool read_look(struct page_look *l, int folder, const char *maps)
     bool done = entries && files.pagemap >= 0 && read_areas(l, maps) && mark_arenas(l, &files);
     if (done) {
         mark_stacks(l, folder);
+        l->huge = read_huge(l, folder, files.pagemap);
         done = read_pages(l, files.pagemap, entries);
     }
     close_if_open(files.pagemap);
@@ -305,7 +356,6 @@ int page_look_read(struct page_look *out, int folder, struct err *e)
     bool done = maps && *maps;
     if (done) {
         out->rss = read_size(folder, "status", "VmRSS:");
-        out->huge = read_size(folder, "smaps_rollup", "AnonHugePages:");
         done = read_look(out, folder, maps);
     }
     out->end = monotonic_ns();

@@ -264,6 +264,44 @@ static void test_given_back(void **state)
     munmap(all, 34 * PAGE);
 }
 
+static uint64_t huge_in_rollup(void)
+{
+    char line[256];
+    unsigned long long kib = 0;
+    FILE *f = fopen("/proc/self/smaps_rollup", "r");
+    while (f && fgets(line, sizeof line, f))
+        (void)sscanf(line, "AnonHugePages: %llu", &kib);
+    if (f)
+        fclose(f);
+    return (uint64_t)kib * 1024;
+}
+
+/* Those of memory that is shared are not the process's own. */
+static void test_huge_pages(void **state)
+{
+    (void)state;
+    const size_t size = (size_t)8 << 20;
+    struct page_look l;
+    struct err e = {0};
+    char *own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(own != MAP_FAILED && shared != MAP_FAILED);
+    if (madvise(own, size, MADV_HUGEPAGE) != 0 || madvise(shared, size, MADV_HUGEPAGE) != 0)
+        skip(); /* a kernel without them */
+    memset(own, 1, size);
+    memset(shared, 1, size);
+    int folder = open("/proc/self", O_RDONLY | O_DIRECTORY);
+    uint64_t before = huge_in_rollup();
+    if (before == 0 || page_look_read(&l, folder, &e) != 0)
+        skip();
+    if (huge_in_rollup() == before) /* the kernel made and split none meanwhile */
+        assert_int_equal(l.huge, before);
+    page_look_release(&l);
+    close(folder);
+    munmap(own, size);
+    munmap(shared, size);
+}
+
 /* A heap with memory mapped right below it, which is one mapping to the kernel; the one has a head.
  */
 static void test_heap_in_a_mapping(void **state)
@@ -299,10 +337,13 @@ static void test_heap_in_a_mapping(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),       cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_stacks),           cmocka_unit_test(test_areas),
-        cmocka_unit_test(test_reading),          cmocka_unit_test(test_given_back),
-        cmocka_unit_test(test_heap_in_a_mapping)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_round_trip),
+                                       cmocka_unit_test(test_hostile),
+                                       cmocka_unit_test(test_stacks),
+                                       cmocka_unit_test(test_areas),
+                                       cmocka_unit_test(test_reading),
+                                       cmocka_unit_test(test_given_back),
+                                       cmocka_unit_test(test_heap_in_a_mapping),
+                                       cmocka_unit_test(test_huge_pages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
