@@ -95,7 +95,9 @@ int main(int count, char **argv)
         madvise(p, 8 << 20, MADV_NOHUGEPAGE);
         for (int step = 2; step <= 6; step += 4) {
             memset(p, 1, (size_t)step << 20);
-            if (write(1, "touched\n", 8) != 8 || read(0, &c, 1) != 1)
+            printf("%d %lx\n", getpid(), (unsigned long)p);
+            fflush(stdout);
+            if (read(0, &c, 1) != 1)
                 return 1;
         }
     } else if (!strcmp(what, "steps")) {
@@ -166,6 +168,22 @@ def has_zero_page():
         for at in range(0, len(block), PAGE):
             block[at] # reads
         return anonymous() - before < 8 * MIB
+
+
+def in_smaps(pid, address):
+    """Rss of the mapping of an address; Rss and Swap of all."""
+    here, block, whole, swapped = False, 0, 0, 0
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        span = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
+        if span:
+            here = int(span[1], 16) <= address < int(span[2], 16)
+        elif line.startswith("Rss:"):
+            size = int(line.split()[1]) << 10
+            whole += size
+            block += size * here
+        elif line.startswith("Swap:"):
+            swapped += int(line.split()[1]) << 10
+    return block, whole, swapped
 
 
 class Resident(RunCase):
@@ -421,13 +439,15 @@ class Resident(RunCase):
                                         self.program, "asked"],
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
         self.addCleanup(process.kill)
+        kernel = []
         for n in (1, 2):
-            self.assertEqual(process.stdout.readline(), b"touched\n")
+            pid, address = process.stdout.readline().split()
             process.send_signal(signal.SIGUSR1)
             wait_until(lambda: said.read_text().count("looked at the pages of 1 recorded program") == n
                        or "were not looked at" in said.read_text())
             if "were not looked at" in said.read_text():
                 self.skipTest("the kernel does not show pages here")
+            kernel.append(in_smaps(int(pid), int(address, 16)))
             process.stdin.write(b"x")
             process.stdin.flush()
         process.communicate(timeout=LIMIT)
@@ -435,10 +455,16 @@ class Resident(RunCase):
         whole = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
         asked = [i for i, x in enumerate(whole["looks"]) if x["reason"] == "on request"]
         self.assertEqual(len(asked), 2, whole["looks"])
-        for i, expected in zip(asked, (2, 6)):
+        for i, expected, (block, whole, swapped) in zip(asked, (2, 6), kernel):
             one = json.loads(run("report", f"--resident={i + 1}", "--format", "json",
                                  self.trace).stdout)
-            self.assertEqual(self.site(one, "take")["resident_bytes"], expected * MIB)
+            row = self.site(one, "take")
+            self.assertEqual(row["resident_bytes"] + row["swapped_bytes"], expected * MIB)
+            # The mapping of the block has the page of malloc's head, too.
+            self.assertLessEqual(abs(row["resident_bytes"] - block), PAGE)
+            sums = one["resident"]
+            self.assertLessEqual(abs(sums["bytes"] + sums["unsure_bytes"] - whole), 16 * PAGE)
+            self.assertLessEqual(abs(sums["swapped_bytes"] - swapped), 16 * PAGE)
 
     def test_requests_that_do_not_fit(self):
         for options in (("--resident-on", "KILL"), ("--resident-on", "USR1", "--toggle", "USR1"),
