@@ -189,6 +189,24 @@ void process_memory_read(struct process_memory *p, struct memory_reading *out)
     p->time = out->time;
 }
 
+bool process_memory_kills(const struct process_memory *p, uint64_t *kills)
+{
+    char text[TEXT_BYTES];
+    if (!(p->known & UINT32_C(1) << MEMORY_CGROUP_KILLS))
+        return false;
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        const struct source *s = &sources[i];
+        if (s->value != MEMORY_CGROUP_KILLS)
+            continue;
+        read_source(p, s, text, sizeof text);
+        if (memory_text_number(text, s->line, s->key, kills) && *kills >= p->before[s->value]) {
+            *kills -= p->before[s->value];
+            return true;
+        }
+    }
+    return false;
+}
+
 void process_memory_pss(struct process_memory *p, struct memory_reading *out)
 {
     char text[TEXT_BYTES];

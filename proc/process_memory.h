@@ -45,6 +45,12 @@ int process_memory_rollup(pid_t pid);
 void process_memory_read(struct process_memory *p, struct memory_reading *out);
 
 /*
+ * How many processes of its cgroup the OOM killer killed since the first reading; the process may
+ * have ended. False: not known.
+ */
+bool process_memory_kills(const struct process_memory *p, uint64_t *kills);
+
+/*
  * The PSS alone: the kernel visits every page of the process. Other users' processes need
  * CAP_SYS_PTRACE.
  */

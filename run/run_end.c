@@ -1,6 +1,7 @@
 /* The end of `tidemark run`: the traces are saved, and what they lack is reported. */
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,6 +210,27 @@ static void say_unrecorded(struct run *r)
         unseen + (r->tree.idle.told || r->tree.folded_idle.told) + collector_missed(r->collector);
 }
 
+/*
+ * The kernel counts kills in the cgroup, and does not say which process: with SIGKILL, both are
+ * reported.
+ */
+static int say_kill(const struct run *r, struct trace *t, struct err *e)
+{
+    const struct run_tree *tree = &r->tree;
+    char n[FORMAT_SIZE], limit[FORMAT_SIZE];
+    bool killed = !r->launch.adopted && !r->attach.pid && WIFSIGNALED(r->launch.status) &&
+                  WTERMSIG(r->launch.status) == SIGKILL;
+    if (!killed || !tree->kills)
+        return 0;
+    fprintf(stderr,
+            "tidemark: the program was killed while the OOM killer killed %s in its memory cgroup, "
+            "whose limit was %s\n",
+            format_counted(n, tree->kills, "program"),
+            tree->limit ? format_bytes(limit, tree->limit) : "not known");
+    return trace_add_fact(t, e, "oom_kills", "%" PRIu64 " limit %" PRIu64, tree->kills,
+                          tree->limit);
+}
+
 static int save_root(struct run *r, struct run_process *p, struct err *e)
 {
     struct buf end = {0};
@@ -218,6 +240,8 @@ static int save_root(struct run *r, struct run_process *p, struct err *e)
     say_end(r, &end);
     int status =
         end.failed ? err_no_memory(e, "a fact") : trace_add_fact(t, e, "end", "%s", buf_str(&end));
+    if (status == 0)
+        status = say_kill(r, t, e);
     if (status == 0 && p->record->events == 0) {
         struct buf why = {0};
         r->traces.idle = say_why_nothing(r, p, &why);

@@ -13,6 +13,10 @@
 #define GROWN_LITTLE 1.01
 #define GROWN_LEAST (32.0 * 1048576)
 
+/* Shares of the cgroup's limit: see run_memory_nears_limit. */
+#define NEAR 0.9
+#define FAR 0.8
+
 static struct run_memory *open_process(pid_t pid)
 {
     struct run_memory *m = calloc(1, sizeof *m);
@@ -35,6 +39,11 @@ int run_memory_read(struct run_memory **memory, bool pss, pid_t pid, struct run_
     if (reading.known & UINT32_C(1) << MEMORY_RSS_ANON)
         (*memory)->rss = reading.value[MEMORY_RSS_ANON] + reading.value[MEMORY_RSS_FILE] +
                          reading.value[MEMORY_RSS_SHMEM];
+    bool limited = reading.known & UINT32_C(1) << MEMORY_CGROUP_LIMIT;
+    if (reading.known & UINT32_C(1) << MEMORY_CGROUP_USE) {
+        (*memory)->use = reading.value[MEMORY_CGROUP_USE];
+        (*memory)->limit = limited ? reading.value[MEMORY_CGROUP_LIMIT] : 0;
+    }
     int64_t begin = (int64_t)to->target.begin;
     if (begin < 0 || reading.time < begin)
         return 0;
@@ -54,6 +63,16 @@ bool run_memory_has_grown(const struct run_memory *m)
 {
     bool stopped = m->rss <= m->before && monotonic_ns() >= m->next;
     return m->rss >= GROWN_LEAST && m->rss >= m->looked * (stopped ? GROWN_LITTLE : GROWN);
+}
+
+bool run_memory_nears_limit(struct run_memory *m)
+{
+    bool before = m->near;
+    if (m->limit <= 0 || m->use < FAR * m->limit)
+        m->near = false;
+    else if (m->use >= NEAR * m->limit)
+        m->near = true;
+    return m->near && !before;
 }
 
 int run_memory_look(struct run_memory **memory, enum look_reason reason, pid_t pid, struct err *e)

@@ -19,7 +19,9 @@ struct run_memory {
     struct page_looks looks; /* the newest of each reason, all of LOOK_AT_TIME and LOOK_ASKED */
     /* bytes: in the last reading, in the one before, at the last LOOK_AT_PEAK */
     double rss, before, looked;
-    int64_t next; /* CLOCK_MONOTONIC, ns: when the last look has cost 2 % of a processor */
+    int64_t next;      /* CLOCK_MONOTONIC, ns: when the last look has cost 2 % of a processor */
+    double use, limit; /* bytes, of its cgroup in the last reading; limit 0: none */
+    bool near;         /* run_memory_nears_limit was true */
 };
 
 /*
@@ -36,6 +38,12 @@ void run_memory_free(struct run_memory *m);
  * as the last one, the latter 2 % of a processor.
  */
 bool run_memory_has_grown(const struct run_memory *m);
+
+/*
+ * Whether a LOOK_AT_LIMIT is due: its cgroup uses 90 % of the limit, and had less than 80 % or no
+ * such look before.
+ */
+bool run_memory_nears_limit(struct run_memory *m);
 
 /* Looks at the pages of the process; *memory as above. ERR_INPUT: they cannot be read. */
 int run_memory_look(struct run_memory **memory, enum look_reason reason, pid_t pid, struct err *e);

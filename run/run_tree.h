@@ -69,6 +69,8 @@ struct run_tree {
     bool keep;          /* a trace could not be saved: keep the recordings */
     bool ends;          /* this program is about to exit */
     uint64_t children;  /* that are in a trace */
+    uint64_t kills;     /* by the OOM killer, in the root's cgroup while it ran */
+    uint64_t limit;     /* bytes: that of this cgroup; 0: none */
     struct err failure; /* the first error of a trace */
 };
 

@@ -9,7 +9,7 @@ import unittest
 
 import test_run_client
 from test_run import RunCase, compiled, wait_until
-from tools import LIMIT, TIDEMARK, Case, run
+from tools import LIMIT, TIDEMARK, Case, report, run
 
 MIB = 1 << 20
 # A reading may come before the last touched pages are counted: counters of the kernel are batched.
@@ -46,6 +46,28 @@ int main(int count, char **argv)
     }
     show("self");
     return read(0, &c, 1) != 0 || (more && wait(NULL) < 0);
+}
+"""
+
+
+# Takes and touches a MiB each 10 ms.
+GROWING = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static char *volatile kept;
+__attribute__((noinline)) static void grow(void)
+{
+    kept = malloc(1 << 20);
+    memset(kept, 1, 1 << 20);
+}
+int main(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        grow();
+        usleep(10000);
+    }
+    return 0;
 }
 """
 
@@ -216,6 +238,39 @@ class Cgroup(MemoryCase):
         self.assertLessEqual(points["cgroup memory"][-1][1], 96 * MIB)
         self.assertEqual(points["cgroup OOM kills"][-1][1], 0)
         self.assertEqual((formats["cgroup memory"], formats["cgroup limit hits"]), (1, 0))
+
+
+    def test_a_kill(self):
+        """The program is killed, and the trace has its growth until then, and a look near the limit."""
+        group = self.make()
+        source = self.dir / "grow.c"
+        source.write_text(GROWING)
+        program = compiled(self.dir, "grow", source=source)
+        result = run("run", "-o", self.trace, "--no-debuginfod", "--", "sh", "-c",
+                     f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", program)
+        wait_until(lambda: not (group / "cgroup.procs").read_text())
+        self.assertEqual(result.returncode, 128 + 9, result.stderr)
+        self.assertIn("the OOM killer killed 1 program in its memory cgroup, whose limit was 96.0 MiB",
+                      result.stderr)
+        said = json.loads(run("info", self.trace, "--format", "json").stdout)
+        self.assertIn(f"1 limit {96 * MIB}", [f["value"] for f in said["facts"]
+                                              if f["key"] == "oom_kills"])
+        doc = report(self.trace)
+        row = next(s for s in doc["sites"] if s["function"] == "grow")
+        self.assertGreater(row["live_bytes"], 80 * MIB)
+        looks = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
+        near = [x for x in looks["looks"] if x["reason"] == "near its cgroup's limit"]
+        self.assertEqual(len(near), 1, looks["looks"])
+        self.assertGreater(near[0]["bytes"], 60 * MIB)
+
+    def test_another_kill(self):
+        """Only killed by a signal: no word of the OOM killer."""
+        group = self.make()
+        result = run("run", "-o", self.trace, "--no-debuginfod", "--", "sh", "-c",
+                     f"echo $$ > {group}/cgroup.procs; kill -9 $$")
+        wait_until(lambda: not (group / "cgroup.procs").read_text())
+        self.assertEqual(result.returncode, 128 + 9, result.stderr)
+        self.assertNotIn("OOM", result.stderr)
 
 
 @unittest.skipUnless(os.uname().machine == "x86_64", "the stamps are the processor's")

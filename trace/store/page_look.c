@@ -22,7 +22,8 @@ const char *look_reason_name(enum look_reason reason)
                                                     [LOOK_AT_END] = "at the recording's end",
                                                     [LOOK_AT_PEAK] = "at the highest RSS so far",
                                                     [LOOK_AT_TIME] = "at a chosen time",
-                                                    [LOOK_ASKED] = "on request"};
+                                                    [LOOK_ASKED] = "on request",
+                                                    [LOOK_AT_LIMIT] = "near its cgroup's limit"};
     return reason < LOOK_REASONS ? names[reason] : "";
 }
 

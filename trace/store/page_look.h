@@ -21,6 +21,7 @@ enum look_reason {
     LOOK_AT_PEAK,
     LOOK_AT_TIME,
     LOOK_ASKED,
+    LOOK_AT_LIMIT,
     LOOK_REASONS
 };
 
