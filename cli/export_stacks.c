@@ -4,6 +4,7 @@
 #include "analysis/figures/summary.h"
 #include "analysis/questions/stack_profile.h"
 #include "cli/options/options.h"
+#include "trace/load/load_beside.h"
 
 static int name_frames(const struct export_input *in, struct trace *t, struct err *e)
 {
@@ -14,7 +15,10 @@ static int name_frames(const struct export_input *in, struct trace *t, struct er
 int export_load(void *ctx, struct trace *t, const struct trace_load_options *options, struct err *e)
 {
     const struct export_input *in = ctx;
-    return trace_load_with(t, in->path, options, NULL, NULL, e) == 0 ? name_frames(in, t, e) : -1;
+    return trace_load_with(t, in->path, options, NULL, NULL, e) == 0 &&
+                   trace_load_resident(t, in->path, e) == 0
+               ? name_frames(in, t, e)
+               : -1;
 }
 
 static int write_stacks(const struct export_stacks *x, struct trace *t, FILE *out, struct err *e)

@@ -63,17 +63,12 @@ bool fleet_table_find(const char *name, unsigned *id)
 bool fleet_table_is_usual(unsigned id)
 {
     static const bool usual[TABLE_COUNT] = {
-        [TABLE_OF_FACTS] = true,
-        [TABLE_OF_THREADS] = true,
-        [TABLE_OF_POOLS] = true,
-        [TABLE_OF_USAGE] = true,
-        [TABLE_OF_ALLOCATIONS] = true,
-        [TABLE_OF_TOTALS] = true,
-        [TABLE_OF_SITES] = true,
-        [TABLE_OF_CALLSTACKS] = true,
-        [TABLE_OF_CALLSTACK_FRAMES] = true,
-        [TABLE_OF_FRAMES] = true,
-        [TABLE_OF_FRAME_FUNCTIONS] = true,
+        [TABLE_OF_FACTS] = true,       [TABLE_OF_THREADS] = true,
+        [TABLE_OF_POOLS] = true,       [TABLE_OF_USAGE] = true,
+        [TABLE_OF_ALLOCATIONS] = true, [TABLE_OF_TOTALS] = true,
+        [TABLE_OF_RESIDENT] = true,    [TABLE_OF_SITES] = true,
+        [TABLE_OF_CALLSTACKS] = true,  [TABLE_OF_CALLSTACK_FRAMES] = true,
+        [TABLE_OF_FRAMES] = true,      [TABLE_OF_FRAME_FUNCTIONS] = true,
     };
     return id < FLEET_TABLES_OF_ALL || usual[id - FLEET_TABLES_OF_ALL];
 }

@@ -142,7 +142,7 @@ int table_records_finish(struct table_records *r, struct err *e);
 static inline bool tables_need_events(const bool wanted[TABLE_COUNT])
 {
     return wanted[TABLE_OF_POOLS] || wanted[TABLE_OF_USAGE] || wanted[TABLE_OF_ALLOCATIONS] ||
-           wanted[TABLE_OF_TOTALS];
+           wanted[TABLE_OF_TOTALS] || wanted[TABLE_OF_RESIDENT];
 }
 
 int table_store_rows(const struct table_sink *sink, struct trace *t, struct err *e);

@@ -286,6 +286,24 @@ static int put_allocations(const struct store_rows *s, const struct summary *sum
     return 0;
 }
 
+/* What was in memory, which is known of whole pools. */
+static int put_resident(const struct store_rows *s, const struct summary *sum, struct err *e)
+{
+    struct cell cells[TABLE_RESIDENT_WIDTH];
+    const struct resident_stacks *from = &s->t->resident;
+    for (size_t i = 0; i < from->list.len && sum->has_resident; i++) {
+        const struct resident_stack *one = &from->list.at[i];
+        uint64_t row = pool_row(sum, one->pool);
+        cells[RESIDENT_POOL] = cell_count(row);
+        cells[RESIDENT_CALLSTACK] = cell_nonzero(one->callstack);
+        cells[RESIDENT_BYTES] = cell_count(one->present);
+        cells[RESIDENT_NESTED] = cell_count(one->nested);
+        if (row && put_row(s, TABLE_OF_RESIDENT, cells, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int put_memory(const struct store_rows *s, struct err *e)
 {
     const struct summary_options options = {.by = GROUP_CALLSTACK, .only = s->sink->only};
@@ -297,6 +315,8 @@ static int put_memory(const struct store_rows *s, struct err *e)
         status = put_pools(s, &sum, e);
     if (status == 0 && wants(s, TABLE_OF_TOTALS))
         status = put_totals(s, &sum, e);
+    if (status == 0 && wants(s, TABLE_OF_RESIDENT))
+        status = put_resident(s, &sum, e);
     if (status == 0 && wants(s, TABLE_OF_USAGE))
         status = put_all_usage(s, &sum, e);
     if (status == 0 && wants(s, TABLE_OF_ALLOCATIONS))

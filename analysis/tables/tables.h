@@ -194,6 +194,12 @@ struct cell {
     COLUMN(TOTALS_FIRST, "first_ns", INTEGER, false)                                               \
     COLUMN(TOTALS_LAST, "last_ns", INTEGER, false)
 
+#define TABLE_RESIDENT(COLUMN)                                                                     \
+    COLUMN(RESIDENT_POOL, "pool", COUNT, false)                                                    \
+    COLUMN(RESIDENT_CALLSTACK, "callstack", COUNT, true)                                           \
+    COLUMN(RESIDENT_BYTES, "resident_bytes", COUNT, false)                                         \
+    COLUMN(RESIDENT_NESTED, "nested_bytes", COUNT, false)
+
 #define TABLE_SITES(COLUMN)                                                                        \
     COLUMN(SITE_ID, "id", COUNT, false)                                                            \
     COLUMN(SITE_NAME, "name", TEXT, false)                                                         \
@@ -247,6 +253,7 @@ struct cell {
     TABLE(TABLE_OF_USAGE, TABLE_USAGE, "pool_usage", 0)                                            \
     TABLE(TABLE_OF_ALLOCATIONS, TABLE_ALLOCATIONS, "allocations", 1)                               \
     TABLE(TABLE_OF_TOTALS, TABLE_TOTALS, "callstack_totals", 0)                                    \
+    TABLE(TABLE_OF_RESIDENT, TABLE_RESIDENT, "callstack_resident", 0)                              \
     TABLE(TABLE_OF_SITES, TABLE_SITES, "sites", 1)                                                 \
     TABLE(TABLE_OF_CALLSTACKS, TABLE_CALLSTACKS, "callstacks", 1)                                  \
     TABLE(TABLE_OF_CALLSTACK_FRAMES, TABLE_CALLSTACK_FRAMES, "callstack_frames", 2)                \

@@ -10,7 +10,7 @@ from tools import run
 
 TABLES = ("facts", "threads", "source_locations", "zones", "messages", "plots", "plot_points",
           "frame_sets", "frame_marks", "gpu_contexts", "gpu_zones", "locks", "lock_events",
-          "samples", "pools", "pool_usage", "allocations", "callstack_totals",
+          "samples", "pools", "pool_usage", "allocations", "callstack_totals", "callstack_resident",
           "sites", "callstacks", "callstack_frames", "frames", "frame_functions")
 ADDRESSES = {"address", "low_address", "high_address"}
 ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "\\": "\\"}

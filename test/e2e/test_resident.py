@@ -1,10 +1,12 @@
 """Resident pages: the summary's line, and `report --resident`."""
 
+import contextlib
 import json
 import mmap
 import pathlib
 import re
 import signal
+import sqlite3
 import subprocess
 import unittest
 
@@ -302,6 +304,21 @@ class Resident(RunCase):
         self.assertEqual(arena["total"]["resident_bytes"], 24 * PAGE)
         own = {n["function"]: n["exclusive"]["resident_bytes"] for n in whole["nodes"]}
         self.assertEqual((own["take"], own["survivor"]), (48 * PAGE, 0))
+
+    def test_rows_for_other_tools(self):
+        self.look("pools")
+        database = self.dir / "x.sqlite"
+        result = run("export", self.trace, "--format", "sqlite", "-o", database)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with contextlib.closing(sqlite3.connect(database)) as db:
+            rows = db.execute("SELECT p.name, s.function, sum(r.resident_bytes), sum(r.nested_bytes) "
+                              "FROM callstack_resident r JOIN pools p ON p.id = r.pool "
+                              "JOIN callstacks c ON c.id = r.callstack JOIN sites s ON s.id = c.site "
+                              "GROUP BY 1, 2").fetchall()
+        found = {row[:2]: row[2:] for row in rows}
+        self.assertEqual(found["default", "take"], (64 * PAGE, 16 * PAGE))
+        self.assertEqual(found["default", "survivor"], (8 * PAGE, 8 * PAGE))
+        self.assertEqual(sum(v[0] for k, v in found.items() if k[0] == "arena"), 24 * PAGE)
 
     def test_the_tree(self):
         self.look("two")
