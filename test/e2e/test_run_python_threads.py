@@ -182,10 +182,10 @@ class Threads(RunCase):
         source.write_text(BLOCKS)
         self.blocks = compiled(self.dir, "blocks.so", ["-shared", "-fPIC"], source)
 
-    def play(self, text, *arguments, python=PYTHONS[0], options=()):
+    def play(self, text, *arguments, python=None, options=()):
         script = self.dir / "script.py"
         script.write_text(text)
-        result = record(self.dir, python, script, self.blocks, *arguments,
+        result = record(self.dir, python or PYTHONS[0], script, self.blocks, *arguments,
                         options=["-f", *options])
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
