@@ -85,17 +85,25 @@ static void find_cgroup(struct process_memory *p)
     free(mounts);
 }
 
-/* A process may be moved to another cgroup, whose counts begin anew. */
-static void follow_cgroup(struct process_memory *p)
+/*
+ * A process may be moved to another cgroup, whose counts begin anew. One that has ended is in
+ * another one, too, and has no memory: false, and the cgroup stays the one that it ended in.
+ */
+static bool follow_cgroup(struct process_memory *p)
 {
-    char groups[sizeof p->groups];
+    char groups[sizeof p->groups], status[TEXT_BYTES];
+    uint64_t anonymous;
     read_text(p->folder, "cgroup", groups, sizeof groups);
+    read_text(p->folder, "status", status, sizeof status);
+    if (!memory_text_number(status, "RssAnon:", "", &anonymous))
+        return false;
     if (strcmp(groups, p->groups) == 0)
-        return;
+        return true;
     memcpy(p->groups, groups, sizeof groups);
     find_cgroup(p);
     p->known &= ~(UINT32_C(1) << MEMORY_CGROUP_HITS | UINT32_C(1) << MEMORY_CGROUP_KILLS |
                   UINT32_C(1) << MEMORY_CGROUP_SOME | UINT32_C(1) << MEMORY_CGROUP_FULL);
+    return true;
 }
 
 static void read_source(const struct process_memory *p, const struct source *s, char *text,
@@ -172,9 +180,8 @@ void process_memory_read(struct process_memory *p, struct memory_reading *out)
     char text[TEXT_BYTES];
     uint64_t number;
     *out = (struct memory_reading){.time = monotonic_ns()};
-    if (p->folder < 0)
+    if (p->folder < 0 || !follow_cgroup(p))
         return;
-    follow_cgroup(p);
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         const struct source *s = &sources[i];
         if (i == 0 || strcmp(s->file, s[-1].file) != 0)
@@ -183,7 +190,6 @@ void process_memory_read(struct process_memory *p, struct memory_reading *out)
                      : memory_text_number(text, s->line, s->key, &number))
             derive(p, s, number, out);
     }
-    /* A zombie has no memory, and its cgroup is another one. */
     if (!(out->known & UINT32_C(1) << MEMORY_RSS_ANON))
         out->known = 0;
     p->time = out->time;

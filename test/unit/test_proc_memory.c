@@ -1,5 +1,6 @@
 /* What the kernel counts of a process: numbers in its texts, the cgroup's folder, readings. */
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -178,12 +179,52 @@ static void test_plots(void **state)
     assert_true(seen.last > 4095 && seen.last < 4097);
 }
 
+static void put_file(int folder, const char *name, const char *text)
+{
+    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+/* The kernel moves a process that has ended to another cgroup, until its parent has waited. */
+static void test_an_ended_process_stays_in_its_cgroup(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/test_proc_memory-XXXXXX";
+    struct process_memory p;
+    struct memory_reading r;
+    assert_true(process_memory_open(&p, getpid()));
+    close(p.folder);
+    assert_non_null(mkdtemp(path));
+    p.folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    put_file(p.folder, "status", "Name:\tx\nRssAnon:\t     108 kB\n");
+    put_file(p.folder, "cgroup", "4:memory:/lived\n");
+    process_memory_read(&p, &r);
+    assert_true(r.known != 0);
+    assert_string_equal(p.groups, "4:memory:/lived\n");
+    p.known |= UINT32_C(1) << MEMORY_CGROUP_KILLS;
+    put_file(p.folder, "status", "Name:\tx\nState:\tZ (zombie)\n");
+    put_file(p.folder, "cgroup", "4:memory:/\n");
+    process_memory_read(&p, &r);
+    assert_true(r.known == 0);
+    assert_string_equal(p.groups, "4:memory:/lived\n");
+    assert_true(p.known & UINT32_C(1) << MEMORY_CGROUP_KILLS);
+    unlinkat(p.folder, "status", 0);
+    unlinkat(p.folder, "cgroup", 0);
+    process_memory_close(&p);
+    rmdir(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),    cmocka_unit_test(test_stat),
-        cmocka_unit_test(test_cgroups),    cmocka_unit_test(test_reading),
-        cmocka_unit_test(test_no_process), cmocka_unit_test(test_plots),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_stat),
+        cmocka_unit_test(test_cgroups),
+        cmocka_unit_test(test_reading),
+        cmocka_unit_test(test_no_process),
+        cmocka_unit_test(test_plots),
+        cmocka_unit_test(test_an_ended_process_stays_in_its_cgroup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
