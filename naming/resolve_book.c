@@ -269,12 +269,31 @@ static int collect_places(struct work *w, size_t number, struct err *e)
     return 0;
 }
 
+/* Whether a mapping of the table is of that file, whose build id is known then. */
+static bool is_mapped(const struct module_table *t, struct view path)
+{
+    for (size_t i = 0; i < t->list.len; i++) {
+        const struct module *m = &t->list.at[i];
+        if (m->build_id.len > 0 && view_equal(view_of(m->path), path))
+            return true;
+    }
+    return false;
+}
+
 static int ask_image(struct work *w, size_t number, struct err *e)
 {
     const struct locate_image *li = &w->places_of.locate.images.at[number];
     struct resolve_image *image = w->image;
     struct image_facts facts;
     struct image_proof proof = frame_places_proof(&w->places_of, li);
+    char n[FORMAT_SIZE];
+    /* Such as data that a client took for return addresses. */
+    image->elsewhere =
+        li->build_id.len == 0 && li->frames[LOCATED_OFFSET] == 0 && !proof.trusted && !proof.file &&
+        (is_mapped(&w->places_of.facts, li->path) || is_mapped(&w->places_of.file, li->path));
+    if (image->elsewhere)
+        return err_set(e, ERR_CHECK, "%s outside of its mappings",
+                       format_counted(n, li->frames[LOCATED_NOT], "frame"));
     if (resolver_open(w->r, li->path, &li->build_id, proof, &facts, e) != 0)
         return -1;
     image->opened = true;
@@ -368,7 +387,7 @@ static int resolve_image(struct work *w, size_t number, struct err *e)
         }
         snprintf(w->image->problem, sizeof w->image->problem, "%.250s", cause.text);
     }
-    if (!w->image->has_debug && w->r->looked.len)
+    if (!w->image->has_debug && !w->image->elsewhere && w->r->looked.len)
         buf_put(&w->image->looked, w->r->looked.data, w->r->looked.len - strlen(", "));
     if (name_rest(w, number, e) != 0)
         return -1;

@@ -30,6 +30,7 @@ struct resolve_image {
     uint64_t by[3];                                /* newly named frames, by enum frame_knowledge */
     uint64_t steps[LOCATE_STEPS];
     bool opened;
+    bool elsewhere; /* its frames are outside of the file's mappings, so it was not opened */
     bool has_debug, separate, from_cache;
     struct buf debug_path; /* of a separate file; empty: fetched */
     struct buf looked;     /* without debug information: missing files */

@@ -75,10 +75,10 @@ static void put_image(struct buf *b, const struct resolve_image *i)
         }
         buf_u8(b, '\n');
     }
-    if (i->steps[LOCATED_NOT])
+    if (i->steps[LOCATED_NOT] && !i->elsewhere)
         buf_printf(b, "%s%s with its base unknown: %s\n", indent,
                    format_counted(frames, i->steps[LOCATED_NOT], "frame"), problem_of_base(i));
-    if (i->problem[0] && (i->opened || i->build_id.len || !i->steps[LOCATED_NOT])) {
+    if (i->problem[0] && (i->opened || i->elsewhere || i->build_id.len || !i->steps[LOCATED_NOT])) {
         buf_puts(b, indent);
         format_terminal(b, view_of(i->problem));
         buf_u8(b, '\n');

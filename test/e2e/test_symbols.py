@@ -12,6 +12,8 @@ import threading
 import time
 import unittest
 
+from clients import capture_items, frame_name, thread_name
+from test_capture import alloc, callstack
 from tools import BUILD, LIMIT, ROOT, TIDEMARK, TRACES, Case, free_port, run
 
 CLIENT = BUILD / "test" / "stack_client"
@@ -176,6 +178,19 @@ class TestSteps(SymbolCase):
         self.assertEqual(text.returncode, 0)
         self.assertIn("base unknown: no build id: give --modules or --base", text.stdout)
         self.assertIn("shop (base unknown) (0x", run("report", out, "--stack-traces").stdout)
+
+    def test_frames_beyond_the_mappings(self):
+        """The build id of the file is known: that is not why its frames have no names."""
+        trace, table = self.dir / "x.tracy", self.dir / "table"
+        items = thread_name(7, b"main")
+        for address in (0x401000, 0x7f0000001010):
+            items += frame_name(address, b"[unknown]", b"[unknown]", image=b"/no/libshelf.so")
+            items += callstack(address) + alloc(10, 7, address, 64)
+        self.assertEqual(capture_items(trace, items).returncode, 0)
+        table.write_text("7f0000001000-7f0000005000 0 aabb /no/libshelf.so\n")
+        result = run("symbols", trace, "--modules", table)
+        self.assertIn("1 frame outside of its mappings", result.stdout)
+        self.assertNotIn("no build id", result.stdout)
 
     def test_modules_file(self):
         table, maps = self.dir / "table", self.dir / "maps"
