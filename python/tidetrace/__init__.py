@@ -34,9 +34,10 @@ Document = Dict[str, Any]
 Path = Union[str, bytes, "os.PathLike[str]"]
 
 _BY = ("site", "function", "callstack", "pool", "thread", "zone", "frame", "type")
-_SORT = ("size", "count", "live", "peak", "at-peak", "temporary", "name")
+_SORT = ("size", "count", "live", "peak", "at-peak", "temporary", "name", "resident")
 _TREE_BY = ("function", "line", "file", "image", "module", "thread", "type")
-_TREE_METRIC = ("bytes", "count", "live", "live-count", "at-peak", "at-peak-count", "temporary")
+_TREE_METRIC = ("bytes", "count", "live", "live-count", "at-peak", "at-peak-count", "temporary",
+                "resident")
 _DIFF_BY = ("site", "callstack", "type")
 _DIFF_METRIC = ("bytes", "count", "live", "peak")
 _COLUMNS = (("struct_size", "u8"), ("address", "u8"), ("size", "u8"), ("time", "i8"),
@@ -317,6 +318,11 @@ class Trace:
 
     def faults(self, skip: Sequence[str] = (), only: Optional[Selection] = None) -> Document:
         return self._ask("faults", _Asked("site_options", only, {"skip": skip}))
+
+    def resident(self, look: int = 0, skip: Sequence[str] = (),
+                 only: Optional[Selection] = None) -> Document:
+        """What the live blocks had in memory, in a look at the pages; 0: that with most bytes."""
+        return self._ask("resident", _Asked("resident_options", only, {"skip": skip}, look=look))
 
     def histograms(self, only: Optional[Selection] = None) -> Document:
         selection = only._as_c() if only else None

@@ -54,6 +54,7 @@ STRUCTS = {
     "leak_options": "pointer selection, chars suppressions, texts skip, size skip_count",
     "site_options": "pointer selection, texts skip, size skip_count",
     "growth_options": "pointer selection, i64 from to, texts skip, size skip_count",
+    "resident_options": "pointer selection, u64 look, texts skip, size skip_count",
     "related_options": "pointer selection, i64 window",
     "timeline_options": "pointer selection, u32 flags buckets, i64 begin end",
     "map_options": "pointer selection, u32 columns lines samples reserved",

@@ -97,6 +97,14 @@ class Questions(Case):
                   "--expect", "peak<1M"))):
             with self.subTest(asked):
                 self.assertEqual(python(ASK, TRACE, f"trace.{asked}"), command(*args))
+        recorded = self.dir / "run.tracy"
+        made = run("run", "-o", recorded, "--report", "none", "--", sys.executable, "-c",
+                   "x = bytearray(1 << 20)")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        for asked, args in (("resident()", ("--resident",)),
+                            ("report(sort='resident')", ("--sort", "resident"))):
+            self.assertEqual(python(ASK, recorded, f"trace.{asked}"),
+                             command("report", recorded, *args, "--limit", 0))
         told = command("diff", OTHER, TRACE, "--metric", "peak", "--fail-if", "peak>+5%")
         self.assertEqual(python(ASK, TRACE, f"tidetrace.diff(tidetrace.open({str(OTHER)!r}), trace,"
                                             " metric='peak', fail_if=['peak>+5%'])"), told)
