@@ -101,12 +101,15 @@ static int allow(struct resolver *r, int fd, struct view name, const char *path)
     return -1;
 }
 
-/* Notes a missing file for the report. Another rule may have tried the same path before. */
-static void note_absent(struct resolver *r, struct view name)
+/*
+ * Notes where debug information was searched for, for the report. Another rule may have tried the
+ * same path before.
+ */
+static void note_looked(struct resolver *r, struct view name, bool exists)
 {
     struct buf one = {0};
     buf_put(&one, name.p, name.len);
-    buf_puts(&one, ", ");
+    buf_puts(&one, exists ? " (exists, without matching debug information), " : ", ");
     struct view all = {buf_str(&r->looked), r->looked.len};
     if (r->looked_count < LOOKED_MAX && !memmem(all.p, all.len, one.data, one.len)) {
         buf_put(&r->looked, one.data, one.len);
@@ -126,10 +129,11 @@ static int open_path(struct resolver *r, struct view name)
         fd = allow(r, process_root_file(r->root, text), name, text);
     if (!path.failed && fd < 0)
         fd = allow(r, regular_file_open(text), name, text);
-    if (!path.failed && fd < 0)
-        note_absent(r, name);
     /* The first opened file is the image. Files beside it may be opened, too. */
-    if (fd >= 0 && r->folder.len == 0) {
+    bool is_image = fd >= 0 && r->folder.len == 0;
+    if (!path.failed && !is_image)
+        note_looked(r, name, fd >= 0);
+    if (is_image) {
         struct view folder = path_folder(name);
         buf_put(&r->folder, folder.p, folder.len);
     }

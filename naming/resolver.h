@@ -70,7 +70,7 @@ struct resolver {
     bool shown;                /* a progress line is on the terminal */
     bool no_memory;            /* memory was short for a requested path */
     struct buf folder;         /* the image's folder; empty: image not opened yet */
-    struct buf looked;         /* the current image's missing files: "PATH, PATH, " */
+    struct buf looked;         /* files tried for the current image: "PATH, PATH (…), " */
     unsigned looked_count;
     struct symbol_cache cache;
     const struct process_root *root; /* tried first for image paths; NULL: our own root */

@@ -443,6 +443,8 @@ class TestDebugDir(SymbolCase):
                        check=True)
         self.symbols(self.trace, "--debug-dir", self.debug, output=False)
         self.assertFalse(self.shop()["debug_information"])
+        self.assertIn(f"{self.debug}/shop.debug (exists, without matching debug information), ",
+                      self.shop()["looked_for"])
 
 
 @unittest.skipUnless(shutil.which("debuginfod"), "no debuginfod")
