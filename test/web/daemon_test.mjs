@@ -152,7 +152,7 @@ const checks = {
     const [opened] = await Promise.all([context.waitForEvent("page"), page.locator("#report").tap()]);
     opened.on("pageerror", (e) => errors.push(`report: ${e.message}`));
     await opened.waitForLoadState();
-    await opened.getByText("main").first().waitFor({ timeout: LIMIT });
+    await opened.getByText("memory report").first().waitFor({ timeout: LIMIT });
     assert.equal(await opened.evaluate(() => self.origin), "null");
     const stolen = await opened.evaluate(() => fetch("/api/v1/status").then((a) => a.status, () => "refused"));
     assert.equal(stolen, "refused");
