@@ -27,7 +27,7 @@ static int take_point(struct readings *to, enum memory_value which, const struct
                       struct err *e)
 {
     const struct kernel_reading new = {.time = p->time};
-    uint64_t n = p->value > 0 && p->value < 0x1p62 ? (uint64_t)p->value : 0;
+    uint64_t n = p->value > 0 && p->value < 0x1p60 ? (uint64_t)p->value : 0;
     struct kernel_reading *r = NULL;
     if (which == MEMORY_RSS_ANON && !vec_push(&to->list, new))
         return no_room(e);

@@ -1,6 +1,7 @@
 #include "analysis/questions/resident.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/figures/sites.h"
 #include "base/map.h"
@@ -30,7 +31,8 @@ struct builder {
     struct sites sites;
     struct map numbers; /* pool << 32 | call stack → row */
     VEC(struct block) blocks;
-    VEC(uint32_t) around; /* blocks that may contain the next one: each lies in the one before */
+    VEC(uint32_t) around; /* blocks that may contain the next one, by first address */
+    struct map within;    /* pool << 32 | keeper → index in r->within */
     struct page_use *use; /* of the pages of each chunk of the look */
     bool *has_blocks;     /* each area of the look */
     size_t hint;          /* page_look_chunk */
@@ -236,18 +238,27 @@ static void count_range(struct builder *b, const struct range *r)
 
 /* ---- blocks within blocks of other pools */
 
-static int note_within(struct resident *r, uint32_t pool, uint32_t keeper, uint64_t present,
+static int note_within(struct builder *b, uint32_t pool, uint32_t keeper, uint64_t present,
                        struct err *e)
 {
-    for (size_t i = 0; i < r->within.len; i++) {
-        struct resident_within *w = &r->within.at[i];
-        if (w->pool == pool && w->keeper == keeper) {
-            w->present += present;
-            return 0;
-        }
-    }
-    const struct resident_within new = {pool, keeper, present};
-    return vec_push(&r->within, new) ? 0 : no_room(e);
+    struct resident *r = b->r;
+    const struct resident_within new = {pool, keeper, 0};
+    bool fresh;
+    uint64_t *number = map_add(&b->within, (uint64_t)pool << 32 | keeper, &fresh);
+    if (!number || (fresh && !vec_push(&r->within, new)))
+        return no_room(e);
+    if (fresh)
+        *number = r->within.len - 1;
+    r->within.at[*number].present += present;
+    return 0;
+}
+
+/* No later block begins before its end. */
+static void leave(struct builder *b, size_t i)
+{
+    uint32_t *at = b->around.at + i;
+    memmove(at, at + 1, (b->around.len - i - 1) * sizeof *at);
+    b->around.len--;
 }
 
 /* Counts what lies in the blocks around it, the innermost first, as nested in them. */
@@ -255,10 +266,12 @@ static int count_nested(struct builder *b, const struct block *block, struct err
 {
     struct resident *r = b->r;
     uint64_t at = block->first;
-    while (b->around.len && b->blocks.at[b->around.at[b->around.len - 1]].last < at)
-        b->around.len--;
     for (size_t i = b->around.len; i-- > 0 && at <= block->last;) {
         const struct block *outer = &b->blocks.at[b->around.at[i]];
+        if (outer->last < block->first) {
+            leave(b, i);
+            continue;
+        }
         struct resident_row *row = &r->stacks.at[outer->row];
         struct resident_bytes part = {0};
         const struct range range = {
@@ -272,7 +285,7 @@ static int count_nested(struct builder *b, const struct block *block, struct err
         row->nested.unsure += part.unsure;
         row->nested.outside += part.outside;
         if (part.present &&
-            note_within(r, r->stacks.at[block->row].pool, row->pool, part.present, e) != 0)
+            note_within(b, r->stacks.at[block->row].pool, row->pool, part.present, e) != 0)
             return -1;
         if (range.last == UINT64_MAX)
             return 0;
@@ -510,6 +523,7 @@ int resident_build(struct resident *r, struct selection *s, const struct skiplis
     map_release(&b.numbers);
     vec_release(&b.blocks);
     vec_release(&b.around);
+    map_release(&b.within);
     free(b.use);
     free(b.has_blocks);
     if (status != 0)

@@ -154,7 +154,7 @@ class Protocol(Case):
                 self.assertEqual(client.initialize(revision)["protocolVersion"], NEWEST)
 
     def test_tools_list(self):
-        """Short enough for a model; what many tools have is told once."""
+        """The list of tools takes 12 KiB; the instructions describe what many tools have."""
         with Client() as client:
             client.send(id=0, method="tools/list")
             line = client.process.stdout.readline()

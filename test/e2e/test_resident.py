@@ -188,6 +188,41 @@ def in_smaps(pid, address):
     return block, whole, swapped
 
 
+CHAIN = r"""
+#include <stdlib.h>
+#include <string.h>
+#include "tidemark.h"
+int main(void)
+{
+    long n = 2000000;
+    char *p = memset(malloc(n * 16 + 64), 1, n * 16 + 64);
+    uint32_t pools[2] = {tidemark_pool("even"), tidemark_pool("odd")};
+    for (long i = 0; i < n; i++)
+        tidemark_alloc(pools[i & 1], p + i * 16, 24);
+    return 0;
+}
+"""
+
+
+class Chain(RunCase):
+    def test_blocks_that_overlap_in_a_chain(self):
+        """Each ends within the next one, of another pool. A search of all before each
+        block took an hour."""
+        source = self.dir / "chain.c"
+        source.write_text(CHAIN)
+        result = record(self.dir, compiled(self.dir, "chain", source=source))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        if "\nresident " not in result.stderr:
+            self.skipTest("the kernel does not show pages here")
+        result = run("report", "--resident", "--format", "json", self.trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        within = json.loads(result.stdout)["within"]
+        self.assertEqual({(w["pool"], w["kept_by"]) for w in within},
+                         {("even", "default"), ("odd", "default"), ("even", "odd"),
+                          ("odd", "even")})
+        self.assertEqual(sum(w["resident_bytes"] for w in within), 24 * 2000000)
+
+
 class Resident(RunCase):
     def setUp(self):
         super().setUp()
