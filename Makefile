@@ -413,7 +413,7 @@ valgrind: deps-test all $(UNIT_TESTS) $(BUILD)/bench/churn
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_SERVER  := address channel checkpoint client_memory http http_head http_patience intake journal \
-                journal_folder journal_read keepalive memory_limit monitor offer port_claim \
+                journal_folder journal_read keepalive kernel_notes memory_limit monitor offer port_claim \
                 process_stat program recovery stop usage_record
 # Without the page, which is built and not written.
 FUZZ_SOURCES := $(filter-out %/html.c,$(call sources_in,base protocol proc symbols trace import run/recording \

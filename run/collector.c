@@ -21,6 +21,7 @@
 #include "base/monotonic.h"
 #include "base/vec.h"
 #include "run/descent.h"
+#include "run/kernel_notes.h"
 #include "server/net/socket_folder.h"
 
 /* 16 MiB in units of 512 bytes: freeing less is not worth a child process. */
@@ -561,13 +562,23 @@ struct collected *collector_take(struct collector *c)
     return p;
 }
 
+bool collected_unlink(const char *path)
+{
+    struct buf notes = {0};
+    buf_printf(&notes, "%s" KERNEL_NOTES_ENDING, path);
+    if (!notes.failed)
+        unlink(buf_str(&notes));
+    buf_release(&notes);
+    return unlink(path) == 0;
+}
+
 void collected_free(struct collected *p, bool keep)
 {
     if (!p)
         return;
     close(p->fd);
     if (!keep)
-        unlink(p->path);
+        (void)collected_unlink(p->path);
     free(p->path);
     free(p);
 }
@@ -588,7 +599,7 @@ void collected_leave(struct collected *p, bool keep)
 {
     struct stat st;
     bool large = p && fstat(p->fd, &st) == 0 && st.st_blocks >= LARGE_BLOCKS;
-    if (!keep && large && unlink(p->path) == 0)
+    if (!keep && large && collected_unlink(p->path))
         hold_in_child(p->fd);
     collected_free(p, keep);
 }

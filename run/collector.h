@@ -60,6 +60,9 @@ int collector_fd(const struct collector *c);
 /* The next process that connected, which the caller frees; NULL when there is none. */
 struct collected *collector_take(struct collector *c);
 
+/* Removes a recording and what lies beside it (kernel_notes.h). Returns whether it was there. */
+bool collected_unlink(const char *path);
+
 /* Closes the recording and removes it unless `keep`. */
 void collected_free(struct collected *p, bool keep);
 

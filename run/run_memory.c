@@ -1,8 +1,13 @@
 #include "run/run_memory.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/monotonic.h"
+#include "base/print_error.h"
 #include "proc/memory_plots.h"
 #include "proc/page_reader.h"
 
@@ -17,19 +22,41 @@
 #define NEAR 0.9
 #define FAR 0.8
 
-static struct run_memory *open_process(pid_t pid)
+/* Notes only matter if this process is killed: without them it goes on. */
+static void say_unnoted(struct err *e)
+{
+    err_prefix(e, "a recovered trace would lack what the kernel counts from now on");
+    print_error(e);
+}
+
+static struct run_memory *open_process(const struct collected *of)
 {
     struct run_memory *m = calloc(1, sizeof *m);
-    if (m)
-        (void)process_memory_open(&m->process, pid);
+    struct err e = {0};
+    if (!m)
+        return NULL;
+    (void)process_memory_open(&m->process, of->pid);
+    if (kernel_notes_open(&m->notes, of->path, &e) != 0)
+        say_unnoted(&e);
     return m;
 }
 
-int run_memory_read(struct run_memory **memory, bool pss, pid_t pid, struct run_record *to,
-                    struct err *e)
+/* As a plot. What was read before the trace began is dropped. */
+static int add_reading(struct run_memory *m, const struct memory_reading *r, struct run_record *to,
+                       struct err *e)
+{
+    int64_t begin = (int64_t)to->target.begin;
+    if (begin < 0 || r->time < begin)
+        return 0;
+    return memory_plots_add(r, r->time - begin, &m->named, &to->ingest.sink, e);
+}
+
+int run_memory_read(struct run_memory **memory, bool pss, const struct collected *of,
+                    struct run_record *to, struct err *e)
 {
     struct memory_reading reading;
-    if (!*memory && !(*memory = open_process(pid)))
+    struct err unnoted = {0};
+    if (!*memory && !(*memory = open_process(of)))
         return err_no_memory(e, "plots of memory");
     if (pss)
         process_memory_pss(&(*memory)->process, &reading);
@@ -44,16 +71,16 @@ int run_memory_read(struct run_memory **memory, bool pss, pid_t pid, struct run_
         (*memory)->use = reading.value[MEMORY_CGROUP_USE];
         (*memory)->limit = limited ? reading.value[MEMORY_CGROUP_LIMIT] : 0;
     }
-    int64_t begin = (int64_t)to->target.begin;
-    if (begin < 0 || reading.time < begin)
-        return 0;
-    return memory_plots_add(&reading, reading.time - begin, &(*memory)->named, &to->ingest.sink, e);
+    if (kernel_notes_add_reading(&(*memory)->notes, &reading, &unnoted) != 0)
+        say_unnoted(&unnoted);
+    return add_reading(*memory, &reading, to, e);
 }
 
 void run_memory_free(struct run_memory *m)
 {
     if (m) {
         process_memory_close(&m->process);
+        kernel_notes_close(&m->notes);
         page_looks_release(&m->looks);
     }
     free(m);
@@ -75,10 +102,29 @@ bool run_memory_nears_limit(struct run_memory *m)
     return m->near && !before;
 }
 
-int run_memory_look(struct run_memory **memory, enum look_reason reason, pid_t pid, struct err *e)
+/* Takes the look over; one of the same reason may make room for it. False: no memory. */
+static bool keep_look(struct page_looks *looks, struct page_look *look)
+{
+    bool all = look->reason == LOOK_AT_TIME || look->reason == LOOK_ASKED;
+    for (size_t i = 0; i < looks->list.len && !all; i++) {
+        if (looks->list.at[i].reason == look->reason) {
+            page_look_release(&looks->list.at[i]);
+            looks->list.at[i] = *look;
+            return true;
+        }
+    }
+    if (vec_push(&looks->list, *look))
+        return true;
+    page_look_release(look);
+    return false;
+}
+
+int run_memory_look(struct run_memory **memory, enum look_reason reason, const struct collected *of,
+                    struct err *e)
 {
     struct page_look look;
-    if (!*memory && !(*memory = open_process(pid)))
+    struct err unnoted = {0};
+    if (!*memory && !(*memory = open_process(of)))
         return err_no_memory(e, "a look at the pages");
     int64_t used = memory_rounds_used();
     if (reason == LOOK_AT_PEAK)
@@ -87,19 +133,9 @@ int run_memory_look(struct run_memory **memory, enum look_reason reason, pid_t p
         return -1;
     (*memory)->next = monotonic_ns() + LOOK_PAUSE * (memory_rounds_used() - used);
     look.reason = reason;
-    struct page_looks *looks = &(*memory)->looks;
-    bool all = reason == LOOK_AT_TIME || reason == LOOK_ASKED;
-    for (size_t i = 0; i < looks->list.len && !all; i++) {
-        if (looks->list.at[i].reason == reason) {
-            page_look_release(&looks->list.at[i]);
-            looks->list.at[i] = look;
-            return 0;
-        }
-    }
-    if (vec_push(&looks->list, look))
-        return 0;
-    page_look_release(&look);
-    return err_no_memory(e, "a look at the pages");
+    if (kernel_notes_add_look(&(*memory)->notes, &look, &unnoted) != 0)
+        say_unnoted(&unnoted);
+    return keep_look(&(*memory)->looks, &look) ? 0 : err_no_memory(e, "a look at the pages");
 }
 
 int run_memory_finish(struct run_memory *m, struct run_record *to, struct err *e)
@@ -118,6 +154,48 @@ int run_memory_finish(struct run_memory *m, struct run_record *to, struct err *e
     }
     page_looks_sort(&to->trace.looks);
     return 0;
+}
+
+struct recovery {
+    struct run_memory memory;
+    struct run_record *to;
+};
+
+static int take_note(void *ctx, const struct memory_reading *reading, struct page_look *look,
+                     struct err *e)
+{
+    struct recovery *r = ctx;
+    if (reading)
+        return add_reading(&r->memory, reading, r->to, e);
+    if (r->memory.looks.list.len == LOOKS_MOST)
+        return err_set(e, ERR_INPUT, "more than %u looks", LOOKS_MOST);
+    struct page_look moved = *look;
+    *look = (struct page_look){0};
+    return keep_look(&r->memory.looks, &moved) ? 0 : err_no_memory(e, "a look at the pages");
+}
+
+int run_memory_recover(const char *recording, struct run_record *to, struct err *e)
+{
+    struct recovery r = {.to = to};
+    struct buf path = {0};
+    buf_printf(&path, "%s" KERNEL_NOTES_ENDING, recording);
+    int fd = path.failed ? -1 : open(buf_str(&path), O_RDONLY | O_CLOEXEC);
+    int status = 0;
+    if (path.failed)
+        status = err_no_memory(e, "a name");
+    else if (fd < 0 && errno != ENOENT)
+        status = err_errno(e, ERR_INPUT, "cannot open");
+    else if (fd >= 0)
+        status = kernel_notes_read(fd, take_note, &r, e);
+    if (fd >= 0)
+        close(fd);
+    if (status == 0)
+        status = run_memory_finish(&r.memory, to, e);
+    if (status != 0)
+        err_prefix(e, "%s (without this file, the recording alone is recovered)", buf_str(&path));
+    page_looks_release(&r.memory.looks);
+    buf_release(&path);
+    return status;
 }
 
 static void move_looks(struct trace *from, int64_t (*time)(const void *, int64_t), const void *ctx,

@@ -10,11 +10,14 @@
 
 #include "proc/memory_rounds.h"
 #include "proc/process_memory.h"
+#include "run/collector.h"
+#include "run/kernel_notes.h"
 #include "run/run_record.h"
 
 /* What is read of one process. */
 struct run_memory {
     struct process_memory process;
+    struct kernel_notes notes;
     uint32_t named;          /* memory_plots_add */
     struct page_looks looks; /* the newest of each reason, all of LOOK_AT_TIME and LOOK_ASKED */
     /* bytes: in the last reading, in the one before, at the last LOOK_AT_PEAK */
@@ -28,8 +31,8 @@ struct run_memory {
  * Reads the PSS of the process, or all else. *memory is made at first; the caller frees it. A
  * process that cannot be read has no plots.
  */
-int run_memory_read(struct run_memory **memory, bool pss, pid_t pid, struct run_record *to,
-                    struct err *e);
+int run_memory_read(struct run_memory **memory, bool pss, const struct collected *of,
+                    struct run_record *to, struct err *e);
 void run_memory_free(struct run_memory *m);
 
 /*
@@ -46,10 +49,17 @@ bool run_memory_has_grown(const struct run_memory *m);
 bool run_memory_nears_limit(struct run_memory *m);
 
 /* Looks at the pages of the process; *memory as above. ERR_INPUT: they cannot be read. */
-int run_memory_look(struct run_memory **memory, enum look_reason reason, pid_t pid, struct err *e);
+int run_memory_look(struct run_memory **memory, enum look_reason reason, const struct collected *of,
+                    struct err *e);
 
 /* Moves the looks into the trace. Those from before its time 0 are dropped. */
 int run_memory_finish(struct run_memory *m, struct run_record *to, struct err *e);
+
+/*
+ * Adds what kernel_notes.h kept beside a recording, which `to` has; none is no error. ERR_INPUT:
+ * the notes are malformed.
+ */
+int run_memory_recover(const char *recording, struct run_record *to, struct err *e);
 
 /* Copies these plots of `from` to `in`, and moves the looks; `time` converts their times. */
 int run_memory_copy(struct trace *from, int64_t (*time)(const void *, int64_t), const void *ctx,

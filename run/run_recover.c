@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/print_error.h"
 #include "client/recording_format.h"
+#include "run/run_memory.h"
 #include "run/run_record.h"
 #include "run/run_trace.h"
 
@@ -39,7 +40,7 @@ static int recover_into(struct run_traces *traces, const struct run_options *o, 
     if (status != 0)
         return err_prefix(e, "%s", from);
     if (trace_add_fact(&record->trace, e, "recovered", "%s", from) != 0 ||
-        run_record_close(record, e) != 0)
+        run_memory_recover(from, record, e) != 0 || run_record_close(record, e) != 0)
         return -1;
     return run_trace_finish(traces, &record->trace, 0, path, o->replace, e);
 }
@@ -149,6 +150,6 @@ int run_recover_recording(struct recover_options *o, struct err *e)
     /* A symlink to the recording is not removed. */
     if (!o->keep && is_file && lstat(o->journal, &now) == 0 && now.st_dev == before.st_dev &&
         now.st_ino == before.st_ino)
-        (void)unlink(o->journal);
+        collected_unlink(o->journal);
     return status;
 }

@@ -317,11 +317,10 @@ static bool look(struct run_tree *t, struct run_process *p, enum look_reason rea
         !is_worth_reading(t, p) || !start_reading(t, p))
         return false;
     (void)read_on(t, p);
-    bool done = run_memory_look(&p->memory, reason, p->collected->pid, &e) == 0;
+    bool done = run_memory_look(&p->memory, reason, p->collected, &e) == 0;
     if (!done && e.code != ERR_INPUT)
         complain(t, &e);
-    if (t->memory.period &&
-        run_memory_read(&p->memory, false, p->collected->pid, p->record, &e) != 0)
+    if (t->memory.period && run_memory_read(&p->memory, false, p->collected, p->record, &e) != 0)
         complain(t, &e);
     return done;
 }
@@ -386,6 +385,7 @@ static void look_for_exiting(struct run_tree *t)
 size_t run_tree_look(struct run_tree *t, enum look_reason reason)
 {
     size_t done = 0;
+    take_new(t); /* what connected since the last step, too */
     for (size_t i = 0; i < t->list.len; i++)
         done += look(t, &t->list.at[i], reason);
     return done;
@@ -431,7 +431,7 @@ void run_tree_read_memory(struct run_tree *t)
             !start_reading(t, p))
             continue;
         empty = false;
-        if (run_memory_read(&p->memory, t->memory.pss, p->collected->pid, p->record, &e) != 0)
+        if (run_memory_read(&p->memory, t->memory.pss, p->collected, p->record, &e) != 0)
             complain(t, &e);
     }
     memory_rounds_end(&t->memory, empty);

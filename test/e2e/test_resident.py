@@ -482,28 +482,39 @@ class Resident(RunCase):
         text = run("report", "--resident=1", self.trace).stdout
         self.assertRegex(text, r"Look 1: [\d.]+ MiB resident at .*: this report\n")
 
-    def test_on_request(self):
+    def start_asked(self):
         """The program waits for its input; the signal would end it."""
-        said = self.dir / "said"
-        with said.open("w") as errors:
+        self.errors = self.dir / "said"
+        with self.errors.open("w") as errors:
             process = subprocess.Popen([TIDEMARK, "run", "-o", self.trace, "--no-debuginfod",
                                         "--resident-on", "USR1", "--report", "none", "--",
                                         self.program, "asked"],
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stdin.close)
+        self.addCleanup(process.wait, LIMIT)
         self.addCleanup(process.kill)
+        return process
+
+    def ask(self, process, count):
+        """Returns pid and address of the block once `count` looks were reported."""
+        pid, address = process.stdout.readline().split()
+        process.send_signal(signal.SIGUSR1)
+        said = self.errors.read_text
+        wait_until(lambda: said().count("looked at the pages of 1 recorded program") == count
+                   or "were not looked at" in said())
+        if "were not looked at" in said():
+            self.skipTest("the kernel does not show pages here")
+        return int(pid), int(address, 16)
+
+    def test_on_request(self):
+        process = self.start_asked()
         kernel = []
         for n in (1, 2):
-            pid, address = process.stdout.readline().split()
-            process.send_signal(signal.SIGUSR1)
-            wait_until(lambda: said.read_text().count("looked at the pages of 1 recorded program") == n
-                       or "were not looked at" in said.read_text())
-            if "were not looked at" in said.read_text():
-                self.skipTest("the kernel does not show pages here")
-            kernel.append(in_smaps(int(pid), int(address, 16)))
+            kernel.append(in_smaps(*self.ask(process, n)))
             process.stdin.write(b"x")
             process.stdin.flush()
-        process.communicate(timeout=LIMIT)
-        self.assertEqual(process.returncode, 0, said.read_text())
+        self.assertEqual(process.wait(LIMIT), 0, self.errors.read_text())
         whole = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
         asked = [i for i, x in enumerate(whole["looks"]) if x["reason"] == "on request"]
         self.assertEqual(len(asked), 2, whole["looks"])
@@ -517,6 +528,31 @@ class Resident(RunCase):
             sums = one["resident"]
             self.assertLessEqual(abs(sums["bytes"] + sums["unsure_bytes"] - whole), 16 * PAGE)
             self.assertLessEqual(abs(sums["swapped_bytes"] - swapped), 16 * PAGE)
+
+    def test_after_a_kill(self):
+        """`run` is killed after a look: the recovered trace has it, and what the kernel counted."""
+        process = self.start_asked()
+        self.ask(process, 1)
+        process.kill()
+        process.wait(LIMIT)
+        folder = next(self.dir.glob("*/*.recording")).parent
+        notes = next(folder.glob("*.recording.kernel"))
+        whole = notes.read_bytes()
+        # A note that `run` was killed at counts for nothing; other damage is told.
+        notes.write_bytes(whole + b"\1\0\0\0\xff\0\0\0torn")
+        result = run("run", "--recover", folder, "-o", self.trace, "--report", "none")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        one = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
+        self.assertEqual([x["reason"] for x in one["looks"]], ["on request"])
+        self.assertEqual(self.site(one, "take")["resident_bytes"], 2 * MIB)
+        dump = run("dump", self.trace).stdout
+        self.assertIn("kernel: RSS anonymous", dump)
+        self.assertIn("kernel: RSS file", dump)
+        notes.write_bytes(b"\2\0\0\0\0\0\0\0" + whole)
+        result = run("run", "--recover", folder, "-o", self.dir / "damaged.tracy")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("offset 0: a note of an unknown kind", result.stderr)
+        self.assertFalse((self.dir / "damaged.tracy").exists())
 
     def test_requests_that_do_not_fit(self):
         for options in (("--resident-on", "KILL"), ("--resident-on", "USR1", "--toggle", "USR1"),
