@@ -1,6 +1,7 @@
 /* The report as one JSON document, written row by row. */
 
 #include "analysis/names/permanent.h"
+#include "analysis/questions/near_limit.h"
 #include "base/format.h"
 #include "report/cost.h"
 #include "report/processes.h"
@@ -70,6 +71,14 @@ static json_t *make_callstacks(const struct summary_coverage *c)
                      c->cut_depth ? json_count(c->cut_depth) : json_null());
 }
 
+static json_t *near_limit_json(const struct near_limit *n)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "from_ns",
+                     n->from < 0 ? json_null() : json_count((uint64_t)n->from), "to_ns",
+                     json_count((uint64_t)n->to), "bytes", json_count(n->use), "limit_bytes",
+                     json_count(n->limit), "growth", json_text_or_null(n->growth));
+}
+
 static void json_begin(struct report *r)
 {
     buf_puts(&r->buf, "{\"schema\": \"tidemark.report/1\",\n \"trace\": ");
@@ -87,6 +96,11 @@ static void json_begin(struct report *r)
     if (!r->s->empty && !narrow && resident_fact_read(r->s->trace, &shares)) {
         buf_puts(&r->buf, ",\n \"resident\": ");
         r->failed |= !json_put(&r->buf, resident_json(&shares), 0);
+    }
+    struct near_limit limit;
+    if (!r->s->empty && !narrow && near_limit_read(r->s->trace, &limit)) {
+        buf_puts(&r->buf, ",\n \"near_limit\": ");
+        r->failed |= !json_put(&r->buf, near_limit_json(&limit), 0);
     }
     if (narrow) {
         buf_puts(&r->buf, ",\n \"selection\": ");

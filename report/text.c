@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/figures/resident_fact.h"
+#include "analysis/questions/near_limit.h"
 #include "base/format.h"
 #include "report/cost.h"
 #include "report/processes.h"
@@ -36,9 +37,15 @@ static void text_begin(struct report *r)
         buf_puts(&r->buf, "\n");
     }
     struct resident_shares shares;
-    if (!r->s->empty && !selection_is_narrow(&r->s->selection.options) &&
-        resident_fact_read(r->s->trace, &shares)) {
+    struct near_limit limit;
+    if (r->s->empty || selection_is_narrow(&r->s->selection.options))
+        return;
+    if (resident_fact_read(r->s->trace, &shares)) {
         resident_words(&r->buf, &shares);
+        buf_puts(&r->buf, "\n");
+    }
+    if (near_limit_read(r->s->trace, &limit)) {
+        near_limit_words(&r->buf, &limit);
         buf_puts(&r->buf, "\n");
     }
 }

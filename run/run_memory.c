@@ -212,30 +212,31 @@ static void move_looks(struct trace *from, int64_t (*time)(const void *, int64_t
     from->looks = (struct page_looks){0};
 }
 
+struct copy {
+    const struct plots *from;
+    int64_t (*time)(const void *, int64_t);
+    const void *ctx;
+    const struct event_sink *sink;
+    uint32_t named;
+};
+
+static int copy_point(void *ctx, const struct plot_point *p, struct err *e)
+{
+    struct copy *c = ctx;
+    uint64_t which = (c->from->list.at[p->plot].name - MEMORY_PLOT_KEY(0)) / 16;
+    struct memory_reading one = {0};
+    if (which >= MEMORY_VALUES)
+        return 0;
+    one.known = UINT32_C(1) << which;
+    one.value[which] = p->value;
+    return memory_plots_add(&one, c->time(c->ctx, p->time), &c->named, c->sink, e);
+}
+
 int run_memory_copy(struct trace *from, int64_t (*time)(const void *, int64_t), const void *ctx,
                     struct ingest *in, struct err *e)
 {
-    const struct event_sink *sink = &in->sink;
-    struct plots *p = &from->plots;
-    struct column_reader reader;
-    uint32_t named = 0;
-    size_t n = 0;
-    int status = 0;
-    column_reader_init(&reader, &p->points);
-    for (uint64_t done = 0; done < p->points.len && status == 0; done += n) {
-        const struct plot_point *points = column_reader_next(&reader, &n, e);
-        if (!points)
-            status = -1;
-        for (size_t i = 0; i < n && status == 0; i++) {
-            uint64_t key = p->list.at[points[i].plot].name - MEMORY_PLOT_KEY(0);
-            struct memory_reading one = {.known = UINT32_C(1) << (key / 16 % MEMORY_VALUES)};
-            if (key >= MEMORY_PLOT_KEY(MEMORY_VALUES) - MEMORY_PLOT_KEY(0))
-                continue;
-            one.value[key / 16] = points[i].value;
-            status = memory_plots_add(&one, time(ctx, points[i].time), &named, sink, e);
-        }
-    }
-    column_reader_release(&reader);
+    struct copy c = {.from = &from->plots, .time = time, .ctx = ctx, .sink = &in->sink};
+    int status = plots_each(&from->plots, copy_point, &c, e);
     move_looks(from, time, ctx, in->trace);
     return status;
 }

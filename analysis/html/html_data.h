@@ -14,7 +14,7 @@
 #include "analysis/figures/summary.h"
 #include "analysis/html/html_series.h"
 #include "analysis/names/frames.h"
-#include "analysis/questions/kernel_curve.h"
+#include "analysis/figures/kernel_curve.h"
 #include "analysis/questions/leaks.h"
 #include "base/err.h"
 #include "base/map.h"

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "analysis/figures/selection.h"
-#include "analysis/questions/kernel_curve.h"
+#include "analysis/figures/kernel_curve.h"
 #include "base/err.h"
 #include "base/vec.h"
 

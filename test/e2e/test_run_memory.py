@@ -52,6 +52,7 @@ int main(int count, char **argv)
 
 # Takes and touches a MiB each 10 ms.
 GROWING = r"""
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -61,15 +62,25 @@ __attribute__((noinline)) static void grow(void)
     kept = malloc(1 << 20);
     memset(kept, 1, 1 << 20);
 }
-int main(void)
+int main(int count, char **argv)
 {
+    (void)argv;
     for (int i = 0; i < 1000; i++) {
         grow();
         usleep(10000);
+        if (count > 1 && i == 88) { /* of 96 MiB: both are killed */
+            usleep(300000);
+            kill(getppid(), SIGKILL);
+            raise(SIGKILL);
+        }
     }
     return 0;
 }
 """
+
+
+GREW = (r"\nlimit: the cgroup used .* MiB of 96\.0 MiB by .*s, less than 80 % until .*s; then live "
+        r"blocks grew by .* MiB: .* MiB at grow \(grow\.c:")
 
 
 def plots(trace):
@@ -262,6 +273,30 @@ class Cgroup(MemoryCase):
         near = [x for x in looks["looks"] if x["reason"] == "near its cgroup's limit"]
         self.assertEqual(len(near), 1, looks["looks"])
         self.assertGreater(near[0]["bytes"], 60 * MIB)
+        grown = doc["near_limit"]
+        self.assertEqual(grown["limit_bytes"], 96 * MIB)
+        self.assertGreaterEqual(grown["bytes"], 96 * MIB * 9 // 10)
+        self.assertLess(grown["from_ns"], grown["to_ns"])
+        self.assertRegex(grown["growth"], r"^live blocks grew by .* MiB: .* MiB at grow \(grow\.c:")
+        self.assertRegex(result.stderr, GREW)
+
+    def test_both_are_killed(self):
+        """As the OOM killer does where `run` shares the cgroup. The recovered trace says who grew."""
+        group = self.make()
+        source = self.dir / "grow.c"
+        source.write_text(GROWING)
+        program = compiled(self.dir, "grow", source=source)
+        result = run("run", "-o", self.trace, "--no-debuginfod", "--", "sh", "-c",
+                     f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", program, "both")
+        wait_until(lambda: not (group / "cgroup.procs").read_text())
+        self.assertEqual(result.returncode, -9, result.stderr)
+        self.assertFalse(self.trace.exists())
+        result = run("run", "--recover", next(self.dir.glob("*/*.1.recording")), "-o", self.trace,
+                     "--no-debuginfod")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, GREW)
+        looks = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
+        self.assertIn("near its cgroup's limit", [x["reason"] for x in looks["looks"]])
 
     def test_another_kill(self):
         """Only killed by a signal: no word of the OOM killer."""

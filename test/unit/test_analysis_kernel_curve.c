@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/questions/kernel_curve.h"
+#include "analysis/figures/kernel_curve.h"
 #include "trace/store/kernel_plot.h"
 
 #define READINGS 60u

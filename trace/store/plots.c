@@ -209,6 +209,23 @@ int plots_power(struct plots *p, uint64_t name, int64_t time, int64_t clock, uin
     return add_point(p, (uint32_t)*place, time, (double)energy * 1000. / (double)since, e);
 }
 
+int plots_each(struct plots *p, plots_taker *take, void *ctx, struct err *e)
+{
+    struct column_reader reader;
+    size_t n = 0;
+    int status = 0;
+    column_reader_init(&reader, &p->points);
+    for (uint64_t done = 0; done < p->points.len && status == 0; done += n) {
+        const struct plot_point *points = column_reader_next(&reader, &n, e);
+        if (!points)
+            status = -1;
+        for (size_t i = 0; i < n && status == 0; i++)
+            status = take(ctx, &points[i], e);
+    }
+    column_reader_release(&reader);
+    return status;
+}
+
 void plots_carry(struct plots *p)
 {
     column_clear(&p->points);

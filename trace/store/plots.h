@@ -92,6 +92,10 @@ int plots_power(struct plots *p, uint64_t name, int64_t time, int64_t clock, uin
 /* Sets the text of a name. */
 int plots_name(struct plots *p, uint64_t name, uint32_t text, struct err *e);
 
+/* Passes all points, in order of arrival, until one is refused. */
+typedef int plots_taker(void *ctx, const struct plot_point *p, struct err *e);
+int plots_each(struct plots *p, plots_taker *take, void *ctx, struct err *e);
+
 /* Begins a new part: keeps plots, drops their points. */
 void plots_carry(struct plots *p);
 

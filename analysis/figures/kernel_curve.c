@@ -1,4 +1,4 @@
-#include "analysis/questions/kernel_curve.h"
+#include "analysis/figures/kernel_curve.h"
 
 #include <stdlib.h>
 
@@ -7,6 +7,9 @@
 
 struct readings {
     VEC(struct kernel_reading) list; /* in order of time */
+    /* the plot that is being read */
+    enum memory_value which;
+    uint64_t plot;
 };
 
 static int no_room(struct err *e)
@@ -23,15 +26,17 @@ static int compare_readings(const void *a, const void *b)
 }
 
 /* All values of a reading have its time. The anonymous pages, which come first, make the list. */
-static int take_point(struct readings *to, enum memory_value which, const struct plot_point *p,
-                      struct err *e)
+static int take_point(void *ctx, const struct plot_point *p, struct err *e)
 {
+    struct readings *to = ctx;
     const struct kernel_reading new = {.time = p->time};
     uint64_t n = p->value > 0 && p->value < 0x1p60 ? (uint64_t)p->value : 0;
     struct kernel_reading *r = NULL;
-    if (which == MEMORY_RSS_ANON && !vec_push(&to->list, new))
+    if (p->plot != to->plot)
+        return 0;
+    if (to->which == MEMORY_RSS_ANON && !vec_push(&to->list, new))
         return no_room(e);
-    if (which == MEMORY_RSS_ANON)
+    if (to->which == MEMORY_RSS_ANON)
         r = &to->list.at[to->list.len - 1];
     else if (to->list.len)
         r = bsearch(&new, to->list.at, to->list.len, sizeof new, compare_readings);
@@ -41,30 +46,19 @@ static int take_point(struct readings *to, enum memory_value which, const struct
                                 [MEMORY_RSS_FILE] = &r->file,
                                 [MEMORY_RSS_SHMEM] = &r->shared,
                                 [MEMORY_SWAP] = &r->swapped};
-    *values[which] = n;
+    *values[to->which] = n;
     r->resident = r->anonymous + r->file + r->shared;
     return 0;
 }
 
 static int take_plot(struct readings *to, struct plots *p, enum memory_value which, struct err *e)
 {
-    struct column_reader reader;
     const uint64_t *number = map_find(&p->numbers, MEMORY_PLOT_KEY(which));
-    size_t n = 0;
-    int status = 0;
     if (!number)
         return 0;
-    column_reader_init(&reader, &p->points);
-    for (uint64_t done = 0; done < p->points.len && status == 0; done += n) {
-        const struct plot_point *points = column_reader_next(&reader, &n, e);
-        if (!points)
-            status = -1;
-        for (size_t i = 0; i < n && status == 0; i++) {
-            if (points[i].plot == *number)
-                status = take_point(to, which, &points[i], e);
-        }
-    }
-    column_reader_release(&reader);
+    to->which = which;
+    to->plot = *number;
+    int status = plots_each(p, take_point, to, e);
     if (which == MEMORY_RSS_ANON && to->list.len && p->list.at[*number].disorder)
         qsort(to->list.at, to->list.len, sizeof *to->list.at, compare_readings);
     return status;

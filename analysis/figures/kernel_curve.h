@@ -1,5 +1,5 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_KERNEL_CURVE_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_KERNEL_CURVE_H
+#ifndef TIDEMARK_ANALYSIS_FIGURES_KERNEL_CURVE_H
+#define TIDEMARK_ANALYSIS_FIGURES_KERNEL_CURVE_H
 
 /*
  * What the kernel counted of the process's memory over time, from the plots of

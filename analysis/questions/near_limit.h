@@ -1,0 +1,38 @@
+#ifndef TIDEMARK_ANALYSIS_QUESTIONS_NEAR_LIMIT_H
+#define TIDEMARK_ANALYSIS_QUESTIONS_NEAR_LIMIT_H
+
+/*
+ * What grew as a process came near the limit of its memory cgroup: that is, the use was 90 % of the
+ * limit or more in a reading of the kernel's plots (trace/store/kernel_plot.h). The growth is that
+ * of the live blocks from the last reading before with less than 80 % to the one with the highest
+ * use, or to the end of the trace if the OOM killer killed the program. The cgroup's use includes
+ * other processes and cached files.
+ *
+ * A fact of the trace, found when it is saved:
+ *
+ *     tidemark.near_limit=FROM TO USE LIMIT WORDS
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "trace/store/store.h"
+
+struct near_limit {
+    int64_t from, to;    /* ns; from < 0: no reading had less than 80 % */
+    uint64_t use, limit; /* bytes, in the reading with the highest use */
+    struct view growth;  /* "live blocks grew by 17.1 MiB: …" */
+};
+
+/* Adds the fact if the limit was near. `t` has its events, names and plots. */
+int near_limit_note(struct trace *t, struct err *e);
+
+/* False: the trace has no such fact, or a malformed one. `growth` points into the trace. */
+bool near_limit_read(const struct trace *t, struct near_limit *n);
+
+/* "limit: 97.7 MiB of the cgroup's 100 MiB at 3.21 s, …", without a newline. */
+void near_limit_words(struct buf *out, const struct near_limit *n);
+
+#endif

@@ -1,0 +1,134 @@
+/* Which stretch of the kernel's readings counts as near the limit, and what grew in it. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analysis/questions/near_limit.h"
+#include "test/unit/analysis_fixture.h"
+#include "trace/store/kernel_plot.h"
+
+static struct fixture f;
+
+static void reading(int64_t time, double use, double limit)
+{
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_USE), time, use, &f.e);
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_LIMIT), time, limit, &f.e);
+}
+
+/* Ten blocks of 100 bytes of one site at 1 … 10 ns, the other site's ten after them. */
+static void begin(void)
+{
+    fixture_init(&f);
+    uint32_t base = fixture_stack(&f, 16, "base", "a.c", 1);
+    uint32_t grower = fixture_stack(&f, 32, "grower", "b.c", 2);
+    for (uint64_t i = 0; i < 20; i++)
+        fixture_alloc(&f, 0, 4096 + i * 128, 100, i < 10 ? base : grower);
+}
+
+static bool found(struct near_limit *n)
+{
+    assert_int_equal(near_limit_note(&f.trace, &f.e), 0);
+    return near_limit_read(&f.trace, n);
+}
+
+static void assert_words(const struct near_limit *n, const char *expected)
+{
+    struct buf words = {0};
+    near_limit_words(&words, n);
+    assert_string_equal(buf_str(&words), expected);
+    buf_release(&words);
+}
+
+static void test_far_from_it(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    reading(5, 500, 1000);
+    reading(6, 899, 1000);
+    reading(7, 2000, 0);
+    reading(8, 2000, 0x1p62);
+    reading(9, -1, 1000);
+    assert_false(found(&n));
+    assert_false(trace_fact(&f.trace, "near_limit", 0).p);
+    fixture_release(&f);
+}
+
+static void test_the_last_stretch(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    reading(3, 990, 1000);
+    reading(8, 799, 1000);
+    reading(9, 800, 1000);
+    reading(12, 990, 1000);
+    reading(14, 950, 1000);
+    assert_true(found(&n));
+    assert_int_equal(n.from, 8);
+    assert_int_equal(n.to, 12);
+    assert_words(
+        &n, "limit: the cgroup used 990 B of 1000 B by 12 ns, less than 80 % until 8 ns; then live "
+            "blocks grew by 400 B: 200 B at base (a.c:1), 200 B at grower (b.c:2)");
+    fixture_release(&f);
+}
+
+static void test_a_kill_goes_to_the_end(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    reading(1, 900, 1000);
+    reading(12, 950, 1000);
+    assert_int_equal(trace_add_fact(&f.trace, &f.e, "oom_kills", "1 limit 1000"), 0);
+    assert_true(found(&n));
+    assert_int_equal(n.from, -1);
+    assert_int_equal(n.to, 20);
+    assert_words(
+        &n, "limit: the cgroup used 950 B of 1000 B by 20 ns, 80 % or more from the beginning; "
+            "live blocks grew by 1.95 KiB: 1000 B at base (a.c:1), 1000 B at grower (b.c:2)");
+    fixture_release(&f);
+}
+
+static void test_what_was_freed_did_not_grow(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    for (uint64_t i = 0; i < 20; i++)
+        fixture_free(&f, 0, 4096 + i * 128, 0);
+    reading(20, 10, 1000);
+    reading(40, 950, 1000);
+    assert_true(found(&n));
+    assert_true(view_equal(n.growth, view_of("live blocks did not grow")));
+    fixture_release(&f);
+}
+
+static void test_malformed_facts(void **state)
+{
+    static const char *const bad[] = {"", "1 2 3", "1 2 3 x y", "1 -2 3 4 y", "a b c d e"};
+    struct near_limit n;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        begin();
+        assert_int_equal(trace_add_fact(&f.trace, &f.e, "near_limit", "%s", bad[i]), 0);
+        assert_false(near_limit_read(&f.trace, &n));
+        fixture_release(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_far_from_it),
+        cmocka_unit_test(test_the_last_stretch),
+        cmocka_unit_test(test_a_kill_goes_to_the_end),
+        cmocka_unit_test(test_what_was_freed_did_not_grow),
+        cmocka_unit_test(test_malformed_facts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
