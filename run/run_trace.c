@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #include "analysis/figures/summary.h"
-#include "analysis/questions/near_limit.h"
-#include "analysis/questions/resident.h"
 #include "base/format.h"
 #include "base/outfile.h"
 #include "base/print_error.h"
@@ -155,7 +153,7 @@ static int save(struct run_traces *r, struct trace *t, uint32_t version, const c
                                    .threaded = true};
     uint64_t count = 0;
     find_names(r, t);
-    if (summary_write_facts(t, e) != 0 || resident_note(t, e) != 0 || near_limit_note(t, e) != 0)
+    if (saved_facts_write(t, e) != 0)
         return -1;
     for (size_t i = 0; i < t->memory.pools.len; i++)
         count += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/figures/summary.h"
 #include "base/file_io.h"
 #include "base/format.h"
 #include "base/print_error.h"
@@ -15,6 +14,7 @@
 #include "report/write/official_units.h"
 #include "server/capture/part_name.h"
 #include "server/capture/recovery.h"
+#include "server/capture/stored_summary.h"
 #include "trace/save/save_file.h"
 
 #define SAVE_TRIES 4u
@@ -258,7 +258,7 @@ static void save_in_child(void *ctx, struct part_result *r)
     struct trace_write_stats stats = {0};
     struct buf losses = {0};
     journal_abandon(c->journal);
-    r->saved = summary_write_facts(c->trace, &r->e) == 0 &&
+    r->saved = saved_facts_write(c->trace, &r->e) == 0 &&
                save_somewhere(c, c->trace, &options, &stats, &losses, &r->e) == 0;
     if (!r->saved && capture_is_homeless(c) && capture_go_elsewhere(c, c->trace, &r->e) == 0)
         r->saved = save_somewhere(c, c->trace, &options, &stats, &losses, &r->e) == 0;
@@ -368,7 +368,7 @@ int capture_save_part(struct capture *c, struct err *e)
         share_memory(c);
         return go_on_in_next(c, e) == 0 ? 1 : -1;
     }
-    if (!c->facts_written && summary_write_facts(c->trace, e) != 0)
+    if (!c->facts_written && saved_facts_write(c->trace, e) != 0)
         return -1;
     c->facts_written = true;
     if (save(c, c->trace, NULL, false, e) != 0)
@@ -393,7 +393,7 @@ static int save_kept(struct capture *c, struct trace *t, struct part_result *r, 
     int status = reader ? recovery_run(reader, t, &playing, &found, e) : -1;
     journal_reader_close(reader);
     if (status == 0)
-        status = summary_write_facts(t, e);
+        status = saved_facts_write(t, e);
     if (status == 0)
         status = save_somewhere(c, t, &options, &stats, &losses, e);
     r->file_bytes = stats.file_bytes;
@@ -492,7 +492,7 @@ int capture_save(struct capture *c, struct trace *t, struct err *e)
     if (capture_settle_part(c, e) != 0)
         return -1;
     find_names(c, t);
-    if (!c->facts_written && summary_write_facts(t, e) != 0)
+    if (!c->facts_written && saved_facts_write(t, e) != 0)
         return -1;
     c->facts_written = true; /* another save may follow */
     return save(c, t, c->o.summary ? &c->summary : NULL, true, e);

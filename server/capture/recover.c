@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/figures/summary.h"
 #include "base/file_io.h"
 #include "base/format.h"
 #include "base/outfile.h"
@@ -21,6 +20,7 @@
 #include "server/capture/memory_limit.h"
 #include "server/capture/part_name.h"
 #include "server/capture/recovery.h"
+#include "server/capture/stored_summary.h"
 #include "trace/save/save_file.h"
 
 struct made {
@@ -150,7 +150,7 @@ static int save(struct recovering *r, struct err *e)
                                    .replace = r->options->replace};
     struct trace_write_stats stats;
     struct buf losses = {0};
-    int status = output ? summary_write_facts(&r->trace, e) : -1;
+    int status = output ? saved_facts_write(&r->trace, e) : -1;
     if (status == 0)
         status = trace_save_file(&r->trace, output, &options, &stats, &losses, e);
     const struct made made = {output, status == 0 ? stats.file_bytes : 0, r->options->unasked};

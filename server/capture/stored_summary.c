@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "analysis/figures/sites.h"
+#include "analysis/questions/near_limit.h"
+#include "analysis/questions/resident.h"
 #include "base/file_io.h"
 #include "base/print_error.h"
 #include "trace/file/appendix.h"
@@ -17,6 +19,18 @@
 #include "trace/save/save.h"
 
 #define LENGTH_BYTES 8u
+
+int saved_facts_write(struct trace *t, struct err *e)
+{
+    struct err unknown = {0};
+    if (summary_write_facts(t, e) != 0 || resident_note(t, e) != 0)
+        return -1;
+    if (near_limit_note(t, &unknown) != 0) {
+        err_prefix(&unknown, "what grew near the limit of the memory cgroup is not known");
+        print_error(&unknown);
+    }
+    return 0;
+}
 
 /* Bytes of looks at pages, which take 64 KiB for each resident GiB at most. */
 #define PAGES_MOST ((uint64_t)256 << 20)

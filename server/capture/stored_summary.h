@@ -16,6 +16,12 @@
 #include "trace/save/save_file.h"
 #include "trace/store/store.h"
 
+/*
+ * Adds the facts that are found when a trace is saved: summary_write_facts, resident_note and
+ * near_limit_note. What grew near a limit may be missing when memory is short, which is printed.
+ */
+int saved_facts_write(struct trace *t, struct err *e);
+
 /* With fewer events counting takes no noticeable time. */
 #define STORED_SUMMARY_EVENTS 200000u
 

@@ -1,5 +1,6 @@
 """The plots of what the kernel counts of a client of `capture` and `daemon` on this host."""
 
+import json
 import os
 import pathlib
 import re
@@ -9,6 +10,7 @@ import subprocess
 import unittest
 
 import passing
+from memory_group import MemoryGroup, NoGroups
 from test_capture import TERMINATE, FakeClient, frame
 from test_daemon import announce
 from test_daemon_events import Telling
@@ -38,8 +40,8 @@ def readings(journal):
 class Held:
     """A client that has touched 64 MiB and waits."""
 
-    def hold(self, **kwargs):
-        process = subprocess.Popen([BUILD / "test" / "stack_client", "offline", "0", "64"],
+    def hold(self, command=list, **kwargs):
+        process = subprocess.Popen(command([BUILD / "test" / "stack_client", "offline", "0", "64"]),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kwargs)
         self.addCleanup(process.wait)
         self.addCleanup(process.stdout.close)
@@ -120,6 +122,26 @@ class Capture(Case, Held):
         self.assertEqual(process.returncode, 0, said)
         points, _ = plots(self.trace)
         self.assertLessEqual(set(points), {"PSS"})  # the client's
+
+    def test_near_the_limit_of_its_cgroup(self):
+        try:
+            group = MemoryGroup(70 * MIB)
+        except NoGroups as why:
+            self.skipTest(str(why))
+        self.addCleanup(lambda: wait_until(lambda: not (group.folder / "cgroup.procs").read_text())
+                        or group.__exit__())
+        client, port, pid = self.hold(lambda args: group.command(*args))
+        process = self.capture(port)
+        self.wait_readings(pid, self.journal)
+        client.stdin.close()
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        facts = json.loads(run("info", self.trace, "--format", "json").stdout)["facts"]
+        near, = (fact["value"].split(" ", 4) for fact in facts if fact["key"] == "near_limit")
+        self.assertEqual(int(near[3]), 70 * MIB)
+        self.assertGreaterEqual(int(near[2]), 70 * MIB * 9 // 10)
+        # What it touched was not reported.
+        self.assertRegex(near[4], r"^live blocks grew by 324 B: 324 B at shop_record \(stack_client")
 
     def test_recovered(self):
         client, port, pid = self.hold()
