@@ -41,6 +41,12 @@ static bool take_skip(void *ctx, const char *option, const char *value, struct e
     return skiplist_add(&((struct baseline_command *)ctx)->skip, value, e) == 0;
 }
 
+static bool take_no_skip(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return skiplist_keep(&((struct baseline_command *)ctx)->skip, value, e) == 0;
+}
+
 #define FIELD(NAME) OPTION_FIELD(struct baseline_command, NAME)
 
 static const struct option_row rows[] = {
@@ -53,6 +59,10 @@ static const struct option_row rows[] = {
      "pass over functions or files that match when looking for the site (as in Perl); may be given "
      "several times",
      .take = take_skip},
+    {"--no-skip", "REGEX",
+     "do not pass over functions or files that match, whatever else says so; may be given several "
+     "times",
+     .take = take_no_skip},
     OPTION_HELP_ROW,
     {0},
 };

@@ -70,6 +70,12 @@ static bool take_skip(void *ctx, const char *option, const char *value, struct e
     return skiplist_add(&((struct diff_command *)ctx)->skip, value, e) == 0;
 }
 
+static bool take_no_skip(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return skiplist_keep(&((struct diff_command *)ctx)->skip, value, e) == 0;
+}
+
 static bool take_fail_if(void *ctx, const char *option, const char *value, struct err *e)
 {
     return budgets_add(&((struct diff_command *)ctx)->fail_if, option, value, false, e);
@@ -96,6 +102,10 @@ static const struct option_row rows[] = {
      "pass over functions or files that match when looking for the site (as in Perl); may be given "
      "several times",
      .take = take_skip},
+    {"--no-skip", "REGEX",
+     "do not pass over functions or files that match, whatever else says so; may be given several "
+     "times",
+     .take = take_no_skip},
     {"--stack-traces", NULL, "a call stack under each row (text)", FIELD(report.stack_traces)},
     {"--fail-if", "EXPR",
      "exit with 1 when this is true of the new trace's figures, such as 'leaked>0', or of their "

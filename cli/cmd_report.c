@@ -104,6 +104,12 @@ static bool take_skip(void *ctx, const char *option, const char *value, struct e
     return skiplist_add(&((struct report_command *)ctx)->skip, value, e) == 0;
 }
 
+static bool take_no_skip(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return skiplist_keep(&((struct report_command *)ctx)->skip, value, e) == 0;
+}
+
 static bool take_fail_if(void *ctx, const char *option, const char *value, struct err *e)
 {
     return budgets_add(&((struct report_command *)ctx)->fail_if, option, value, true, e);
@@ -131,6 +137,10 @@ static const struct option_row option_rows[] = {
      "pass over functions or files that match when looking for the site (as in Perl); may be given "
      "several times",
      .take = take_skip},
+    {"--no-skip", "REGEX",
+     "do not pass over functions or files that match, whatever else says so; may be given several "
+     "times",
+     .take = take_no_skip},
     {"--fail-if", "EXPR",
      "exit with 1 when this is true of the figures, such as 'peak>512M' or "
      "'leaked(pool=\"gpu\")>0'; may be given several times",
@@ -139,7 +149,7 @@ static const struct option_row option_rows[] = {
      "print the call stacks under each row (text; JSON has the largest one)",
      FIELD(report.stack_traces)},
     {"--why-site", NULL,
-     "print under each of the first rows why its function is the site: what is passed over in its "
+     "print under each row why its function is the site: what is passed over in its "
      "call stack with most bytes (text, by site or function)",
      FIELD(why_site)},
     {"--recount", NULL,
@@ -431,6 +441,8 @@ int cmd_report(int argc, char **argv)
     struct report_command c = {0};
     c.summary.skip = &c.skip;
     int status = command_line_parse(&line, &c, argc, argv);
+    c.skip.names_alone =
+        budgets_select_sites((struct budget_list){c.fail_if.list.at, c.fail_if.list.len});
     if (status < 0)
         status = question_run(&c.question, answer, &c);
     skiplist_release(&c.skip);

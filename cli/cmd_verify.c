@@ -107,11 +107,11 @@ static int run(struct verify_command *c, struct trace *t, bool *holds, struct er
     struct trace_counts counts;
     struct summary s;
     struct verify_result r;
+    c->verify.expect = c->expect.list.at;
+    c->verify.expect_count = c->expect.list.len;
     if (summarize(c, t, &counts, &s, e) != 0)
         return -1;
     s.all_leaks = c->all_leaks;
-    c->verify.expect = c->expect.list.at;
-    c->verify.expect_count = c->expect.list.len;
     int status = verify_run(&r, &s, &counts, &c->verify, e);
     if (status == 0) {
         *holds = r.holds;

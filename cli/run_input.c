@@ -60,10 +60,11 @@ static int count_trace(struct run_inputs *r, const char *path, struct trace *t,
 static int add_trace(struct run_inputs *r, const char *path,
                      const struct run_input_options *options, struct err *e)
 {
-    struct summary_options wanted = {.by = GROUP_SITE,
-                                     .only = options->only,
-                                     .skip = options->skip,
-                                     .all_leaks = options->all_leaks};
+    static const struct skiplist built_in = {0};
+    struct skiplist skip = options->skip ? *options->skip : built_in;
+    skip.names_alone = true;
+    struct summary_options wanted = {
+        .by = GROUP_SITE, .only = options->only, .skip = &skip, .all_leaks = options->all_leaks};
     const struct trace_load_options more = {.zones = options->only && options->only->zone,
                                             .frames = options->only && options->only->has_frame};
     const struct trace_options store = {.resident_budget = options->resident_budget};

@@ -16,7 +16,8 @@ struct run_inputs {
 
 struct run_input_options {
     const struct selection_options *only; /* NULL: all. Figures without a trace cannot be chosen */
-    const struct skiplist *skip;
+    const struct skiplist
+        *skip; /* taken with names_alone: runs without a trace are compared, too */
     bool all_leaks;
     size_t resident_budget; /* of each trace, see struct trace_options */
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/figures/resident_fact.h"
+#include "analysis/names/function_name.h"
 #include "analysis/questions/near_limit.h"
 #include "base/format.h"
 #include "report/cost.h"
@@ -247,39 +248,10 @@ static void put_callers(struct report *r, const struct summary_row *row)
     buf_release(&name);
 }
 
-static bool is_shell_word(struct view text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.p[i] <= ' ' || text.p[i] >= 0x7f || text.p[i] == '\'' || text.p[i] == '\\')
-            return false;
-    }
-    return text.len != 0;
-}
-
-/* What looks like an allocation wrapper, and the option that passes over it. */
-static void put_wrapper(struct report *r, const struct summary_row *row)
-{
-    char callers[FORMAT_SIZE], sizes[FORMAT_SIZE];
-    const struct row_list *rows = r->s->by == GROUP_SITE ? &r->s->sites : &r->s->groups;
-    if (!summary_row_wraps(row) || row >= rows->at + ROWS_WITH_CALLERS)
-        return;
-    buf_printf(&r->buf, "    looks like an allocation wrapper (%s, %s or more)",
-               format_counted(callers, row->wraps_callers, "caller"),
-               format_counted(sizes, row->wraps_sizes, "size"));
-    if (row->frame.has_name && is_shell_word(row->frame.function)) {
-        buf_puts(&r->buf, ": --skip '^\\Q");
-        buf_put(&r->buf, row->frame.function.p, row->frame.function.len);
-        buf_puts(&r->buf, "\\E$' gives its bytes to its callers");
-    }
-    buf_puts(&r->buf, "\n");
-}
-
-/* Why the first rows are the sites that they are, by their call stacks with most bytes. */
+/* Why a row is the site that it is, by its call stack with most bytes. */
 static void put_why(struct report *r, const struct summary_row *row)
 {
-    const struct row_list *rows = r->s->by == GROUP_SITE ? &r->s->sites : &r->s->groups;
-    if (!r->options->why_site || r->s->by > GROUP_FUNCTION || row >= rows->at + ROWS_WITH_CALLERS ||
-        row->callstack == 0)
+    if (!r->options->why_site || r->s->by > GROUP_FUNCTION || row->callstack == 0)
         return;
     buf_puts(&r->buf, "    why this site, in its call stack with most bytes:\n");
     program_frames_explain(r->options->why_site, row->callstack, &r->buf);
@@ -312,8 +284,29 @@ static void text_row(struct report *r, const struct summary_row *row)
         put_stacks(r, row);
     else
         put_callers(r, row);
-    put_wrapper(r, row);
     put_why(r, row);
+}
+
+/* The functions that no list names and that are no sites all the same. */
+static void put_wrappers(struct report *r)
+{
+    enum { NAMES = 3 };
+    char more[FORMAT_SIZE];
+    size_t n = r->s->wrappers.len;
+    if (n == 0 || r->s->by > GROUP_FUNCTION)
+        return;
+    buf_puts(&r->buf, "passed over as allocation wrappers, by their callers and sizes: ");
+    for (size_t i = 0; i < n && i < NAMES; i++) {
+        struct buf name = {0};
+        buf_puts(&r->buf, i ? ", " : "");
+        function_name_short(&name, r->s->wrappers.at[i]);
+        format_terminal(&r->buf, buf_view(&name));
+        r->failed |= name.failed;
+        buf_release(&name);
+    }
+    if (n > NAMES)
+        buf_printf(&r->buf, " and %s more", format_count(more, n - NAMES));
+    buf_puts(&r->buf, " (--no-skip makes them sites)\n");
 }
 
 static void text_rows_end(struct report *r, const struct row_list *rows, bool groups)
@@ -331,6 +324,8 @@ static void text_rows_end(struct report *r, const struct row_list *rows, bool gr
     if (rows->filtered)
         buf_printf(&r->buf, "%s %s below --min-size or --min-count\n",
                    format_counted(n, rows->filtered, name), rows->filtered == 1 ? "is" : "are");
+    if (rows->len)
+        put_wrappers(r);
     if (groups)
         text_frames(r);
 }

@@ -132,6 +132,14 @@ static const char *find_home(struct run_traces *r, struct trace *t, const char *
     return r->elsewhere && spool_set_dir(&t->spool, folder, e) == 0 ? r->elsewhere : NULL;
 }
 
+/* Which functions are sites. */
+static const struct skiplist *rules_of(const struct run_options *o)
+{
+    static const struct skiplist names = {.names_alone = true};
+    const struct budget_list list = {o->fail_if.list.at, o->fail_if.list.len};
+    return budgets_select_sites(list) ? &names : NULL;
+}
+
 /*
  * Saves the trace; also makes the summary if `made` is given. Changes *where if the folder of the
  * output was removed.
@@ -162,6 +170,8 @@ static int save(struct run_traces *r, struct trace *t, uint32_t version, const c
     options.append_ctx = &pages;
     if (made)
         saved_summary_attach(made, t, &options);
+    if (made)
+        made->skip = rules_of(o);
     int status = trace_save_file(t, path, &options, &stats, &losses, e);
     if (status == 0 && !is_for_programs(o)) {
         format_terminal(&name, view_of(path));
@@ -214,9 +224,11 @@ static int note_process(struct run_traces *r, const struct summary *s, uint64_t 
     return 0;
 }
 
-static int make_summary(struct saved_summary *made, struct trace *t, struct err *e)
+static int make_summary(const struct run_traces *r, struct saved_summary *made, struct trace *t,
+                        struct err *e)
 {
-    const struct summary_options options = {.by = GROUP_SITE, .callers = true};
+    const struct summary_options options = {
+        .by = GROUP_SITE, .skip = rules_of(r->options), .callers = true};
     if (!made->made && summary_build(&made->summary, t, &options, e) != 0)
         return -1;
     made->made = true;
@@ -421,7 +433,7 @@ int run_trace_save_children(struct run_traces *r, struct trace *t, uint32_t vers
     struct saved_summary made = {0};
     int status = save(r, t, version, &path, r->options->replace, &made, e);
     if (status == 0)
-        status = make_summary(&made, t, e);
+        status = make_summary(r, &made, t, e);
     if (status == 0)
         status = note_process(r, &made.summary, count, path, e);
     if (status == 0 && !r->options->this_process && !made.summary.empty)
@@ -472,7 +484,7 @@ static void list_processes(const struct run_traces *r)
 static int report(struct run_traces *r, struct trace *t, struct saved_summary *made,
                   const char *path, struct err *e)
 {
-    if (make_summary(made, t, e) != 0 || check(r, &made->summary, e) != 0)
+    if (make_summary(r, made, t, e) != 0 || check(r, &made->summary, e) != 0)
         return -1;
     check_cover(r, &made->summary);
     if (r->processes.len || r->options->report == RUN_JSON) {
@@ -497,7 +509,7 @@ static int report_nothing(struct run_traces *r, const char *why, struct err *e)
         return -1;
     int status = trace_add_fact(&t, e, "nothing_recorded", "%s", why);
     if (status == 0)
-        status = make_summary(&made, &t, e);
+        status = make_summary(r, &made, &t, e);
     if (status == 0 && is_review(r->options))
         status = check(r, &made.summary, e);
     if (status == 0) {

@@ -336,6 +336,12 @@ int stored_figures_make_pools(const struct stored_figures *f, struct trace *t, s
                                           .live_bytes = p->figures.live_bytes,
                                           .low_address = p->low_address,
                                           .high_address = p->high_address};
+        for (size_t k = 0; k < p->callstacks.len; k++) {
+            const struct stored_callstack *c = &p->callstacks.at[k];
+            if (c->callstack <= t->callstacks.list.len &&
+                memory_sum_stack(&t->memory, c->callstack, c->count, c->bytes, e) != 0)
+                return -1;
+        }
     }
     return 0;
 }

@@ -458,6 +458,23 @@ void stream_figures_end(struct stream_figures *f)
     f->counted = true;
 }
 
+/* Gives the trace the sums by call stack that it would have with its events. */
+static int sum_stacks(const struct stream_figures *f, struct err *e)
+{
+    struct trace *t = f->trace;
+    for (size_t i = 0; i < f->pools.len; i++) {
+        uint64_t iter = 0;
+        uint32_t id;
+        struct counter c;
+        while (accounting_next(&f->callstacks, f->pools.at[i].number, &iter, &id, &c)) {
+            if (id <= t->callstacks.list.len &&
+                memory_sum_stack(&t->memory, id, c.count, c.bytes, e) != 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
 int stream_figures_read(struct stream_figures *f, const char *path, struct trace_counts *counts,
                         struct trace_info *info, struct err *e)
 {
@@ -468,6 +485,8 @@ int stream_figures_read(struct stream_figures *f, const char *path, struct trace
         .no_events = true, .beside = &sink, .beside_wanted = wanted};
     int status = trace_load_with(f->trace, path, &options, counts, info, e);
     stream_figures_end(f);
+    if (status == 0)
+        status = sum_stacks(f, e);
     f->counted = status == 0;
     return status;
 }

@@ -89,9 +89,8 @@ struct summary_row {
     bool no_callstack;       /* allocations without a call stack */
     uint8_t permanent;       /* GROUP_SITE: the kind of its blocks (permanent.h) */
     uint32_t callstack;      /* the one with most bytes; 0: none */
-    size_t first_stack, stack_count;     /* a range of summary.stacks, most bytes first */
-    size_t first_caller, caller_count;   /* a range of summary.callers, most bytes first */
-    uint32_t wraps_callers, wraps_sizes; /* see summary_row_wraps; 0: it calls no malloc itself */
+    size_t first_stack, stack_count;   /* a range of summary.stacks, most bytes first */
+    size_t first_caller, caller_count; /* a range of summary.callers, most bytes first */
     /*
      * Of the blocks, if all of the row's call stacks agree; else empty. Rows that are not made of
      * call stacks (threads, zones, frames) have none.
@@ -132,17 +131,6 @@ struct summary_type {
     uint64_t count;   /* allocations */
     uint64_t bytes;   /* of all of them */
 };
-
-/*
- * Whether a row by site or function looks like an allocation wrapper: it calls malloc or the like
- * itself, for many functions and in many sizes. Known only with summary_options.callers. Sizes are
- * those means of call stacks that differ.
- */
-static inline bool summary_row_wraps(const struct summary_row *r)
-{
-    enum { CALLERS = 8, SIZES = 8 };
-    return r->wraps_callers >= CALLERS && r->wraps_sizes >= SIZES;
-}
 
 struct row_list {
     struct summary_row *at;
@@ -252,7 +240,8 @@ struct summary {
     unsigned
         causes; /* possible causes of missing memory data: bits of no_data.h, as in `verdict` */
     VEC(struct summary_check) checks;
-    VEC(char *) texts; /* generated names */
+    VEC(struct view) wrappers; /* functions of the trace (wrapper_functions.h) */
+    VEC(char *) texts;         /* generated names */
     struct selection selection;
 };
 

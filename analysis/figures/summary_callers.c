@@ -14,7 +14,6 @@ struct caller_share {
     struct stack_place place;
     struct view function;
     uint64_t count, bytes;
-    bool direct; /* the row's function calls the allocator itself */
 };
 
 static struct frame_view frame_at(const struct summary *s, struct stack_place at)
@@ -53,32 +52,6 @@ static int by_row_and_bytes(const void *a, const void *b)
     if (order == 0)
         order = (x->function.len > y->function.len) - (x->function.len < y->function.len);
     return order ? order : (x->place.node > y->place.node) - (x->place.node < y->place.node);
-}
-
-static uint64_t mean_of(const struct caller_share *c)
-{
-    return c->count ? c->bytes / c->count : 0;
-}
-
-static int by_row_and_mean(const void *a, const void *b)
-{
-    const struct caller_share *x = a;
-    const struct caller_share *y = b;
-    if (x->row != y->row)
-        return x->row < y->row ? -1 : 1;
-    return (mean_of(x) > mean_of(y)) - (mean_of(x) < mean_of(y));
-}
-
-/* Counts the sizes of each row; 0 for one that has another function call the allocator. */
-static void count_sizes(struct row_list *rows, struct caller_share *list, size_t n)
-{
-    qsort(list, n, sizeof *list, by_row_and_mean);
-    for (size_t i = 0; i < n; i++)
-        rows->at[list[i].row].wraps_sizes += i == 0 || by_row_and_mean(&list[i - 1], &list[i]) != 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!list[i].direct)
-            rows->at[list[i].row].wraps_sizes = 0;
-    }
 }
 
 /* Adds up neighbours with the same caller. Returns how many remain. */
@@ -132,20 +105,15 @@ int summary_attach_callers(struct summary *s, struct row_list *rows, struct prog
         if (at.node == 0)
             continue;
         const struct frame_view f = frame_at(s, at);
-        list[len++] = (struct caller_share){
-            .row = shares[i].row,
-            .key = content_key(&f, seed),
-            .place = at,
-            .function = f.function,
-            .count = shares[i].count,
-            .bytes = shares[i].bytes,
-            .direct = program_frames_allocates(program, shares[i].callstack, site)};
+        list[len++] = (struct caller_share){.row = shares[i].row,
+                                            .key = content_key(&f, seed),
+                                            .place = at,
+                                            .function = f.function,
+                                            .count = shares[i].count,
+                                            .bytes = shares[i].bytes};
     }
-    count_sizes(rows, list, len);
     qsort(list, len, sizeof *list, by_row_and_key);
     len = join_shares(list, len);
-    for (size_t i = 0; i < len; i++)
-        rows->at[list[i].row].wraps_callers += rows->at[list[i].row].wraps_sizes != 0;
     qsort(list, len, sizeof *list, by_row_and_bytes);
     int status = keep_callers(s, rows, list, len, e);
     pageable_free(s->pageable, list, size);

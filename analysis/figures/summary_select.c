@@ -178,6 +178,7 @@ void summary_release(struct summary *s)
     types_release(&s->types);
     vec_release(&s->faults);
     vec_release(&s->checks);
+    vec_release(&s->wrappers);
     buf_release(&s->verdict);
     buf_release(&s->answer);
     *s = (struct summary){0};

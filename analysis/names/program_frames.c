@@ -24,7 +24,16 @@ int program_frames_init(struct program_frames *p, const struct trace *t,
         return err_no_memory(e, "frames");
     }
     memset(p->found, 0xff, frames * sizeof *p->found);
-    return 0;
+    if (p->skip->names_alone || wrapper_functions_find(&p->wrappers, t, p->skip, e) == 0)
+        return 0;
+    program_frames_release(p);
+    return -1;
+}
+
+int program_frames_pass_over(struct program_frames *p, const struct wrapper_functions *more,
+                             struct err *e)
+{
+    return wrapper_functions_join(&p->wrappers, more, e);
 }
 
 void program_frames_release(struct program_frames *p)
@@ -32,16 +41,27 @@ void program_frames_release(struct program_frames *p)
     struct pageable *from = p->trace ? p->trace->memory.pageable : NULL;
     pageable_free(from, p->found, p->frame_count * sizeof *p->found);
     pageable_free(from, p->is_client, p->frame_count);
+    wrapper_functions_release(&p->wrappers);
     *p = (struct program_frames){0};
+}
+
+static struct frame_verdict verdict_of(const struct program_frames *p, const struct frame_view *f)
+{
+    static const struct frame_verdict cut = {FRAME_ALLOCATOR, .rule = "the limit of call stacks"};
+    static const struct frame_verdict wrapper = {
+        FRAME_ALLOCATOR, .rule = "allocation wrapper, by its callers and sizes"};
+    if (frame_name_is_cut(f->function))
+        return cut;
+    if (f->function.len == 0 && f->file.len == 0)
+        return (struct frame_verdict){FRAME_PROGRAM};
+    struct frame_verdict v = skiplist_verdict(p->skip, f->function, f->file);
+    bool may_wrap = v.class == FRAME_PROGRAM && f->has_name && !v.kept;
+    return may_wrap && wrapper_functions_have(&p->wrappers, f->function) ? wrapper : v;
 }
 
 static enum frame_class class_of(const struct program_frames *p, const struct frame_view *f)
 {
-    if (frame_name_is_cut(f->function))
-        return FRAME_ALLOCATOR;
-    if (f->function.len == 0 && f->file.len == 0)
-        return FRAME_PROGRAM;
-    return skiplist_class(p->skip, f->function, f->file);
+    return verdict_of(p, f).class;
 }
 
 /*
@@ -187,21 +207,41 @@ static struct stack_place named_caller(struct program_frames *p, struct stack_pl
     return other.node ? other : nameless;
 }
 
+/* A wrapper of the program's own in that node; `inlined` UINT32_MAX: there is none. */
+static struct stack_place wrapper_in(const struct program_frames *p, uint32_t node)
+{
+    uint32_t frame = p->trace->callstacks.nodes.at[node].frame;
+    for (uint32_t i = 0; i < frame_depth(p->trace, frame) && p->wrappers.list.len; i++) {
+        struct frame_view f = frame_describe(p->trace, frame, i);
+        if (wrapper_functions_have(&p->wrappers, f.function) && class_of(p, &f) == FRAME_ALLOCATOR)
+            return (struct stack_place){node, i};
+    }
+    return (struct stack_place){node, UINT32_MAX};
+}
+
 struct stack_place program_frames_begin(struct program_frames *p, uint32_t callstack)
 {
     const struct callstacks *c = &p->trace->callstacks;
     const struct callstack *stack = callstacks_get(c, callstack);
     uint32_t innermost = stack ? stack->node : 0;
     uint32_t start = program_frames_start(p, callstack);
+    struct stack_place wrapper = {0};
     for (uint32_t node = start; node; node = c->nodes.at[node].parent) {
-        uint32_t found = look_at_frame(p, c->nodes.at[node].frame);
-        if (found == NOT_PROGRAM)
+        uint32_t frame = c->nodes.at[node].frame, found = look_at_frame(p, frame);
+        if (found == NOT_PROGRAM) {
+            struct stack_place own = wrapper_in(p, node);
+            wrapper = own.inlined == UINT32_MAX ? wrapper : own;
             continue;
+        }
         struct stack_place at = {node, found};
-        bool has_name = frame_describe(p->trace, c->nodes.at[node].frame, found).has_name;
-        return has_name ? at : named_caller(p, at);
+        struct frame_view f = frame_describe(p->trace, frame, found);
+        if (!f.has_name) {
+            at = named_caller(p, at);
+            f = frame_describe(p->trace, c->nodes.at[at.node].frame, at.inlined);
+        }
+        return wrapper.node && !f.has_name ? wrapper : at;
     }
-    return begin_of_machinery(p, innermost);
+    return wrapper.node ? wrapper : begin_of_machinery(p, innermost);
 }
 
 /* ---- what was passed over */
@@ -211,26 +251,11 @@ static bool is_at(struct stack_place a, uint32_t node, uint32_t inlined)
     return a.node == node && a.inlined == inlined;
 }
 
-bool program_frames_allocates(const struct program_frames *p, uint32_t callstack,
-                              struct stack_place at)
-{
-    struct frame_walk walk = frame_walk_start(p->trace, callstack);
-    struct frame_view f;
-    while (!is_at(at, walk.node, walk.inlined) && frame_walk_next(&walk, &f)) {
-        struct frame_verdict v = skiplist_verdict(p->skip, f.function, f.file);
-        if (!v.allocates && v.class != FRAME_INSTRUMENTATION)
-            return false;
-    }
-    return walk.node == at.node;
-}
-
 /* Why a function within the site is not the site. */
 static void put_reason(const struct program_frames *p, const struct frame_view *f, struct buf *out)
 {
-    struct frame_verdict v = skiplist_verdict(p->skip, f->function, f->file);
-    if (frame_name_is_cut(f->function))
-        buf_puts(out, "the limit of call stacks");
-    else if (v.project)
+    struct frame_verdict v = verdict_of(p, f);
+    if (v.project)
         buf_printf(out, "%s of %s", v.rule, v.project);
     else if (v.rule)
         buf_puts(out, v.rule);
@@ -243,7 +268,10 @@ static void put_reason_of_site(struct program_frames *p, struct stack_place site
 {
     uint32_t frame = p->trace->callstacks.nodes.at[site.node].frame;
     struct frame_view f = frame_describe(p->trace, frame, site.inlined);
-    if (look_at_frame(p, frame) == NOT_PROGRAM)
+    bool own = f.has_name && wrapper_functions_have(&p->wrappers, f.function);
+    if (own && class_of(p, &f) == FRAME_ALLOCATOR)
+        buf_puts(out, "site: an allocation wrapper; no caller has a name");
+    else if (look_at_frame(p, frame) == NOT_PROGRAM)
         buf_puts(out, "site: the call stack has no function of the program");
     else if (!f.has_name)
         buf_puts(out, "site: the program's innermost function; no caller to name it by");

@@ -3,14 +3,17 @@
 
 /*
  * Where the program begins in a call stack: at the innermost function, inlined ones included, that
- * is neither instrumentation, nor called by it, nor allocator (skiplist.h). If that function has no
- * name, as in a stripped image, then at its nearest caller that has one.
+ * is neither instrumentation, nor called by it, nor allocator (skiplist.h), nor a wrapper of the
+ * program's own (wrapper_functions.h). If that function has no name, as in a stripped image, then
+ * at its nearest caller that has one. If nothing with a name is beyond a wrapper of the program's
+ * own, the program begins at that.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/names/skiplist.h"
+#include "analysis/names/wrapper_functions.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "trace/store/store.h"
@@ -18,7 +21,8 @@
 struct program_frames {
     const struct trace *trace;
     const struct skiplist *skip;
-    size_t frame_count; /* of the trace, + 1 */
+    struct wrapper_functions wrappers; /* of the trace; they count as allocators */
+    size_t frame_count;                /* of the trace, + 1 */
     uint32_t *found;    /* by frame number: the innermost function of the program in it */
     uint8_t *is_client; /* by frame number: whether it holds a function of the instrumentation */
 };
@@ -33,6 +37,14 @@ struct stack_place {
 int program_frames_init(struct program_frames *p, const struct trace *t,
                         const struct skiplist *skip, struct err *e);
 void program_frames_release(struct program_frames *p);
+
+/*
+ * Passes over further wrappers, those of a trace that is compared, so that a function is a site in
+ * both or in none. They are copied; their trace must outlive `p`. Before any call stack was looked
+ * at. Only for a skiplist that does not say names_alone.
+ */
+int program_frames_pass_over(struct program_frames *p, const struct wrapper_functions *more,
+                             struct err *e);
 
 #define NO_PROGRAM_FUNCTION UINT32_MAX
 
@@ -54,11 +66,6 @@ uint32_t program_frames_start(struct program_frames *p, uint32_t callstack);
  * beyond the instrumentation, else the outermost.
  */
 struct stack_place program_frames_begin(struct program_frames *p, uint32_t callstack);
-
-/* Whether the function at `at`, of that call stack, calls malloc, operator new or the like itself.
- */
-bool program_frames_allocates(const struct program_frames *p, uint32_t callstack,
-                              struct stack_place at);
 
 /*
  * Appends, line by line, the functions of a call stack from the allocation to its site, with the

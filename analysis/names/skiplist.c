@@ -226,23 +226,40 @@ static const char *const library_paths[][2] = {
     {"/malloc/malloc.c", ""},
 };
 
-int skiplist_add(struct skiplist *s, const char *regex, struct err *e)
+static struct pattern *compile(const char *option, const char *regex, struct err *e)
 {
     struct pattern *compiled = pattern_new(regex, strlen(regex), e);
-    if (!compiled)
-        return e ? err_prefix(e, "--skip '%s'", regex) : -1;
-    if (!vec_push(&s->user, compiled)) {
-        pattern_free(compiled);
-        return err_no_memory(e, "--skip");
-    }
-    return 0;
+    if (!compiled && e)
+        (void)err_prefix(e, "%s '%s'", option, regex);
+    return compiled;
+}
+
+int skiplist_add(struct skiplist *s, const char *regex, struct err *e)
+{
+    struct pattern *compiled = compile("--skip", regex, e);
+    if (compiled && vec_push(&s->user, compiled))
+        return 0;
+    pattern_free(compiled);
+    return compiled ? err_no_memory(e, "--skip") : -1;
+}
+
+int skiplist_keep(struct skiplist *s, const char *regex, struct err *e)
+{
+    struct pattern *compiled = compile("--no-skip", regex, e);
+    if (compiled && vec_push(&s->kept, compiled))
+        return 0;
+    pattern_free(compiled);
+    return compiled ? err_no_memory(e, "--no-skip") : -1;
 }
 
 void skiplist_release(struct skiplist *s)
 {
     for (size_t i = 0; i < s->user.len; i++)
         pattern_free(s->user.at[i]);
+    for (size_t i = 0; i < s->kept.len; i++)
+        pattern_free(s->kept.at[i]);
     vec_release(&s->user);
+    vec_release(&s->kept);
 }
 
 static bool begins(const char *text, size_t len, const char *with)
@@ -348,20 +365,26 @@ static bool is_wrapper(struct view function, const char *name, size_t len)
 static struct frame_verdict verdict_of_rule(const struct rule *r)
 {
     if (r->class == FRAME_INSTRUMENTATION)
-        return (struct frame_verdict){r->class, "Tracy's client", NULL, false};
+        return (struct frame_verdict){.class = r->class, .rule = "Tracy's client"};
     bool allocates = r->match != PREFIX || begins(r->text.p, r->text.len, "operator ") ||
                      begins(r->text.p, r->text.len, "_Z") || begins(r->text.p, r->text.len, "__r");
-    return (struct frame_verdict){r->class, allocates ? "allocator" : "standard library", NULL,
-                                  allocates};
+    return (struct frame_verdict){.class = r->class,
+                                  .rule = allocates ? "allocator" : "standard library",
+                                  .allocates = allocates};
 }
 
 struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view function,
                                       struct view file)
 {
     if (is_client_file(file))
-        return (struct frame_verdict){FRAME_INSTRUMENTATION, "Tracy's client", NULL, false};
+        return (struct frame_verdict){.class = FRAME_INSTRUMENTATION, .rule = "Tracy's client"};
+    for (size_t i = 0; i < s->kept.len; i++) {
+        if (user_matches(s->kept.at[i], function) || user_matches(s->kept.at[i], file))
+            return (struct frame_verdict){.class = FRAME_PROGRAM, .kept = true};
+    }
     if (is_library_file(file))
-        return (struct frame_verdict){FRAME_ALLOCATOR, "file of a standard library", NULL, false};
+        return (struct frame_verdict){.class = FRAME_ALLOCATOR,
+                                      .rule = "file of a standard library"};
     char name[FUNCTION_NAME_SIZE];
     size_t len = function_name(function, name);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
@@ -370,14 +393,15 @@ struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view func
     }
     const char *project = wrapper_project(name, len);
     if (project)
-        return (struct frame_verdict){FRAME_ALLOCATOR, "allocation function", project, false};
+        return (struct frame_verdict){
+            .class = FRAME_ALLOCATOR, .rule = "allocation function", .project = project};
     if (function.len && is_wrapper(function, name, len))
-        return (struct frame_verdict){FRAME_ALLOCATOR, "named like malloc", NULL, false};
+        return (struct frame_verdict){.class = FRAME_ALLOCATOR, .rule = "named like malloc"};
     for (size_t i = 0; i < s->user.len; i++) {
         if (user_matches(s->user.at[i], function) || user_matches(s->user.at[i], file))
-            return (struct frame_verdict){FRAME_ALLOCATOR, "--skip", NULL, false};
+            return (struct frame_verdict){.class = FRAME_ALLOCATOR, .rule = "--skip"};
     }
-    return (struct frame_verdict){FRAME_PROGRAM, NULL, NULL, false};
+    return (struct frame_verdict){.class = FRAME_PROGRAM};
 }
 
 enum frame_class skiplist_class(const struct skiplist *s, struct view function, struct view file)

@@ -23,6 +23,8 @@ enum frame_class {
 /* Zero-initialise for the built-in rules only. */
 struct skiplist {
     VEC(struct pattern *) user;
+    VEC(struct pattern *) kept;
+    bool names_alone; /* what a trace shows to be a wrapper (wrapper_functions.h) is no allocator */
 };
 
 /*
@@ -30,6 +32,8 @@ struct skiplist {
  * count as allocators. ERR_USAGE if it is invalid.
  */
 int skiplist_add(struct skiplist *s, const char *regex, struct err *e);
+/* The same for frames that belong to the program in spite of all rules but those for clients. */
+int skiplist_keep(struct skiplist *s, const char *regex, struct err *e);
 void skiplist_release(struct skiplist *s);
 
 /* `function` and `file` as in a trace; empty if unknown. */
@@ -41,6 +45,7 @@ struct frame_verdict {
     const char *rule;    /* static, a noun: "allocator", "file of a standard library"; NULL: none */
     const char *project; /* static; whose allocation function it is; NULL: of none that is known */
     bool allocates;      /* malloc, operator new or the like, and no library on top of them */
+    bool kept;           /* by skiplist_keep */
 };
 
 struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view function,

@@ -209,19 +209,34 @@ static int compare_all(struct budget_checks *out, const struct budget_summaries 
     return 0;
 }
 
+bool budgets_select_sites(struct budget_list list)
+{
+    for (size_t i = 0; i < list.len; i++) {
+        for (size_t k = 0; k < list.at[i].terms.len; k++) {
+            if (budget_term_has(&list.at[i].terms.at[k], BUDGET_ROW_KEYS))
+                return true;
+        }
+    }
+    return false;
+}
+
 int budget_summary_compare(struct budget_checks *out, struct trace *base, struct trace *now,
                            const struct summary_options *options,
                            const struct selection_options *base_only, struct budget_list list,
                            struct err *e)
 {
+    static const struct skiplist none = {0};
     struct summary before;
     struct summary after;
-    struct summary_options base_options = *options;
+    struct skiplist skip = options->skip ? *options->skip : none;
+    struct summary_options base_options = *options, now_options = *options;
+    skip.names_alone |= budgets_select_sites(list);
+    base_options.skip = now_options.skip = &skip;
     base_options.only = base_only;
     *out = (struct budget_checks){0};
     if (summary_build(&before, base, &base_options, e) != 0)
         return -1;
-    int status = summary_build(&after, now, options, e);
+    int status = summary_build(&after, now, &now_options, e);
     if (status == 0) {
         status = compare_all(out, &(struct budget_summaries){&after, &before}, list, e);
         summary_release(&after);

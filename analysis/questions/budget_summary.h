@@ -40,6 +40,12 @@ struct budget_list {
     size_t len;
 };
 
+/*
+ * Whether one selects sites. Then the summary takes wrappers by names alone (skiplist.names_alone):
+ * a function that more callers use in one run must not escape its budget.
+ */
+bool budgets_select_sites(struct budget_list list);
+
 /* Outcomes; released by vec_release. Their names are the texts of the expressions. */
 struct budget_checks {
     VEC(struct summary_check) list;

@@ -483,8 +483,15 @@ static int attach_stacks(struct builder *b, struct err *e)
 static int prepare(struct builder *b, struct err *e)
 {
     for (int side = 0; side < 2; side++) {
-        if (program_frames_init(&b->program[side], b->d->trace[side], b->d->options.skip, e) != 0 ||
-            types_build(&b->d->types[side], &b->program[side], e) != 0 ||
+        if (program_frames_init(&b->program[side], b->d->trace[side], b->d->options.skip, e) != 0)
+            return -1;
+    }
+    for (int side = 0; side < 2; side++) {
+        if (program_frames_pass_over(&b->program[side], &b->program[!side].wrappers, e) != 0)
+            return -1;
+    }
+    for (int side = 0; side < 2; side++) {
+        if (types_build(&b->d->types[side], &b->program[side], e) != 0 ||
             match_pools(b, side, e) != 0)
             return -1;
     }

@@ -186,10 +186,16 @@ int verify_summarize(struct summary *s, struct trace *t, struct verify_options *
                      struct err *missing, struct err *e)
 {
     struct selection_options only = options->only;
-    const struct summary_options wanted = {
-        .by = GROUP_SITE, .only = &only, .stream = options->stream};
-    if (options->stored && !only.pool && !selection_is_narrow(&only))
-        return summarize_all(s, t, options, &wanted, e);
+    const struct skiplist skip = {.names_alone = budgets_select_sites((struct budget_list){
+                                      options->expect, options->expect_count})};
+    struct summary_options wanted = {.by = GROUP_SITE, .only = &only, .stream = options->stream};
+    if (options->stored && !only.pool && !selection_is_narrow(&only)) {
+        int status = summarize_all(s, t, options, &wanted, e);
+        if (status != 0 || !skip.names_alone)
+            return status;
+        summary_release(s);
+    }
+    wanted.skip = &skip;
     if (summary_build(s, t, &wanted, e) == 0)
         return 0;
     bool is_pool = !only.thread && !only.zone && !only.has_frame;

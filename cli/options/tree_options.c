@@ -20,6 +20,12 @@ static bool take_skip(void *ctx, const char *option, const char *value, struct e
     return skiplist_add(&((struct tree_choice *)ctx)->skip, value, e) == 0;
 }
 
+static bool take_no_skip(void *ctx, const char *option, const char *value, struct err *e)
+{
+    (void)option;
+    return skiplist_keep(&((struct tree_choice *)ctx)->skip, value, e) == 0;
+}
+
 #define FIELD(NAME) OPTION_FIELD(struct tree_choice, NAME)
 
 const struct option_row tree_rows[] = {
@@ -41,5 +47,9 @@ const struct option_row tree_rows[] = {
      "pass over functions or files that match at the inner end (as in Perl); may be given several "
      "times",
      .take = take_skip},
+    {"--no-skip", "REGEX",
+     "do not pass over functions or files that match, whatever else says so; may be given several "
+     "times",
+     .take = take_no_skip},
     {0},
 };

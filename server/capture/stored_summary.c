@@ -300,7 +300,7 @@ int saved_summary_append(void *ctx, int fd, struct err *e)
     struct saved_summary *s = ctx;
     struct stored_figures figures;
     bool storable = false;
-    struct summary_options options = {.by = GROUP_SITE, .callers = true};
+    struct summary_options options = {.by = GROUP_SITE, .skip = s->skip, .callers = true};
     struct err ignored = {0};
     (void)e;
     if (s->made)

@@ -32,6 +32,7 @@ int saved_facts_write(struct trace *t, struct err *e);
 struct saved_summary {
     struct trace *trace;
     const struct save_options *options; /* options of the save */
+    const struct skiplist *skip;        /* of the summary; NULL: the built-in rules */
     bool only_to_store;                 /* make it only if it can be stored */
     bool bounded;                       /* counting takes at most saved_summary_needs bytes */
     bool no_counting;                   /* there is no room for them: sweep instead */

@@ -1,6 +1,7 @@
 #include "trace/store/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/saturate.h"
 #include "trace/store/memory_steps.h"
@@ -43,6 +44,7 @@ void memory_release(struct memory *m)
     vec_release(&m->pools);
     map_release(&m->pool_numbers);
     pageable_vec_release(m->pageable, &m->faults);
+    pageable_vec_release(m->pageable, &m->stack_sums);
     map_release(&m->fault_numbers);
     *m = (struct memory){0};
 }
@@ -206,6 +208,23 @@ int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, stru
     }
     free(blocks);
     return status;
+}
+
+int memory_sum_stack(struct memory *m, uint32_t callstack, uint64_t count, uint64_t bytes,
+                     struct err *e)
+{
+    if (callstack >= m->stack_sums.len) {
+        size_t len = (size_t)callstack + 1;
+        if (!pageable_reserve(m->pageable, &m->stack_sums, len))
+            return err_no_memory(e, "sums by call stack");
+        memset(m->stack_sums.at + m->stack_sums.len, 0,
+               (len - m->stack_sums.len) * sizeof *m->stack_sums.at);
+        m->stack_sums.len = len;
+    }
+    struct callstack_sum *sum = &m->stack_sums.at[callstack];
+    sum->count += count;
+    sum->bytes = saturating_add(sum->bytes, bytes);
+    return 0;
 }
 
 int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in *ev, struct err *e)

@@ -132,6 +132,12 @@ struct memory_fault {
         last[FAULT_SAMPLES]; /* ring, newest at (count - 1) % FAULT_SAMPLES */
 };
 
+/* The allocations of a call stack, in all pools. */
+struct callstack_sum {
+    uint64_t count;
+    uint64_t bytes; /* saturates */
+};
+
 struct memory {
     struct spool *spool;
     struct pageable *pageable; /* allocator of faults and of what a sweep keeps; NULL: the heap */
@@ -150,6 +156,12 @@ struct memory {
     bool misses_frees;
     uint64_t missed_frees;
     struct memory_observer observer; /* op == NULL: none */
+    /*
+     * By call stack id, of all allocations; ids from its length on have none. Kept while events
+     * come in, and set by code that counts a file without its events. Empty for a loaded trace: ids
+     * in a file are not checked when its events are read.
+     */
+    VEC(struct callstack_sum) stack_sums;
 };
 
 void memory_init(struct memory *m, struct spool *spool);
@@ -188,6 +200,10 @@ struct memory_place {
     uint64_t thread;
     uint32_t callstack;
 };
+
+/* Adds allocations of a call stack to its sum. */
+int memory_sum_stack(struct memory *m, uint32_t callstack, uint64_t count, uint64_t bytes,
+                     struct err *e);
 
 /* Allocations and frees: trace/store/memory_steps.h. */
 

@@ -122,6 +122,16 @@ static inline int pool_append(struct pool *p, const struct live_block *b,
     return 0;
 }
 
+static inline int sum_step(struct memory *m, uint32_t callstack, uint64_t size, struct err *e)
+{
+    if (__builtin_expect(callstack >= m->stack_sums.len, 0))
+        return memory_sum_stack(m, callstack, 1, size, e);
+    struct callstack_sum *sum = &m->stack_sums.at[callstack];
+    sum->count++;
+    sum->bytes = saturating_add(sum->bytes, size);
+    return 0;
+}
+
 /* The file cannot hold a free before its allocation: it gets the allocation's time. */
 static inline struct memory_free pool_make_free(int64_t time_alloc, int64_t time, uint64_t thread,
                                                 uint32_t callstack)
@@ -189,6 +199,8 @@ static inline int memory_alloc(struct memory *m, const struct memory_aim *aim, u
         live_set_remove(&p->live, slot, aim->hash);
         return -1;
     }
+    if (sum_step(m, block.callstack, block.size, e) != 0)
+        return -1;
     p->totals.live++;
     p->totals.live_bytes = saturating_add(p->totals.live_bytes, block.size);
     return observe(m, MEMORY_ALLOC, p, at, slot, e) != 0 ? -1 : fault;
