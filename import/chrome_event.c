@@ -2,35 +2,19 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <yajl/yajl_parse.h>
+
+#include "import/json_stream.h"
 
 /* Nesting depth of objects and arrays; real files have less than ten. */
 #define DEPTH_MAX 256u
 
-/* No program writes events this long, or other text this long between events. */
-#define PIECE_MAX ((uint64_t)64 << 20)
-
-/* Precedes each allocation of the parser. */
-struct parser_block {
-    _Alignas(max_align_t) struct parser_block *next;
-    struct parser_block *before;
-};
-
 struct chrome_reader {
-    struct parser_block blocks; /* ring of the parser's allocations */
+    struct json_stream stream; /* its mark: the current event, or else the last piece */
     struct chrome_event event;
     struct import_counts *counts;
     chrome_event_put *put;
     void *ctx;
     struct err *e;
-    yajl_handle parser;
-    uint64_t fed;    /* bytes handed to the parser before this block */
-    uint64_t mark;   /* start of the current event, or else of the last piece; a lower bound */
-    struct buf rest; /* bytes after the last whole token */
-    jmp_buf no_memory;
     unsigned depth;        /* open containers */
     unsigned events_depth; /* depth of the list of events, or 0 */
     int field;             /* enum chrome_field of the next value, or -1 */
@@ -41,9 +25,6 @@ struct chrome_reader {
     bool in_args;   /* values go to event.args */
     bool args_next; /* the next value is the arguments */
     bool in_id2;    /* within an object of two ids, or just after it */
-    bool in_string; /* the scanned bytes end within a string, … */
-    bool escaped;   /* … and after a backslash */
-    char last;      /* last scanned byte other than white space */
 };
 
 struct view chrome_field_text(const struct chrome_event *ev, enum chrome_field field)
@@ -103,7 +84,7 @@ static bool is_id2_level(const struct chrome_reader *r)
 static void note_piece(struct chrome_reader *r)
 {
     if (!r->in_event)
-        r->mark = r->fed;
+        r->stream.mark = r->stream.fed;
 }
 
 /* Handles a value other than an object or array. */
@@ -258,202 +239,35 @@ static int on_close(void *ctx)
     return go_on(close_container(ctx));
 }
 
-/*
- * ---- memory: the parser does not check its allocations, so a failed one leaves the parser by
- * longjmp. The ring then frees its memory.
- */
-
-static void block_link(struct parser_block *b, struct parser_block *ring)
-{
-    b->next = ring->next;
-    b->before = ring;
-    ring->next->before = b;
-    ring->next = b;
-}
-
-static void block_unlink(struct parser_block *b)
-{
-    b->before->next = b->next;
-    b->next->before = b->before;
-}
-
-static void *parser_realloc(void *ctx, void *old, size_t size)
-{
-    struct chrome_reader *r = ctx;
-    struct parser_block *b = old ? (struct parser_block *)old - 1 : NULL;
-    if (b)
-        block_unlink(b);
-    struct parser_block *grown = size <= SIZE_MAX - sizeof *b ? realloc(b, sizeof *b + size) : NULL;
-    if (!grown) {
-        if (b)
-            block_link(b, &r->blocks);
-        longjmp(r->no_memory, 1);
-    }
-    block_link(grown, &r->blocks);
-    return grown + 1;
-}
-
-static void *parser_malloc(void *ctx, size_t size)
-{
-    return parser_realloc(ctx, NULL, size);
-}
-
-static void parser_free(void *ctx, void *p)
-{
-    (void)ctx;
-    if (!p)
-        return;
-    struct parser_block *b = (struct parser_block *)p - 1;
-    block_unlink(b);
-    free(b);
-}
-
-/* ---- feeding the parser */
-
-static int parse_failed(struct chrome_reader *r, yajl_handle h, yajl_status status, struct err *e)
-{
-    uint64_t at = r->fed + yajl_get_bytes_consumed(h);
-    if (status == yajl_status_client_canceled)
-        return e->code == ERR_INPUT ? err_prefix(e, "JSON text, byte %" PRIu64, at) : -1;
-    unsigned char *why = yajl_get_error(h, 0, NULL, 0);
-    const char *text = why ? (const char *)why : "no memory";
-    err_set(e, ERR_INPUT, "JSON text, byte %" PRIu64 ": %.*s", at, (int)strcspn(text, "\n"), text);
-    if (why)
-        yajl_free_error(h, why);
-    return -1;
-}
+/* ---- the end of the text */
 
 /*
  * Chrome accepts a list without its end, since killed programs leave such files. Here the reader is
  * between two events, or the parser rejects the added end.
  */
-static int end_list(struct chrome_reader *r, yajl_handle h, struct err *e)
+static int end_list(struct chrome_reader *r, struct err *e)
 {
-    const char *end = r->last == ',' ? "{}]" : "]";
+    const char *end = r->stream.last == ',' ? "{}]" : "]";
     uint64_t no_phase = r->counts->notes[NOTE_NO_PHASE];
-    if (yajl_parse(h, (const unsigned char *)end, strlen(end)) != yajl_status_ok ||
-        yajl_complete_parse(h) != yajl_status_ok || r->depth)
+    if (!json_stream_parse(&r->stream, end) || r->depth)
         return e->code ? -1
                        : err_set(e, ERR_INPUT,
                                  "the JSON text ends after %" PRIu64 " bytes, within "
                                  "a value",
-                                 r->fed);
+                                 r->stream.fed);
     r->counts->notes[NOTE_NO_PHASE] = no_phase;
     r->counts->notes[NOTE_UNFINISHED_LIST]++;
-    return 0;
+    return 1;
 }
 
-static int feed(struct chrome_reader *r, yajl_handle h, struct view bytes, struct err *e)
+static int on_end(void *ctx, struct err *e)
 {
-    yajl_status status = yajl_parse(h, (const unsigned char *)bytes.p, bytes.len);
-    if (status != yajl_status_ok)
-        return parse_failed(r, h, status, e);
-    for (size_t i = bytes.len; i-- > 0;) {
-        if (!json_is_space(bytes.p[i])) {
-            r->last = bytes.p[i];
-            break;
-        }
-    }
-    for (size_t i = yajl_get_bytes_consumed(h); i < bytes.len; i++)
-        r->counts->notes[NOTE_TRAILING_BYTES] += !json_is_space(bytes.p[i]);
-    r->fed += bytes.len;
-    return 0;
+    struct chrome_reader *r = ctx;
+    return r->bare_list && r->depth ? end_list(r, e) : 0;
 }
 
-static int check_piece(struct chrome_reader *r, struct err *e)
-{
-    if (r->fed + r->rest.len - r->mark <= PIECE_MAX)
-        return 0;
-    return err_set(e, ERR_INPUT,
-                   "JSON text, byte %" PRIu64 ": an event or a text in it is "
-                   "longer than 64 MiB",
-                   r->mark);
-}
-
-/* Bytes up to the end of the last whole token. `bytes` continues the previous call's bytes. */
-static size_t whole_tokens(struct chrome_reader *r, struct view bytes)
-{
-    size_t whole = 0;
-    for (size_t i = 0; i < bytes.len; i++) {
-        char c = bytes.p[i];
-        if (r->escaped) {
-            r->escaped = false;
-        } else if (r->in_string) {
-            r->escaped = c == '\\';
-            r->in_string = c != '"';
-            if (!r->in_string)
-                whole = i + 1;
-        } else if (c == '"') {
-            r->in_string = true;
-            whole = i; /* the token before it ends here */
-        } else if (c == ',' || c == ':' || c == '{' || c == '}' || c == '[' || c == ']' ||
-                   json_is_space(c)) {
-            whole = i + 1;
-        }
-    }
-    return whole;
-}
-
-static int feed_rest(struct chrome_reader *r, yajl_handle h, struct err *e)
-{
-    int status = r->rest.failed ? err_no_memory(e, "an event") : feed(r, h, buf_view(&r->rest), e);
-    buf_clear(&r->rest);
-    return status;
-}
-
-/*
- * The parser restarts a token with each call that does not complete it, which is quadratic for a
- * long token. So it gets only whole tokens.
- */
-static int feed_tokens(struct chrome_reader *r, yajl_handle h, struct view bytes, struct err *e)
-{
-    size_t whole = whole_tokens(r, bytes);
-    const struct view rest = {bytes.p + whole, bytes.len - whole};
-    if (r->rest.len > 0) {
-        buf_put(&r->rest, bytes.p, whole);
-        if (whole > 0 && feed_rest(r, h, e) != 0)
-            return -1;
-    } else if (whole > 0 && feed(r, h, (struct view){bytes.p, whole}, e) != 0) {
-        return -1;
-    }
-    buf_put(&r->rest, rest.p, rest.len);
-    return r->rest.failed ? err_no_memory(e, "an event") : check_piece(r, e);
-}
-
-static int feed_all(struct chrome_reader *r, struct import_source *s, yajl_handle h, struct err *e)
-{
-    struct view bytes;
-    if (import_source_peek(s, &bytes, e) != 0)
-        return -1;
-    size_t skip = bytes.len >= 3 && memcmp(bytes.p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    for (;;) {
-        if (import_source_next(s, &bytes, e) != 0)
-            return -1;
-        if (bytes.len == 0)
-            break;
-        bytes.p += skip;
-        bytes.len -= skip;
-        r->fed += skip;
-        skip = 0;
-        if (feed_tokens(r, h, bytes, e) != 0)
-            return -1;
-    }
-    if (feed_rest(r, h, e) != 0)
-        return -1;
-    if (r->bare_list && r->depth)
-        return end_list(r, h, e);
-    yajl_status status = yajl_complete_parse(h);
-    if (status != yajl_status_ok)
-        return parse_failed(r, h, status, e);
-    if (!r->seen_list)
-        return err_set(e, ERR_INPUT,
-                       "there is no list of events: neither is the JSON text a list, "
-                       "nor an object with one under \"traceEvents\"");
-    return 0;
-}
-
-/* State that must survive the longjmp is in the reader or volatile. */
-static int read_guarded(struct chrome_reader *r, struct import_source *s)
+int chrome_read(struct import_source *s, struct import_counts *counts, chrome_event_put *put,
+                void *ctx, struct err *e)
 {
     static const yajl_callbacks calls = {.yajl_null = on_null,
                                          .yajl_boolean = on_boolean,
@@ -464,27 +278,13 @@ static int read_guarded(struct chrome_reader *r, struct import_source *s)
                                          .yajl_end_map = on_close,
                                          .yajl_start_array = on_open_array,
                                          .yajl_end_array = on_close};
-    yajl_alloc_funcs memory = {parser_malloc, parser_realloc, parser_free, r};
-    if (setjmp(r->no_memory) != 0)
-        return err_no_memory(r->e, "the JSON parser");
-    r->parser = yajl_alloc(&calls, &memory, r);
-    /* Names may hold any bytes; output escapes them. */
-    yajl_config(r->parser, yajl_dont_validate_strings, 1);
-    yajl_config(r->parser, yajl_allow_trailing_garbage, 1);
-    return feed_all(r, s, r->parser, r->e);
-}
-
-int chrome_read(struct import_source *s, struct import_counts *counts, chrome_event_put *put,
-                void *ctx, struct err *e)
-{
     struct chrome_reader r = {.counts = counts, .put = put, .ctx = ctx, .e = e, .field = -1};
-    r.blocks.next = r.blocks.before = &r.blocks;
-    int status = read_guarded(&r, s);
-    for (struct parser_block *b = r.blocks.next, *next; b != &r.blocks; b = next) {
-        next = b->next;
-        free(b);
-    }
-    buf_release(&r.rest);
+    int status = json_stream_read(&r.stream, s, &calls, &r, on_end, e);
+    counts->notes[NOTE_TRAILING_BYTES] += r.stream.trailing;
+    if (status == 0 && !r.seen_list)
+        status = err_set(e, ERR_INPUT,
+                         "there is no list of events: neither is the JSON text a list, "
+                         "nor an object with one under \"traceEvents\"");
     buf_release(&r.event.texts);
     json_text_release(&r.event.args);
     return status;
