@@ -133,6 +133,40 @@ static const struct rule rules[] = {
 };
 
 /*
+ * Beginnings of names between an allocation and the code that asked for it. PyTorch: its CUDA
+ * allocator, ATen and generated dispatch code, down to the call from Python or the function of
+ * autograd (torch/csrc/autograd, c10/cuda @ 00067369). CPython: what is between two functions
+ * of Python, most of which torch/cuda/_memory_viz.py (`_frame_filter`) leaves out @ 0044eb67.
+ */
+static const struct framework {
+    struct view beginning;
+    const char *name;
+} frameworks[] = {
+    {TEXT("at::"), "PyTorch"},
+    {TEXT("c10::"), "PyTorch"},
+    {TEXT("torch::unwind::"), "PyTorch"},
+    {TEXT("torch::CapturedTraceback::"), "PyTorch"},
+    {TEXT("torch::cuda::"), "PyTorch"},
+    {TEXT("torch::autograd::VariableType::"), "PyTorch"},
+    {TEXT("torch::autograd::THP"), "PyTorch"},
+    {TEXT("torch::autograd::TypeError_to_NotImplemented_"), "PyTorch"},
+    {TEXT("torch::autograd::autogradNotImplementedFallback"), "PyTorch"},
+    {TEXT("torch::ADInplaceOrView::"), "PyTorch"},
+    {TEXT("THPFunction_"), "PyTorch"},
+    {TEXT("_PyEval_"), "CPython"},
+    {TEXT("_PyObject_"), "CPython"},
+    {TEXT("_PyFunction_"), "CPython"},
+    {TEXT("PyEval_"), "CPython"},
+    {TEXT("PyObject_"), "CPython"},
+    {TEXT("PyVectorcall_"), "CPython"},
+    {TEXT("cfunction_"), "CPython"},
+    {TEXT("method_vectorcall"), "CPython"},
+    {TEXT("slot_tp_"), "CPython"},
+    {TEXT("slot_nb_"), "CPython"},
+    {TEXT("do_call_core"), "CPython"},
+};
+
+/*
  * Files of Tracy's client: every public/client, public/common and public/tracy file @ v0.9.1 …
  * v0.14.0. Their inline functions show up in the program's own frames.
  */
@@ -220,10 +254,8 @@ static const char *const client_folders[] = {"client", "common",  "tracy",
  * no namespace (libstdc++, libc++, Rust, glibc's malloc).
  */
 static const char *const library_paths[][2] = {
-    {"/include/", "/c++/"},
-    {"/libstdc++-v3/", ""},
-    {"/rustc/", "/library/"},
-    {"/malloc/malloc.c", ""},
+    {"/include/", "/c++/"},   {"/libstdc++-v3/", ""},        {"/rustc/", "/library/"},
+    {"/malloc/malloc.c", ""}, {"/site-packages/torch/", ""}, {"/dist-packages/torch/", ""},
 };
 
 static struct pattern *compile(const char *option, const char *regex, struct err *e)
@@ -373,6 +405,16 @@ static struct frame_verdict verdict_of_rule(const struct rule *r)
                                   .allocates = allocates};
 }
 
+static const char *framework_of(const char *name, size_t len)
+{
+    for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++) {
+        struct view with = frameworks[i].beginning;
+        if (name[0] == with.p[0] && len >= with.len && memcmp(name, with.p, with.len) == 0)
+            return frameworks[i].name;
+    }
+    return NULL;
+}
+
 struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view function,
                                       struct view file)
 {
@@ -383,14 +425,16 @@ struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view func
             return (struct frame_verdict){.class = FRAME_PROGRAM, .kept = true};
     }
     if (is_library_file(file))
-        return (struct frame_verdict){.class = FRAME_ALLOCATOR,
-                                      .rule = "file of a standard library"};
+        return (struct frame_verdict){.class = FRAME_ALLOCATOR, .rule = "file of a library"};
     char name[FUNCTION_NAME_SIZE];
     size_t len = function_name(function, name);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         if (rule_fits(&rules[i], name, len))
             return verdict_of_rule(&rules[i]);
     }
+    const char *framework = framework_of(name, len);
+    if (framework)
+        return (struct frame_verdict){.class = FRAME_ALLOCATOR, .rule = framework};
     const char *project = wrapper_project(name, len);
     if (project)
         return (struct frame_verdict){

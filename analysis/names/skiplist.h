@@ -16,7 +16,7 @@
 
 enum frame_class {
     FRAME_PROGRAM,
-    FRAME_ALLOCATOR,       /* malloc family, operator new, standard library, the user's --skip */
+    FRAME_ALLOCATOR,       /* malloc family, operator new, standard library, PyTorch, --skip */
     FRAME_INSTRUMENTATION, /* code that records events: Tracy's client */
 };
 
@@ -42,7 +42,7 @@ enum frame_class skiplist_class(const struct skiplist *s, struct view function, 
 /* The class of a frame, and the rule that gave it. */
 struct frame_verdict {
     enum frame_class class;
-    const char *rule;    /* static, a noun: "allocator", "file of a standard library"; NULL: none */
+    const char *rule; /* static, a noun: "allocator", "file of a library", "PyTorch"; NULL: none */
     const char *project; /* static; whose allocation function it is; NULL: of none that is known */
     bool allocates;      /* malloc, operator new or the like, and no library on top of them */
     bool kept;           /* by skiplist_keep */

@@ -146,6 +146,12 @@ static void test_skiplist(void **state)
         "core.internal.gc.impl.conservative.gc.Gcx.newPool(ulong, bool)",
         "std.container.array.Array!(t.Item).Array.Payload.reserve(ulong)",
         "_D3std8internal6memory__T14enforceReallocZQrFNaNbNiNkMPvmZQe",
+        "at::native::empty_cuda(c10::ArrayRef<long>)",
+        "bool at::native::_resize_output<long>(at::Tensor const&, long)",
+        "c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc(int)",
+        "torch::autograd::VariableType::(anonymous namespace)::embedding(int)",
+        "_PyEval_EvalFrame",
+        "_PyObject_MakeTpCall",
     };
     for (size_t i = 0; i < sizeof allocators / sizeof *allocators; i++)
         assert_int_equal(class_of(&s, allocators[i], "/src/x.cpp"), FRAME_ALLOCATOR);
@@ -174,6 +180,10 @@ static void test_skiplist(void **state)
         "callerOfManyXmalloc",
         "ngx_palloc_report",
         "my_zmalloc_usable",
+        "torch::autograd::generated::MulBackward0::apply(int)",
+        "attach",
+        "cat::run()",
+        "PyInit_module",
     };
     for (size_t i = 0; i < sizeof program / sizeof *program; i++)
         assert_int_equal(class_of(&s, program[i], "/src/x.cpp"), FRAME_PROGRAM);
@@ -192,6 +202,9 @@ static void test_skiplist(void **state)
                      FRAME_ALLOCATOR);
     assert_int_equal(class_of(&s, "f", "/usr/include/c++/12/x"), FRAME_ALLOCATOR);
     assert_int_equal(class_of(&s, "f", "/src/c++/x.cpp"), FRAME_PROGRAM);
+    assert_int_equal(class_of(&s, "linear", "/v/site-packages/torch/nn/functional.py"),
+                     FRAME_ALLOCATOR);
+    assert_int_equal(class_of(&s, "f", "/v/site-packages/torchvision/x.py"), FRAME_PROGRAM);
     skiplist_release(&s);
 }
 
