@@ -19,8 +19,9 @@
 static const char usage[] =
     "usage: tidemark import [OPTIONS] FILE OUT\n"
     "\n"
-    "Makes a trace of a Chrome trace (JSON) or of a recording of heaptrack, plain or compressed\n"
-    "with gzip or zstd.\n";
+    "Makes a trace of a Chrome trace (JSON), of a recording of heaptrack or of a snapshot of "
+    "PyTorch's\n"
+    "CUDA memory (pickle or JSON), plain or compressed with gzip or zstd.\n";
 
 static const char footer[] =
     "Exit status: 0 done; 2 usage; 3 FILE cannot be read to its end; 4 OUT exists or cannot be\n"
@@ -48,9 +49,15 @@ static bool take_format(void *ctx, const char *option, const char *value, struct
     (void)option;
     (void)e;
     struct importing *m = ctx;
-    bool chrome = strcmp(value, "chrome") == 0;
-    m->format = chrome ? IMPORT_CHROME : IMPORT_HEAPTRACK;
-    return chrome || strcmp(value, "heaptrack") == 0;
+    static const char *const names[] = {
+        [IMPORT_CHROME] = "chrome", [IMPORT_HEAPTRACK] = "heaptrack", [IMPORT_TORCH] = "torch"};
+    for (enum import_format f = IMPORT_CHROME; f <= IMPORT_TORCH; f++) {
+        if (strcmp(value, names[f]) == 0) {
+            m->format = f;
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
@@ -68,8 +75,8 @@ static bool take_compression(void *ctx, const char *option, const char *value, s
 static const struct option_row rows[] = {
     {"--force", NULL, "replace OUT if it exists", .letter = 'f',
      OPTION_FIELD(struct importing, replace)},
-    {"--format", "FORMAT", "{} (default: what FILE looks like)", .words = "chrome or heaptrack",
-     .take = take_format},
+    {"--format", "FORMAT", "{} (default: what FILE looks like)",
+     .words = "chrome, heaptrack or torch", .take = take_format},
     {"--trace-version", "V", "file version to write (0.14.0)", .take = take_version},
     {"--compression", "SPEC", "lz4, lz4hc, zstd or zstd:LEVEL (default: by version)",
      .take = take_compression},
@@ -161,8 +168,12 @@ static int read_events(const struct importing *m, struct import_source *s, struc
         return import_chrome(s, in, m->dir, counts, e);
     case IMPORT_HEAPTRACK:
         return import_heaptrack(s, in, counts, e);
+    case IMPORT_TORCH:
+        return import_torch(s, in, counts, e);
     default:
-        return err_set(e, ERR_INPUT, "neither a Chrome trace nor a recording of heaptrack");
+        return err_set(e, ERR_INPUT,
+                       "neither a Chrome trace, a recording of heaptrack nor a snapshot of "
+                       "PyTorch's memory");
     }
 }
 
@@ -177,7 +188,8 @@ static void report_count(uint64_t n, const char *what, const char **between)
 static void report(const struct importing *m, const struct trace *t,
                    const struct import_counts *counts, const struct trace_write_stats *stats)
 {
-    char bytes[FORMAT_SIZE], time[FORMAT_SIZE], version[FILE_VERSION_TEXT_SIZE];
+    char bytes[FORMAT_SIZE], time[FORMAT_SIZE], number[FORMAT_SIZE];
+    char version[FILE_VERSION_TEXT_SIZE];
     const char *between = "";
     report_count(counts->zones, "zones", &between);
     report_count(counts->messages, "messages", &between);
@@ -185,8 +197,12 @@ static void report(const struct importing *m, const struct trace *t,
     report_count(counts->plot_values, "values of plots", &between);
     report_count(counts->allocations, "allocations", &between);
     report_count(counts->frees, "frees", &between);
-    printf("%s in %s\nTrace size %s, version %s\n", *between ? "" : "no events",
-           format_duration(time, t->facts.last_time), format_bytes(bytes, stats->file_bytes),
+    printf("%s in %s\n", *between ? "" : "no events", format_duration(time, t->facts.last_time));
+    if (counts->early)
+        printf("%s of %s allocated before the history began\n",
+               format_counted(number, counts->early, "block"),
+               format_bytes(bytes, counts->early_bytes));
+    printf("Trace size %s, version %s\n", format_bytes(bytes, stats->file_bytes),
            file_version_text(m->version, version));
 }
 

@@ -1,6 +1,7 @@
 #include "import/import.h"
 
 #include "import/json_text.h"
+#include "import/pickle.h"
 
 const char *import_note_text(enum import_note note)
 {
@@ -15,10 +16,20 @@ const char *import_note_text(enum import_note note)
         [NOTE_TOO_MANY_PLOTS] = "values of counters beyond the 65,536th, left out",
         [NOTE_TOO_MANY_PROCESSES] = "names of processes beyond the 4,096th, left out",
         [NOTE_UNFINISHED_LIST] = "list of events without an end, taken as it is",
-        [NOTE_TRAILING_BYTES] = "bytes after the end of the JSON text, left out",
+        [NOTE_TRAILING_BYTES] = "bytes after the end of the data, left out",
         [NOTE_LINES] = "lines that cannot be understood, left out",
         [NOTE_TIMES_BACK] = "time stamps that go back, left out",
         [NOTE_UNKNOWN_TRACES] = "allocations with an unknown call stack, kept without one",
+        [NOTE_ENTRIES] = "entries without a usable address, size or action, left out",
+        [NOTE_ACTIONS] = "entries of actions that a trace has no place for, left out",
+        [NOTE_ENTRY_TIMES] = "times that go back or are missing, taken as the time before",
+        [NOTE_MISSED_FREES] = "blocks without a free before the next allocation, freed then",
+        [NOTE_UNKNOWN_FREES] = "frees of blocks that are not live, left out",
+        [NOTE_GONE] = "blocks that are never freed but not in the segments, freed at the end",
+        [NOTE_MAPPINGS] = "mappings of mapped memory and unmappings of other memory, left out",
+        [NOTE_UNKNOWN_POOLS] = "blocks of segments that are gone, taken as not in a private pool",
+        [NOTE_DEEP_STACKS] = "call stacks of more than 255 frames, cut",
+        [NOTE_HOST_ENTRIES] = "entries of pinned host memory, left out",
     };
     return texts[note];
 }
@@ -37,12 +48,45 @@ static bool looks_like_heaptrack(struct view b)
     return i > 2 && i < b.len && (b.p[i] == ' ' || b.p[i] == '\n');
 }
 
-enum import_format import_detect(struct view bytes)
+/* Offset of the first byte that is no white space. */
+static size_t text_start(struct view bytes)
 {
     size_t i = bytes.len >= 3 && memcmp(bytes.p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     while (i < bytes.len && json_is_space(bytes.p[i]))
         i++;
-    if (i < bytes.len && (bytes.p[i] == '[' || bytes.p[i] == '{'))
+    return i;
+}
+
+bool import_starts_json(struct view bytes)
+{
+    size_t i = text_start(bytes);
+    return i < bytes.len && (bytes.p[i] == '[' || bytes.p[i] == '{');
+}
+
+/* Whether the text is an object whose first member is one of a snapshot. */
+static bool looks_like_snapshot(struct view b)
+{
+    static const char *const keys[] = {"\"segments\"", "\"device_traces\"",
+                                       "\"allocator_settings\"", "\"external_annotations\""};
+    size_t i = text_start(b);
+    if (i == b.len || b.p[i] != '{')
+        return false;
+    do
+        i++;
+    while (i < b.len && json_is_space(b.p[i]));
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        size_t len = strlen(keys[k]);
+        if (b.len - i >= len && memcmp(b.p + i, keys[k], len) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum import_format import_detect(struct view bytes)
+{
+    if (pickle_begins(bytes) || looks_like_snapshot(bytes))
+        return IMPORT_TORCH;
+    if (import_starts_json(bytes))
         return IMPORT_CHROME;
     return looks_like_heaptrack(bytes) ? IMPORT_HEAPTRACK : IMPORT_UNKNOWN;
 }

@@ -14,6 +14,7 @@ enum import_format {
     IMPORT_UNKNOWN,
     IMPORT_CHROME,    /* Chrome trace JSON */
     IMPORT_HEAPTRACK, /* a recording of heaptrack, interpreted or raw */
+    IMPORT_TORCH,     /* a snapshot of PyTorch's CUDA allocator, pickle or JSON */
 };
 
 /* Data left out or repaired; import_note_text describes each. */
@@ -32,6 +33,16 @@ enum import_note {
     NOTE_LINES,
     NOTE_TIMES_BACK,
     NOTE_UNKNOWN_TRACES,
+    NOTE_ENTRIES,
+    NOTE_ACTIONS,
+    NOTE_ENTRY_TIMES,
+    NOTE_MISSED_FREES,
+    NOTE_UNKNOWN_FREES,
+    NOTE_GONE,
+    NOTE_MAPPINGS,
+    NOTE_UNKNOWN_POOLS,
+    NOTE_DEEP_STACKS,
+    NOTE_HOST_ENTRIES,
     NOTE_COUNT
 };
 
@@ -43,6 +54,8 @@ struct import_counts {
     uint64_t plot_values;
     uint64_t allocations;
     uint64_t frees;
+    uint64_t early; /* allocations that are older than the file's history */
+    uint64_t early_bytes;
 };
 
 /* The plural noun for notes[note], as in "3 events without a time". */
@@ -50,6 +63,9 @@ const char *import_note_text(enum import_note note);
 
 /* Detects the format by the first bytes of the text. */
 enum import_format import_detect(struct view bytes);
+
+/* Whether the first bytes are the beginning of an object or array of JSON. */
+bool import_starts_json(struct view bytes);
 
 /*
  * Reads all of `s` into the trace that `in` feeds, ingest_finish included. `dir` is the folder of
@@ -60,5 +76,7 @@ int import_chrome(struct import_source *s, struct ingest *in, const char *dir,
                   struct import_counts *counts, struct err *e);
 int import_heaptrack(struct import_source *s, struct ingest *in, struct import_counts *counts,
                      struct err *e);
+int import_torch(struct import_source *s, struct ingest *in, struct import_counts *counts,
+                 struct err *e);
 
 #endif
