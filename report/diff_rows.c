@@ -36,7 +36,7 @@ void diff_row_name(struct buf *out, const struct diff_row *r, enum diff_by by)
         return;
     if (!r->frame.has_name && !view_equal(r->before.function, r->frame.function)) {
         buf_puts(out, ", before: ");
-        frame_name(out, &r->before);
+        frame_short_name(out, &r->before);
     } else if (r->frame.line != r->before.line && r->before.line) {
         buf_printf(out, ", before: line %" PRIu32, r->before.line);
     }

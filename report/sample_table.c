@@ -78,7 +78,7 @@ static void text_functions(struct buf *b, const struct sample_profile *p, size_t
     for (size_t i = 0; i < shown; i++) {
         const struct sample_function_row *r = &p->functions.at[i];
         buf_clear(&name);
-        frame_name(&name, &r->frame);
+        frame_short_name(&name, &r->frame);
         cell_text(b, (struct view){(const char *)name.data, name.len}, NAME_WIDTH);
         put_share(b, r->self, p->samples);
         put_share(b, r->total, p->samples);

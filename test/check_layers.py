@@ -43,7 +43,7 @@ MAY = {
     "report": "base analysis report/write",
     "report/picture": "base analysis/questions report/write",
     "report/export": "base analysis/questions analysis/tables report/write",
-    "report/html": "base analysis/html",
+    "report/html": "base analysis/names analysis/html",
     "naming": "base trace/store trace/filter analysis/names analysis/code report/write symbols "
               "symbols/elf symbols/index symbols/place symbols/helper",
     "server/net": "base protocol",

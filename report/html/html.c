@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/html/html_pack.h"
+#include "analysis/names/function_name.h"
 #include "base/format.h"
 #include "report/html/html_template.h"
 
@@ -17,6 +18,7 @@ struct page {
     const struct page_texts *texts;
     struct buf out;
     struct buf strings; /* the list of texts, in JSON */
+    struct buf shorts;  /* of functions with long names: "number":"short name", in JSON */
     uint32_t string_count;
     struct map string_numbers; /* address of a text → number */
     struct buf scratch;
@@ -128,10 +130,28 @@ static uint32_t string_number(struct page *p, struct view text)
 
 /* ---- tables */
 
+/* The name for people, if it is another one. */
+static void put_short_name(struct page *p, uint32_t number, struct view function)
+{
+    buf_clear(&p->scratch);
+    function_name_short(&p->scratch, function);
+    struct view name = buf_view(&p->scratch);
+    if (view_equal(name, function))
+        return;
+    struct buf raw = p->scratch;
+    p->scratch = (struct buf){0};
+    buf_printf(&p->shorts, "%s\"%u\":", p->shorts.len ? "," : "", number);
+    put_text(p, &p->shorts, name);
+    p->shorts.failed |= raw.failed;
+    buf_release(&raw);
+}
+
 /* [function, file, line, image, address, inline]; texts are numbers. */
 static void put_frame(struct page *p, const struct frame_view *f)
 {
-    uint32_t function = string_number(p, f->function);
+    uint32_t count = p->string_count, function = string_number(p, f->function);
+    if (p->string_count != count)
+        put_short_name(p, function, f->function);
     uint32_t file = string_number(p, f->file);
     uint32_t image = string_number(p, f->image);
     buf_printf(&p->out, "[%u,%u,%u,%u,\"%" PRIx64 "\",%d],", function, file, f->line, image,
@@ -467,9 +487,11 @@ static int put_tables(struct page *p, struct err *e)
     put_texts(p);
     buf_puts(&p->out, "\"strings\":[\"\"");
     buf_put(&p->out, p->strings.data, p->strings.len);
-    buf_puts(&p->out, "]}");
+    buf_puts(&p->out, "],\"shortNames\":{");
+    buf_put(&p->out, p->shorts.data, p->shorts.len);
+    buf_puts(&p->out, "}}");
     struct buf raw = p->out;
-    p->out = (struct buf){.failed = p->strings.failed};
+    p->out = (struct buf){.failed = p->strings.failed || p->shorts.failed};
     buf_puts(&p->out, "{\"schema\":\"tidemark.page/3\",\"tables\":\"");
     int status = pack_text(&raw, &p->out, e);
     buf_puts(&p->out, "\",");
@@ -509,6 +531,7 @@ int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, s
     *written = page_template.head_len + p.out.len + page_template.tail_len;
     buf_release(&p.out);
     buf_release(&p.strings);
+    buf_release(&p.shorts);
     buf_release(&p.scratch);
     map_release(&p.string_numbers);
     return status;

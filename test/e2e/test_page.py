@@ -49,6 +49,21 @@ def events_of(trace):
     return list(csv.DictReader(io.StringIO(result.stdout)))
 
 
+@unittest.skipUnless(BUILT, UNBUILT)
+class Names(Case):
+    def test_long_names_have_short_ones(self):
+        page = make_page(TRACES / "v0.10" / "memscen.tracy", self.dir / "x.html")
+        data = page.data
+        short = {data["strings"][int(n)]: name for n, name in data["shortNames"].items()}
+        handler = next(name for name in short if name.startswith("std::_Function_handler<"))
+        self.assertEqual(short[handler], "std::_Function_handler<…>::_M_invoke")
+        functions = {data["strings"][f[0]] for f in data["frames"] + data["sites"]
+                     if not isinstance(f, int)}
+        self.assertLessEqual(set(short), functions)
+        self.assertEqual([f for f in functions if len(f) <= 60 and f in short], [])
+        self.assertTrue(all(len(name) < len(full) for full, name in short.items()))
+
+
 class Options(Case):
     def test_without_the_page_it_says_so(self):
         if BUILT:

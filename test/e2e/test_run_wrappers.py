@@ -1,13 +1,16 @@
 """Allocation wrappers that no list names: a trace shows them by their callers and sizes, every
 question passes over them, and --why-site says what was passed over."""
 
+import contextlib
 import json
 import os
 import re
+import sqlite3
 import subprocess
 
+from pagedata import Page
 from test_run import RunCase, record
-from tools import run
+from tools import page_built, run
 
 CC = os.environ.get("CC", "gcc")
 CXX = os.environ.get("CXX", "g++")
@@ -76,6 +79,10 @@ int main()
     CALLS
     return 0;
 }
+"""
+TABLE_OF_SITES = """
+    SELECT s.function, sum(t.total_bytes) FROM callstack_totals t
+    JOIN callstacks c ON c.id = t.callstack JOIN sites s ON s.id = c.site GROUP BY s.function
 """
 NAMES = {f"user_{n}" for n in range(CALLERS)}
 
@@ -159,6 +166,17 @@ class Wrappers(RunCase):
         leaks = self.text("report", self.trace, "--leaks")
         self.assertIn("user_11 ", leaks)
         self.assertNotIn("obtain_room ", leaks)
+        exported = self.dir / "p.db"
+        self.text("export", self.trace, "--format", "sqlite", "-o", exported)
+        with contextlib.closing(sqlite3.connect(exported)) as db:
+            self.assertEqual(dict(db.execute(TABLE_OF_SITES)), whole)
+        if page_built():
+            self.text("report", self.trace, "--format", "html", "-o", self.dir / "p.html")
+            page = Page(self.dir / "p.html")
+            named = {page.site(i)[0] for i in range(len(page.data["sites"]))}
+            self.assertLessEqual(set(whole), named)
+            self.assertEqual({name for name in named if name and name.endswith("_room")},
+                             {"rare_room"})
 
     def test_equal_recordings_have_equal_sites(self):
         self.recorded()

@@ -34,8 +34,8 @@ class Groups {
   of(frame, list) {
     const at = this.at[frame.labelNumber];
     if (at) return this.list[at - 1];
-    const { label, name, image, path, line, place } = frame;
-    const made = { frame, label, name, image, path, line, place, sums: new Float64Array(this.width), [list]: [] };
+    const { label, name, shown, image, path, line, place } = frame;
+    const made = { frame, label, name, shown, image, path, line, place, sums: new Float64Array(this.width), [list]: [] };
     this.at[frame.labelNumber] = this.list.push(made);
     return made;
   }

@@ -153,8 +153,9 @@ export class Flame {
   name(node) {
     if (node.rest) return node.rest;
     const { chain } = node;
-    if (chain.length < 2) return chain[0].name;
-    return `${this.subject(node).name} ⋯ +${chain.length - 1}`;
+    const shown = (frame) => frame.shown ?? frame.name;
+    if (chain.length < 2) return shown(chain[0]);
+    return `${shown(this.subject(node))} ⋯ +${chain.length - 1}`;
   }
 
   // The frame whose facts are shown for a node.
@@ -267,7 +268,7 @@ export class Flame {
       ["Blocks", count(frame.sums[COUNT])],
       ["Own", own > 0 ? `${this.amount(own)}, ${percent(own, this.total)}` : ""],
       ["Share", `${percent(node.value, this.total)} of all${node.parent?.parent ? `, ${percent(node.value, parent)} of ${this.options.way === "up" ? "what it calls" : "its caller"}` : ""}`],
-      ["Chain", node.chain.length > 1 ? node.chain.map((f) => f.name).join(" › ") : ""],
+      ["Chain", node.chain.length > 1 ? node.chain.map((f) => f.shown ?? f.name).join(" › ") : ""],
     ];
     return make("dl", {}, ...rows.filter(([, text]) => text).map(([name, text]) => make("div", {}, make("dt", { text: name }), make("dd", {}, foreign(text)))));
   }

@@ -15,7 +15,7 @@ export class Leaks {
     const places = new Map(model.data.sites.map((f, i) => [JSON.stringify(f), i]));
     this.rows = model.data.leaks.rows.map((r, order) => ({ ...r, order, number: places.get(JSON.stringify(r.site)), place: model.site(r.site) }));
     const known = (v, show) => (v === undefined ? "–" : show(v));
-    const link = (r) => (r.number === undefined ? foreign(r.place.name) : make("button", { type: "button", class: "link", onclick: () => openSite(r.number) }, foreign(r.place.name)));
+    const link = (r) => (r.number === undefined ? foreign(r.place.shown) : make("button", { type: "button", class: "link", title: r.place.name, onclick: () => openSite(r.number) }, foreign(r.place.shown)));
     this.table = new Table(
       $("leaks-table"),
       "Never freed",

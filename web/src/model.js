@@ -84,7 +84,8 @@ class Model {
     const name = s[fn] || `[unknown]${s[image] ? ` ${s[image]}` : ""}${at}`;
     const path = s[file];
     const short = path.slice(path.lastIndexOf("/") + 1);
-    return { label: `${name}\n${s[image]}`, name, path, line, image: s[image], place: short ? (line ? `${short}:${line}` : short) : "" };
+    const shown = this.data.shortNames[fn] ?? name;
+    return { label: `${name}\n${s[image]}`, name, shown, path, line, image: s[image], place: short ? (line ? `${short}:${line}` : short) : "" };
   }
 
   // The number of the first frame with a label.
@@ -103,8 +104,8 @@ class Model {
   }
 
   site(f) {
-    if (f === 1) return { label: "(other sites)", name: "(other sites)", path: "", line: 0, image: "", place: "", rest: true };
-    if (f === 2) return { label: "[no call stack]", name: "[no call stack]", path: "", line: 0, image: "", place: "" };
+    if (f === 1) return { label: "(other sites)", name: "(other sites)", shown: "(other sites)", path: "", line: 0, image: "", place: "", rest: true };
+    if (f === 2) return { label: "[no call stack]", name: "[no call stack]", shown: "[no call stack]", path: "", line: 0, image: "", place: "" };
     return this.frame(f);
   }
 

@@ -44,7 +44,8 @@ export class Sites {
   }
 
   nameCell(row) {
-    const button = make("button", { type: "button", class: "link", onclick: () => this.show(row.siteNumber) }, foreign(row.site.name));
+    const button = make("button", { type: "button", class: "link", onclick: () => this.show(row.siteNumber) }, foreign(row.site.shown));
+    button.title = row.site.name;
     const cell = make("span", {}, button);
     if (row.site.place) cell.append(foreign(row.site.place, "place"));
     return cell;

@@ -107,7 +107,7 @@ export class Tree {
     const share = percent(node.sums[this.main], whole);
     const bar = make("span", { class: "bar", "aria-hidden": "true" });
     bar.style.width = `${Math.max(0, Math.min(100, (100 * node.sums[this.main]) / (whole || 1)))}%`;
-    const name = make("div", { role: "gridcell", class: "tree-name" }, make("span", { class: "twist", "aria-hidden": "true", text: row.expandable ? (row.open ? "▾" : "▸") : "" }), foreign(node.name), foreign(node.place ?? "", "place"));
+    const name = make("div", { role: "gridcell", class: "tree-name" }, make("span", { class: "twist", "aria-hidden": "true", text: row.expandable ? (row.open ? "▾" : "▸") : "" }), foreign(node.shown ?? node.name), foreign(node.place ?? "", "place"));
     name.style.paddingInlineStart = `${Math.min(level, 40) * 0.8}rem`;
     name.title = `${node.name}${node.path ? `\n${node.path}:${node.line}` : ""}${node.image ? `\n${node.image}` : ""}`;
     const cells = TREE_COLUMNS.map((c, i) => make("div", { role: "gridcell", class: i === this.main ? "number sorted" : "number", text: c.show(node.sums[i]) }));
