@@ -52,10 +52,13 @@ static int new_stack(struct torch_stacks *s, struct torch_reader *r, struct valu
         if (frame_of(s, r, frame, &frames[n++], e) != 0)
             return -1;
     }
-    s->counts->notes[NOTE_DEEP_STACKS] += n == FRAMES_MAX && value_walk_next(walk, &frame);
     if (n == 0)
         return 0;
-    return s->in->sink.callstack(s->in->sink.ctx, frames, n, callstack, &fresh, e);
+    bool deep = n == FRAMES_MAX && value_walk_next(walk, &frame);
+    if (s->in->sink.callstack(s->in->sink.ctx, frames, n, callstack, &fresh, e) != 0)
+        return -1;
+    s->counts->notes[NOTE_DEEP_STACKS] += deep && fresh;
+    return 0;
 }
 
 int torch_stack(struct torch_stacks *s, struct torch_reader *r, uint64_t list, uint32_t *callstack,

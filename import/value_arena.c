@@ -1,7 +1,5 @@
 #include "import/value_arena.h"
 
-#include "base/map.h"
-
 /*
  * A node is self-delimiting, all numbers in it are LEB128:
  *     text: length, bytes
@@ -52,7 +50,7 @@ static uint64_t hash_of(const struct buf *node)
         hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
         hash ^= hash >> 29;
     }
-    return map_hash(hash);
+    return hash ^ hash >> 32;
 }
 
 /* A larger table begins empty: sharing saves memory, but nothing depends on it. */

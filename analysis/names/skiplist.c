@@ -151,8 +151,14 @@ static const struct framework {
     {TEXT("torch::autograd::THP"), "PyTorch"},
     {TEXT("torch::autograd::TypeError_to_NotImplemented_"), "PyTorch"},
     {TEXT("torch::autograd::autogradNotImplementedFallback"), "PyTorch"},
+    {TEXT("torch::autograd::dispatch_to"), "PyTorch"},
     {TEXT("torch::ADInplaceOrView::"), "PyTorch"},
+    {TEXT("torch::dynamo::"), "PyTorch"},
+    {TEXT("torch::handle_torch_function"), "PyTorch"},
+    {TEXT("torch::jit::invokeOperator"), "PyTorch"},
+    {TEXT("pybind11::"), "pybind11"},
     {TEXT("THPFunction_"), "PyTorch"},
+    {TEXT("(anonymous namespace)::THPFunction_"), "PyTorch"},
     {TEXT("_PyEval_"), "CPython"},
     {TEXT("_PyObject_"), "CPython"},
     {TEXT("_PyFunction_"), "CPython"},
@@ -164,6 +170,11 @@ static const struct framework {
     {TEXT("slot_tp_"), "CPython"},
     {TEXT("slot_nb_"), "CPython"},
     {TEXT("do_call_core"), "CPython"},
+    {TEXT("do_richcompare"), "CPython"},
+    {TEXT("vectorcall_m"), "CPython"},
+    {TEXT("binary_op1"), "CPython"},
+    {TEXT("_PyType_"), "CPython"},
+    {TEXT("PyNumber_"), "CPython"},
 };
 
 /*
