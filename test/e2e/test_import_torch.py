@@ -188,6 +188,18 @@ class Content(Torch):
                     block["history"] = [{"real_size": real, "frames": frames}]
         self.check_pools(self.imported(content)[0], gpu)
 
+    def test_deep_stacks(self):
+        """Call stacks keep their 255 innermost frames; those that are equal then count as one."""
+        deep = [frame(f"f{i}", i) for i in range(300)]
+        stacks = (deep, deep[:-1], deep[:255], deep[1:])
+        entries = [{"action": "alloc", "addr": 512 * i, "size": 1, "stream": 0, "frames": frames}
+                   for i, frames in enumerate(stacks * 2)]
+        for form in (pickle.dumps, lambda content: json.dumps(content).encode()):
+            trace, result = self.imported(form({"device_traces": [entries]}))
+            self.assertEqual(result.stderr, "tidemark: 2 call stacks of more than 255 frames, cut\n")
+            self.assertEqual({len(s["callstack"]) for s in report(trace, "--by", "callstack")["sites"]},
+                             {255})
+
     def test_contradictions(self):
         """An allocation without a free before the next one, and blocks that the end does not have."""
         site = Site("f", 1)
