@@ -29,6 +29,7 @@ const char *import_note_text(enum import_note note)
         [NOTE_MAPPINGS] = "mappings of mapped memory and unmappings of other memory, left out",
         [NOTE_UNKNOWN_POOLS] = "blocks of segments that are gone, taken as not in a private pool",
         [NOTE_DEEP_STACKS] = "call stacks of more than 255 frames, cut",
+        [NOTE_MARKS] = "annotations without a beginning or nested too deep, left out",
         [NOTE_HOST_ENTRIES] = "entries of pinned host memory, left out",
     };
     return texts[note];

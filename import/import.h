@@ -43,6 +43,7 @@ enum import_note {
     NOTE_UNKNOWN_POOLS,
     NOTE_DEEP_STACKS,
     NOTE_HOST_ENTRIES,
+    NOTE_MARKS,
     NOTE_COUNT
 };
 

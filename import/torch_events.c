@@ -174,6 +174,21 @@ int torch_put_free(struct torch_events *t, unsigned gpu, uint64_t pool,
     return t->in->sink.memory(t->in->sink.ctx, &ev, 1, e);
 }
 
+int torch_put_zone(struct torch_events *t, unsigned gpu, struct view name, struct err *e)
+{
+    const struct event_location location = {.function = name};
+    struct event ev = {.kind = EVENT_ZONE_BEGIN, .time = next_time(t)};
+    ev.zone.payload = &location;
+    t->counts->zones++;
+    return thread_of(t, gpu, 0, &ev.thread, e) == 0 ? hand(t, &ev, e) : -1;
+}
+
+int torch_end_zone(struct torch_events *t, unsigned gpu, struct err *e)
+{
+    struct event ev = {.kind = EVENT_ZONE_END, .time = next_time(t)};
+    return thread_of(t, gpu, 0, &ev.thread, e) == 0 ? hand(t, &ev, e) : -1;
+}
+
 int torch_put_message(struct torch_events *t, unsigned gpu, const struct torch_item *item,
                       struct view text, uint8_t severity, struct err *e)
 {

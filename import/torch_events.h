@@ -41,6 +41,10 @@ int torch_put_alloc(struct torch_events *t, unsigned gpu, uint64_t pool,
 int torch_put_free(struct torch_events *t, unsigned gpu, uint64_t pool,
                    const struct torch_item *item, uint64_t frames, struct err *e);
 
+/* Begin a zone on the thread of a GPU's stream 0, and end the innermost one. */
+int torch_put_zone(struct torch_events *t, unsigned gpu, struct view name, struct err *e);
+int torch_end_zone(struct torch_events *t, unsigned gpu, struct err *e);
+
 /* `severity` as in struct event. */
 int torch_put_message(struct torch_events *t, unsigned gpu, const struct torch_item *item,
                       struct view text, uint8_t severity, struct err *e);

@@ -8,6 +8,8 @@ static const struct torch_name {
     {"device_traces", TORCH_DEVICE_TRACES},
     {"allocator_settings", TORCH_ALLOCATOR_SETTINGS},
     {"host_traces", TORCH_HOST_TRACES},
+    {"external_annotations", TORCH_ANNOTATIONS},
+    {"stage", TORCH_STAGE},
     {"device", TORCH_DEVICE},
     {"total_size", TORCH_TOTAL_SIZE},
     {"segment_pool_id", TORCH_POOL_ID},

@@ -16,6 +16,7 @@ enum torch_field {
     TORCH_DEVICE_TRACES,
     TORCH_ALLOCATOR_SETTINGS,
     TORCH_HOST_TRACES,
+    TORCH_ANNOTATIONS,
     TORCH_DEVICE, /* of a segment */
     TORCH_TOTAL_SIZE,
     TORCH_POOL_ID,
@@ -33,7 +34,8 @@ enum torch_field {
     TORCH_DEVICE_FREE,
     TORCH_TIME,
     TORCH_METADATA,
-    TORCH_FILE, /* of a frame */
+    TORCH_STAGE, /* of an annotation */
+    TORCH_FILE,  /* of a frame */
     TORCH_NAME,
     TORCH_LINE,
     TORCH_CONFIG, /* of the settings */

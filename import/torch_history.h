@@ -12,6 +12,9 @@
 #include "import/address_ranges.h"
 #include "import/torch_fields.h"
 
+/* Device numbers have 8 bits, with a sign: c10/core/Device.h. */
+#define TORCH_GPUS_MAX 128u
+
 enum torch_action {
     ACTION_ALLOC,
     ACTION_FREE_REQUESTED, /* the program freed the block; another stream may still use it */

@@ -12,10 +12,8 @@
 #include "base/format.h"
 #include "import/json_values.h"
 #include "import/pickle.h"
+#include "import/torch_marks.h"
 #include "import/torch_replay.h"
-
-/* Device numbers have 8 bits, with a sign: c10/core/Device.h. */
-#define GPUS_MAX 128u
 
 struct torch_import {
     struct torch_reader reader;
@@ -23,6 +21,7 @@ struct torch_import {
     struct torch_fields root;
     VEC(struct torch_device) devices;
     VEC(struct torch_replay) replays;
+    struct torch_marks marks;
     char format[32];
 };
 
@@ -39,15 +38,16 @@ static void release(struct torch_import *t)
         torch_device_release(&t->devices.at[i]);
     vec_release(&t->replays);
     vec_release(&t->devices);
+    torch_marks_release(&t->marks);
     torch_events_release(&t->events);
     torch_reader_release(&t->reader);
 }
 
 static struct torch_device *device_of(struct torch_import *t, uint64_t number, struct err *e)
 {
-    if (number >= GPUS_MAX) {
+    if (number >= TORCH_GPUS_MAX) {
         err_set(e, ERR_INPUT, "it has a device %" PRIu64 "; PyTorch has at most %u", number,
-                GPUS_MAX);
+                TORCH_GPUS_MAX);
         return NULL;
     }
     while (t->devices.len <= number) {
@@ -159,6 +159,8 @@ static int read_histories(struct torch_import *t, struct err *e)
 
 static void find_base(struct torch_import *t)
 {
+    if (t->marks.list.len)
+        t->events.base = t->marks.list.at[0].time;
     for (size_t i = 0; i < t->devices.len; i++) {
         const struct torch_device *d = &t->devices.at[i];
         if (d->first_time && (!t->events.base || d->first_time < t->events.base))
@@ -193,9 +195,12 @@ static int replay(struct torch_import *t, struct err *e)
             return -1;
     }
     while ((next = oldest(t)) != NULL) {
-        if (torch_replay_step(next, e) != 0)
+        if ((next->next.timed && torch_marks_put(&t->marks, &t->events, next->next.time, e) != 0) ||
+            torch_replay_step(next, e) != 0)
             return -1;
     }
+    if (torch_marks_put(&t->marks, &t->events, UINT64_MAX, e) != 0)
+        return -1;
     for (size_t i = 0; i < t->replays.len; i++) {
         if (value_kind(t->root.at[TORCH_SEGMENTS]) == VALUE_LIST &&
             torch_replay_end(&t->replays.at[i], e) != 0)
@@ -283,6 +288,8 @@ int import_torch(struct import_source *s, struct ingest *in, struct import_count
         status = read_segments(&t, e);
     if (status == 0)
         status = read_histories(&t, e);
+    if (status == 0)
+        status = torch_marks_read(&t.marks, &t.events, t.root.at[TORCH_ANNOTATIONS], e);
     if (status == 0)
         status = replay(&t, e);
     if (status == 0)

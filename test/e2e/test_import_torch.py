@@ -188,6 +188,41 @@ class Content(Torch):
                     block["history"] = [{"real_size": real, "frames": frames}]
         self.check_pools(self.imported(content)[0], gpu)
 
+    def test_annotations(self):
+        """Annotations are zones; ends without a beginning, and other entries, are counted."""
+        gpu, site, marks = Gpu(), Site("f", 1), []
+
+        def mark(stage, name):
+            marks.append({"stage": stage, "name": name, "device": 0, "time_us": next(gpu.clock)})
+
+        sums = {}
+        for inside, sizes in ((None, (1, 2)), ("step", (30, 40)), ("zero", (500,)), ("step", (600,)),
+                              (None, (7000,))):
+            if inside == "zero":
+                mark("START", "zero")
+            elif (inside, sizes[0]) == ("step", 30):
+                mark("START", "step")
+            elif inside is None and marks:
+                mark("END", "step")
+            for size in sizes:
+                gpu.alloc(size, site)
+                sums[inside] = sums.get(inside, 0) + size
+            if inside == "zero":
+                mark("END", "zero")
+        mark("END", "lost")
+        content = snapshot(gpu)
+        random.Random(1).shuffle(marks)
+        content["external_annotations"] = marks + [{"stage": "?", "name": "x"}, 5]
+        trace, result = self.imported(content)
+        self.assertIn("1 annotations without a beginning or nested too deep, left out", result.stderr)
+        self.assertIn("2 entries without a usable address", result.stderr)
+        zones = json.loads(run("report", trace, "--by", "zone", "--pool", "gpu0.allocated",
+                               "--format", "json").stdout)["groups"]
+        found = {z["name"]: z["bytes"] for z in zones}
+        self.assertEqual({found.get(name) for name in ("step", "zero")},
+                         {sums["step"], sums["zero"]}, zones)
+        self.assertEqual(sum(found.values()), sum(sums.values()))
+
     def test_deep_stacks(self):
         """Call stacks keep their 255 innermost frames; those that are equal then count as one."""
         deep = [frame(f"f{i}", i) for i in range(300)]
