@@ -173,9 +173,12 @@ int torch_entry_read(struct torch_reader *r, uint64_t dict, struct torch_entry *
 
 /* ---- the beginning of the history */
 
+/* The program freed the block, and the allocator did not yet. */
+#define FREED UINT64_MAX
+
 struct torch_scan {
     struct torch_device *device;
-    struct map blocks;   /* address → 1 + state, of those that the history has seen */
+    struct map blocks;   /* address → the allocation's frames, or FREED */
     struct map segments; /* address → 1 */
     VEC(struct torch_entry) mappings;
 };
@@ -197,19 +200,28 @@ static int note_state(struct map *m, uint64_t address, uint64_t state, struct er
     return 0;
 }
 
+static int scan_request(struct torch_scan *s, const struct torch_item *item, struct err *e)
+{
+    struct torch_device *d = s->device;
+    const uint64_t *allocated_by = map_find(&s->blocks, item->address);
+    d->has_requests = true;
+    if (!allocated_by && put_early(d, STATE_ALLOCATED, item, VALUE_NONE, e) != 0)
+        return -1;
+    /* Without call stacks of frees, PyTorch records those of the allocations again. */
+    if (allocated_by && *allocated_by != FREED && *allocated_by != item->frames)
+        d->has_free_stacks = true;
+    return note_state(&s->blocks, item->address, FREED, e);
+}
+
 static int scan_entry(struct torch_scan *s, const struct torch_entry *entry, struct err *e)
 {
     struct torch_device *d = s->device;
     const struct torch_item *item = &entry->item;
     switch (entry->action) {
     case ACTION_ALLOC:
-        return note_state(&s->blocks, item->address, 1 + STATE_ALLOCATED, e);
+        return note_state(&s->blocks, item->address, item->frames, e);
     case ACTION_FREE_REQUESTED:
-        d->has_requests = true;
-        if (!map_find(&s->blocks, item->address) &&
-            put_early(d, STATE_ALLOCATED, item, VALUE_NONE, e) != 0)
-            return -1;
-        return note_state(&s->blocks, item->address, 1 + STATE_PENDING, e);
+        return scan_request(s, item, e);
     case ACTION_FREE_COMPLETED:
         d->completions++;
         if (!map_find(&s->blocks, item->address) &&
@@ -269,7 +281,7 @@ static int add_unseen(struct torch_scan *s, struct err *e)
     for (size_t i = 0; i < d->blocks.len; i++) {
         const struct torch_holding *b = &d->blocks.at[i];
         const uint64_t *seen = map_find(&s->blocks, b->item.address);
-        bool freed = seen && *seen == 1 + STATE_PENDING && !d->completions;
+        bool freed = seen && *seen == FREED && !d->completions;
         if ((!seen || freed) && put_early(d, b->state, &b->item, b->item.frames, e) != 0)
             return -1;
     }

@@ -73,7 +73,8 @@ struct torch_device {
     uint64_t first_time, last_time; /* µs; 0: no times */
     uint64_t completions;
     bool has_requests;
-    bool has_private; /* a segment of a private pool; the owner sets it */
+    bool has_free_stacks; /* a free has another call stack than its allocation */
+    bool has_private;     /* a segment of a private pool; the owner sets it */
 };
 
 void torch_device_release(struct torch_device *d);

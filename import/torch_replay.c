@@ -45,7 +45,8 @@ static int put_free(struct torch_replay *p, struct torch_live *live, struct torc
     item.address = block->address;
     uint64_t pool = block->pool;
     torch_live_remove(live, block);
-    return torch_put_free(p->to, gpu_of(p), pool, &item, by->frames, e);
+    uint64_t frames = p->device->has_free_stacks ? by->frames : VALUE_NONE;
+    return torch_put_free(p->to, gpu_of(p), pool, &item, frames, e);
 }
 
 static int put_live(struct torch_replay *p, struct torch_live *live, enum torch_state state,

@@ -223,6 +223,18 @@ class Content(Torch):
                          {sums["step"], sums["zero"]}, zones)
         self.assertEqual(sum(found.values()), sum(sums.values()))
 
+    def test_stacks_of_frees(self):
+        """Where PyTorch records none, it repeats the allocation's, which is no place of a free."""
+        for traced in (True, False):
+            gpu = Gpu()
+            gpu.frees_traced = traced
+            for i in range(4):
+                gpu.free(gpu.alloc(1000, Site("f", i)))
+            trace, _ = self.imported(snapshot(gpu))
+            address = next(iter(gpu.segments))
+            found = run("find", trace, hex(address), "--format", "json").stdout
+            self.assertEqual('"free"' in found, traced, found)
+
     def test_deep_stacks(self):
         """Call stacks keep their 255 innermost frames; those that are equal then count as one."""
         deep = [frame(f"f{i}", i) for i in range(300)]

@@ -40,6 +40,7 @@ class Gpu:
 
     def __init__(self, number=0, max_entries=None, start=0x7F0000000000, clock=None):
         self.number, self.max_entries = number, max_entries
+        self.frees_traced = True
         self.entries, self.states, self.now = [], [{}], {}
         self.segments = {}  # address: (size, stream, pool id, [Block], frames)
         self.pages = {}     # address of a mapped page: None
@@ -98,8 +99,8 @@ class Gpu:
         del self.now[self.pool("allocated", pool_id), address]
         if waits:
             self.now[self.pool("pending_free", pool_id), address] = block.requested
-        self.record("free_requested", address, block.requested, block.stream, [frame("free", 7)],
-                    pool_id)
+        by = [frame("free", 7)] if self.frees_traced else block.site.frames
+        self.record("free_requested", address, block.requested, block.stream, by, pool_id)
         if not waits:
             self.complete(address)
 
