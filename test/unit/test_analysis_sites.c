@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -430,17 +431,21 @@ static void expect_sites_of(const char *program)
     char right[16][1024] = {{0}};
     uint64_t frames[32];
     uint32_t stacks = 0, n = 0;
+    uint64_t bytes = 0;
     bool more = true;
     while (more) {
         more = fgets(line, sizeof line, in) != NULL;
         if (n && (!more || line[0] == 's')) {
             assert_int_equal(stack(&f, frames, n), stacks);
+            assert_int_equal(memory_sum_stack(&f.trace.memory, stacks, 1, bytes, &f.e), 0);
             n = 0;
         }
         if (!more)
             break;
         if (line[0] == 's') {
             assert_true(++stacks < 16);
+            bytes = strtoull(line + sizeof "stack", NULL, 10);
+            assert_true(bytes > 0);
             continue;
         }
         assert_true(n < 32 && stacks);
