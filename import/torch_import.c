@@ -213,7 +213,7 @@ static int replay(struct torch_import *t, struct err *e)
 
 static int add_device_facts(struct trace *t, const struct torch_device *d, struct err *e)
 {
-    char size[4][FORMAT_SIZE], count[FORMAT_SIZE];
+    char size[FORMAT_SIZE], count[FORMAT_SIZE];
     uint64_t early = 0, early_bytes = 0;
     for (size_t i = 0; i < d->early.len; i++) {
         bool block = d->early.at[i].state == STATE_ALLOCATED;
@@ -224,17 +224,12 @@ static int add_device_facts(struct trace *t, const struct torch_device *d, struc
         trace_add_fact(t, e, "gpu_history",
                        "gpu%u: %" PRIu64 " entries; %s of %s allocated before the first", d->number,
                        d->entries, format_counted(count, early, "block"),
-                       format_bytes(size[0], early_bytes)) != 0)
+                       format_bytes(size, early_bytes)) != 0)
         return -1;
     if (d->segments.len == 0)
         return 0;
-    return trace_add_fact(t, e, "gpu_segments",
-                          "gpu%u: %s reserve %s; %s are in blocks, %s are free, the largest free "
-                          "block has %s",
-                          d->number, format_counted(count, d->segments.len, "segment"),
-                          format_bytes(size[0], d->reserved), format_bytes(size[1], d->used),
-                          format_bytes(size[2], d->reserved > d->used ? d->reserved - d->used : 0),
-                          format_bytes(size[3], d->free_largest));
+    return trace_add_fact(t, e, "gpu_segments", "%u %zu %" PRIu64 " %" PRIu64 " %" PRIu64,
+                          d->number, d->segments.len, d->reserved, d->used, d->free_largest);
 }
 
 static int add_facts(struct torch_import *t, struct err *e)

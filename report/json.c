@@ -1,6 +1,7 @@
 /* The report as one JSON document, written row by row. */
 
 #include "analysis/names/permanent.h"
+#include "analysis/figures/gpu_segments.h"
 #include "analysis/questions/near_limit.h"
 #include "base/format.h"
 #include "report/cost.h"
@@ -79,6 +80,23 @@ static json_t *near_limit_json(const struct near_limit *n)
                      json_count(n->limit), "growth", json_text_or_null(n->growth));
 }
 
+/* NULL: the trace has none, or memory is short. */
+static json_t *gpu_segments_json(const struct trace *t)
+{
+    struct gpu_segments s;
+    json_t *all = NULL;
+    for (unsigned n = 0; gpu_segments_read(t, n, &s); n++) {
+        if (!all)
+            all = json_array();
+        json_array_append_new(all,
+                              json_pack("{s:o, s:o, s:o, s:o, s:o}", "gpu", json_count(s.gpu),
+                                        "segments", json_count(s.count), "reserved_bytes",
+                                        json_count(s.reserved), "used_bytes", json_count(s.used),
+                                        "largest_free_bytes", json_count(s.largest)));
+    }
+    return all;
+}
+
 static void json_begin(struct report *r)
 {
     buf_puts(&r->buf, "{\"schema\": \"tidemark.report/1\",\n \"trace\": ");
@@ -101,6 +119,11 @@ static void json_begin(struct report *r)
     if (!r->s->empty && !narrow && near_limit_read(r->s->trace, &limit)) {
         buf_puts(&r->buf, ",\n \"near_limit\": ");
         r->failed |= !json_put(&r->buf, near_limit_json(&limit), 0);
+    }
+    struct gpu_segments gpu;
+    if (!r->s->empty && !narrow && gpu_segments_read(r->s->trace, 0, &gpu)) {
+        buf_puts(&r->buf, ",\n \"gpu_segments\": ");
+        r->failed |= !json_put(&r->buf, gpu_segments_json(r->s->trace), 0);
     }
     if (narrow) {
         buf_puts(&r->buf, ",\n \"selection\": ");

@@ -9,6 +9,7 @@
 
 #include "analysis/figures/resident_fact.h"
 #include "analysis/names/function_name.h"
+#include "analysis/figures/gpu_segments.h"
 #include "analysis/questions/near_limit.h"
 #include "base/format.h"
 #include "report/cost.h"
@@ -47,6 +48,11 @@ static void text_begin(struct report *r)
     }
     if (near_limit_read(r->s->trace, &limit)) {
         near_limit_words(&r->buf, &limit);
+        buf_puts(&r->buf, "\n");
+    }
+    struct gpu_segments gpu;
+    for (unsigned n = 0; gpu_segments_read(r->s->trace, n, &gpu); n++) {
+        gpu_segments_words(&r->buf, &gpu);
         buf_puts(&r->buf, "\n");
     }
 }

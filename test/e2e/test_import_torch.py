@@ -134,6 +134,24 @@ class Content(Torch):
         self.assertIn("1 block of 1000 B allocated before the history began", result.stdout)
         self.assertTrue(any("gpu_history=gpu0: 3 entries; 1 block of 1000 B" in line for line in lines))
 
+    def test_segments(self):
+        """The report's figures of segments are the snapshot's own sums."""
+        gpus = [random_gpu(47), random_gpu(53, 1)]
+        content = snapshot(*gpus)
+        trace, _ = self.imported(content)
+        expected = []
+        for gpu in range(2):
+            segments = [s for s in content["segments"] if s["device"] == gpu]
+            free = [b["size"] for s in segments for b in s["blocks"] if b["state"] == "inactive"]
+            expected.append({"gpu": gpu, "segments": len(segments),
+                             "reserved_bytes": sum(s["total_size"] for s in segments),
+                             "used_bytes": sum(s["active_size"] for s in segments),
+                             "largest_free_bytes": max(free)})
+        self.assertEqual(report(trace)["gpu_segments"], expected)
+        self.assertNotIn("gpu_segments", report(trace, "--pool", "gpu0.allocated", "--size", "1:"))
+        text = run("report", trace).stdout
+        self.assertRegex(text, r"\ngpu0: \d+ segments reserved .* are free, in pieces of .* or less\n")
+
     def test_without_times(self):
         gpu = random_gpu(17)
         for entry in gpu.entries:
