@@ -296,7 +296,8 @@ class Page(Torch):
             self.assertEqual(done.returncode, command.status, done.stderr)
             lines = iter(done.stdout.splitlines())
             for line in command.output:
-                self.assertTrue(any(line == printed for printed in lines), line)
+                if not line.startswith("Trace size"):  # depends on the version of zstd
+                    self.assertTrue(any(line == printed for printed in lines), line)
 
 
 class Forms(Torch):

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "import/address_ranges.h"
+#include "import/pickle.h"
 #include "import/value_arena.h"
 
 static uint64_t random_state = 1;
@@ -165,12 +166,52 @@ static void test_sharing(void **state)
     value_arena_release(&a);
 }
 
+/* Entries of a pickle that repeat their lists take a tenth of its bytes. */
+static void test_packing(void **state)
+{
+    (void)state;
+    static const char frame[] = "}\x94(\x8c\x01nK\x01u";
+    struct value_arena a = {0};
+    struct buf text = {0};
+    struct import_source source;
+    struct pickle p;
+    struct err e = {0};
+    uint64_t entry;
+    buf_puts(&text, "\x80\x04]\x94(");
+    buf_put(&text, frame, sizeof frame - 1);
+    for (uint32_t i = 0; i < 20000; i++) {
+        buf_puts(&text, "}\x94(\x8c\x01"
+                        "aJ");
+        buf_u32(&text, i);
+        buf_puts(&text, "\x8c\x01"
+                        "f]\x94(");
+        for (unsigned k = 0; k < 60 + i % 100; k++)
+            buf_puts(&text, "h\x01");
+        buf_puts(&text, "eu");
+    }
+    buf_puts(&text, "e.");
+    assert_int_equal(import_source_memory(&source, buf_view(&text), &e), 0);
+    assert_int_equal(pickle_read(&source, &a, &p, &e), 0);
+    assert_int_equal(p.bytes, text.len);
+    assert_true(a.bytes.len < text.len / 10);
+    struct value_walk walk = {0};
+    assert_int_equal(value_walk_begin(&walk, &a, p.root, &e), 0);
+    unsigned count = 0;
+    while (value_walk_next(&walk, &entry))
+        count++;
+    assert_int_equal(count, 20001);
+    value_walk_release(&walk);
+    import_source_close(&source);
+    value_arena_release(&a);
+    buf_release(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranges),  cmocka_unit_test(test_too_many_ranges),
         cmocka_unit_test(test_numbers), cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_sharing), cmocka_unit_test(test_packing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
