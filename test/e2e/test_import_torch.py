@@ -11,7 +11,7 @@ import random
 import subprocess
 
 from test_user_docs import page_commands
-from tools import BUILD, LIMIT, ROOT, TIDEMARK, Case, report, run
+from tools import BUILD, LIMIT, ROOT, Case, report, run
 from torch_snapshots import FIRST_US, MIB, Gpu, Site, frame, random_gpu, snapshot, training
 
 
@@ -428,24 +428,3 @@ class Hostile(Torch):
                     self.assertIn("tidemark: ", result.stderr)
         for at in range(1, len(whole) - 1, len(whole) // 40):
             self.refused(whole[:at], "cut off" if at > 1 else "", "--format", "torch")
-
-
-class Memory(Torch):
-    def test_does_not_grow_with_repeated_stacks(self):
-        """Entries are packed, equal call stacks are kept once: less memory than the file has bytes."""
-        deep = [frame(f"function{i}", i) for i in range(60)]
-        sizes = {}
-        for n in (2000, 40000):
-            entries = [{"action": "alloc", "addr": 512 * i, "size": 512, "stream": 0,
-                        "time_us": FIRST_US + i, "frames": list(deep)}
-                       for i in range(n)]
-            path = self.write({"device_traces": [entries]}, f"{n}.pickle")
-            out = self.dir / "out.tracy"
-            pid = os.posix_spawn(TIDEMARK, [TIDEMARK, "import", "-f", str(path), str(out)], os.environ,
-                                 file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
-            _, status, usage = os.wait4(pid, 0)
-            self.assertEqual(status, 0)
-            sizes[n] = usage.ru_maxrss * 1024, path.stat().st_size
-        memory = sizes[40000][0] - sizes[2000][0]
-        size = sizes[40000][1] - sizes[2000][1]
-        self.assertLess(memory, size)
