@@ -12,6 +12,7 @@ import unittest
 
 from test_run import CC, RunCase, compiled, report, site, wait_until
 from test_run_control import facts
+from test_run_python import NO_PYTHON, PYTHONS
 from test_run_users import AS_NOBODY, can_become_nobody
 from tools import LIMIT, TIDEMARK, run, shared_library
 
@@ -584,10 +585,9 @@ class Attach(RunCase):
         (self.dir / "go").touch()
         self.assertEqual(self.said(process), "same\n")
 
+    @unittest.skipUnless(PYTHONS, NO_PYTHON)
     def test_python_at_a_fixed_address(self):
-        python = "/usr/bin/python3.11"
-        if not os.path.exists(python):
-            self.skipTest(f"there is no {python}")
+        python = PYTHONS[0]
         script = self.dir / "script.py"
         script.write_text(PYTHON)
         self.recorded_from_outside(python, script, None)

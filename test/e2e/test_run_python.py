@@ -13,10 +13,11 @@ from test_run import RunCase, record
 from tools import report, run
 
 COUNT = 2000  # of made functions
-# Of the system, and others that this variable names.
-PYTHONS = [p for p in [pathlib.Path("/usr/bin/python3.11"),
+# Of Debian 12 and 13, and others that this variable names.
+PYTHONS = [p for p in [pathlib.Path("/usr/bin/python3.11"), pathlib.Path("/usr/bin/python3.13"),
                        *map(pathlib.Path, os.environ.get("TEST_PYTHONS", "").split())]
            if p.exists()]
+NO_PYTHON = "there is no CPython 3.11 or 3.13 of the system"
 
 # Allocates on many kinds of lines, then prints what tracemalloc counts of each. Blocks of up to 512
 # bytes may come from free lists, whose contents differ between two runs.
@@ -153,7 +154,8 @@ main()
 os._exit(0)
 """
 
-LIBRARY = next(pathlib.Path("/usr/lib").glob("*-linux-gnu/libpython3.11.so.1.0"), None)
+LIBRARY = next(pathlib.Path("/usr/lib").glob("*-linux-gnu/libpython3.1[13].so.1.0"), None)
+NO_LIBRARY = "there is no libpython3.11.so or libpython3.13.so"
 HOST = r"""
 #include <dlfcn.h>
 int main(int count, char **argv)
@@ -174,7 +176,7 @@ for i in range(100, 200):
 """
 
 
-@unittest.skipUnless(LIBRARY, "there is no libpython3.11.so")
+@unittest.skipUnless(LIBRARY, NO_LIBRARY)
 class Embedded(RunCase):
     def test_a_library_that_dlopen_loads(self):
         """Its function for freed code objects is replaced only after the loader relocated it: a
@@ -191,7 +193,7 @@ class Embedded(RunCase):
         self.assertEqual({s["count"] for s in made}, {1})
 
 
-@unittest.skipUnless(PYTHONS, "there is no CPython 3.11 of the system")
+@unittest.skipUnless(PYTHONS, NO_PYTHON)
 class Python(RunCase):
     def script(self, text):
         path = self.dir / "script.py"
@@ -289,7 +291,7 @@ class Python(RunCase):
         self.assertEqual([s for s in self.sites() if s["file"] == "made"], [])
 
 
-@unittest.skipUnless(PYTHONS, "there is no CPython 3.11 of the system")
+@unittest.skipUnless(PYTHONS, NO_PYTHON)
 class Served(ListenCase):
     def made(self, trace):
         return sorted((s["function"], s["line"], s["count"])

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from test_run import RunCase, compiled, record
-from test_run_python import LIBRARY, PYTHONS
+from test_run_python import LIBRARY, NO_LIBRARY, NO_PYTHON, PYTHONS
 from tools import run
 
 SIZE = 70001  # of the blocks that the tests look at
@@ -174,7 +174,7 @@ int main(int count, char **argv)
 """
 
 
-@unittest.skipUnless(PYTHONS, "there is no CPython 3.11 of the system")
+@unittest.skipUnless(PYTHONS, NO_PYTHON)
 class Threads(RunCase):
     def setUp(self):
         super().setUp()
@@ -288,7 +288,7 @@ class Threads(RunCase):
         self.play(GREENLETS)
         self.assertEqual({c.split(":")[0] for c in self.functions()}, {"inner", "another"})
 
-    @unittest.skipUnless(LIBRARY, "there is no libpython3.11.so")
+    @unittest.skipUnless(LIBRARY, NO_LIBRARY)
     def test_a_linked_library(self):
         source = self.dir / "host.c"
         source.write_text(HOST)
