@@ -413,12 +413,12 @@ valgrind: deps-test all $(UNIT_TESTS) $(BUILD)/bench/churn
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_SERVER  := address channel checkpoint client_memory http http_head http_patience intake journal \
-                journal_folder journal_read keepalive kernel_notes memory_limit monitor offer port_claim \
+                journal_folder journal_read keepalive kernel_notes memory_limit monitor offer perf_map port_claim \
                 process_stat program recovery stop usage_record
 # Without the page, which is built and not written.
 FUZZ_SOURCES := $(filter-out %/html.c,$(call sources_in,base protocol proc symbols trace import run/recording \
                   analysis report lib mcp)) \
-                $(foreach n,$(FUZZ_SERVER),$(wildcard server/*/$(n).c run/$(n).c))
+                $(foreach n,$(FUZZ_SERVER),$(wildcard server/*/$(n).c run/$(n).c naming/$(n).c))
 FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \
                   $(filter-out %/dwarf_libdwarf_lines.c,$(FUZZ_SOURCES))) build-fuzz/obj/wire_table.o
 FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined

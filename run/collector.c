@@ -85,8 +85,9 @@ static void miss(struct collector *c, int cause)
 }
 
 static struct collected *make_collected(struct collector *c, const struct rec_hello *hello,
-                                        pid_t pid)
+                                        const struct ucred *who)
 {
+    const pid_t pid = who->pid;
     struct collected *p = calloc(1, sizeof *p);
     struct buf path = {0};
     if (!p) {
@@ -97,6 +98,7 @@ static struct collected *make_collected(struct collector *c, const struct rec_he
     p->hello = *hello;
     p->hello.exe[sizeof p->hello.exe - 1] = 0;
     p->pid = pid;
+    p->uid = who->uid;
     p->is_root = pid == c->root;
     p->began = monotonic_ns();
     p->path = strdup(buf_str(&path));
@@ -290,7 +292,7 @@ static void greet(struct collector *c, struct peer *p, const struct rec_hello *h
         goes(c, before); /* another program replaced it without notice */
     }
     if (wanted)
-        new = make_collected(c, hello, who.pid);
+        new = make_collected(c, hello, &who);
     if (new && !hand_over(c, new)) {
         miss(c, ENOMEM);
         collected_free(new, false);

@@ -26,7 +26,8 @@ struct collector_options {
 /* A program in a process: each exec makes another one. */
 struct collected {
     struct rec_hello hello; /* as received: exe is NUL-terminated, no other field is checked */
-    pid_t pid;              /* from the kernel */
+    pid_t pid;              /* from the kernel, and … */
+    uid_t uid;              /* … the user it runs as */
     bool is_root;
     char *path;           /* of the recording */
     int fd;               /* of the recording */

@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "base/print_error.h"
+#include "naming/runtimes.h"
 #include "run/run_join.h"
 #include "run/run_state.h"
 #include "run/run_why.h"
@@ -173,6 +174,11 @@ static void say_unseen(const struct run_process *p)
                 "tidemark: not recorded is what libraries do that %s of dlopen with RTLD_DEEPBIND "
                 "loaded\n",
                 format_counted(n, h.deep_unseen, "call"));
+    const struct runtime *runtime = runtime_find(p->collected->hello.exe);
+    if (runtime && p->record && !trace_fact(&p->record->trace, "generated_code", 0).p)
+        fprintf(stderr,
+                "tidemark: call stacks have no names of %s code; the options %s give them\n",
+                runtime->program, runtime->advice);
     say_python(&h);
     say_python_stacks(&h, p->record ? p->record->events : 0);
     buf_release(&names);

@@ -10,6 +10,9 @@
 #include "base/file_io.h"
 #include "base/monotonic.h"
 #include "base/print_error.h"
+#include "naming/perf_map.h"
+#include "naming/runtimes.h"
+#include "proc/perf_map_file.h"
 #include "run/run_join.h"
 #include "run/run_why.h"
 
@@ -99,6 +102,33 @@ static void note_end(struct run_tree *t, const struct run_process *p)
     run_unseen_ended(&t->unseen, p->number, &h);
 }
 
+/*
+ * Of code that the program generated. A program that ended need not have written it all: names are
+ * missing then, which is no failure of the recording.
+ */
+static void name_generated(const struct run_tree *t, struct run_process *p)
+{
+    const struct collected *c = p->collected;
+    const struct runtime *runtime = runtime_find(c->hello.exe);
+    struct trace *trace = &p->record->trace;
+    struct buf text = {0};
+    struct rec_header h;
+    struct err e = {0};
+    /* The interpreter's structures have better names. */
+    bool python = recording_read_header(c->fd, &h, &e) == 0 && h.python_state != REC_PYTHON_UNKNOWN;
+    e = (struct err){0};
+    if (runtime && trace_add_fact(trace, &e, "runtime_heap", "%s", runtime->heap) != 0)
+        print_error(&e);
+    if (t->options->no_symbols || python)
+        return;
+    if (perf_map_file_read(c->pid, c->uid, c->began, &text, &e) != 0 ||
+        perf_map_name(buf_view(&text), trace, &e) != 0) {
+        err_prefix(&e, "no names of generated code");
+        print_error(&e);
+    }
+    buf_release(&text);
+}
+
 static void finish(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
@@ -111,6 +141,7 @@ static void finish(struct run_tree *t, struct run_process *p)
     if (run_record_end(p->record, p->recording, false, &e) != 0 ||
         run_record_close(p->record, &e) != 0)
         complain(t, &e);
+    name_generated(t, p);
     if (listener_of(t, p))
         run_listen_end(listener_of(t, p), p->record);
     t->forks += p->record->forks;

@@ -173,6 +173,12 @@ static void say_recording(struct summary *s)
     uint64_t lost = fact_number(s, "lost_allocations");
     uint64_t missed = fact_number(s, "missed_frees");
     uint64_t left = fact_number(s, "left_blocks");
+    struct view heap = trace_fact(s->trace, "runtime_heap", 0);
+    if (heap.p) {
+        buf_puts(&s->verdict, "; objects in the heap of ");
+        format_terminal(&s->verdict, heap);
+        buf_puts(&s->verdict, " were not recorded");
+    }
     if (left)
         buf_printf(&s->verdict, "; %s (%s) freed by the end of a process only",
                    format_counted(a, left, "block"), format_bytes(b, fact_number(s, "left_bytes")));

@@ -1,0 +1,22 @@
+#include "naming/runtimes.h"
+
+#include <string.h>
+
+#define NODE "--perf-basic-prof --interpreted-frames-native-stack"
+#define JAVA "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"
+
+const struct runtime *runtime_find(const char *executable)
+{
+    static const struct runtime runtimes[] = {
+        {"node", "V8", NODE},
+        {"nodejs", "V8", NODE},
+        {"java", "the Java virtual machine", JAVA},
+    };
+    const char *slash = strrchr(executable, '/');
+    const char *name = slash ? slash + 1 : executable;
+    for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
+        if (strcmp(runtimes[i].program, name) == 0)
+            return &runtimes[i];
+    }
+    return NULL;
+}

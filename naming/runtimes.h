@@ -1,0 +1,15 @@
+#ifndef TIDEMARK_NAMING_RUNTIMES_H
+#define TIDEMARK_NAMING_RUNTIMES_H
+
+/* Programs that run code which they generate, and keep their objects in separate heaps. */
+
+struct runtime {
+    const char *program; /* the executable's name, without the folder */
+    const char *heap;    /* whose objects malloc does not see */
+    const char *advice;  /* options that give names and call stacks */
+};
+
+/* By the path of an executable. NULL: it is none of them. */
+const struct runtime *runtime_find(const char *executable);
+
+#endif
