@@ -6,7 +6,7 @@
 
 #include "trace/store/frame_book.h"
 
-/* Entries that a search looks at; more of them may lie over one address. */
+/* Entries over one address that a search takes; there may be more. */
 #define SEARCHED 64u
 
 /* ---- lines */
@@ -118,6 +118,17 @@ static int compare_entries(const void *a, const void *b)
     return (x->number > y->number) - (x->number < y->number);
 }
 
+/* The list is a search tree: its middle is the root, both halves are its subtrees. */
+static uint64_t set_reach(struct perf_entry *list, size_t n)
+{
+    if (n == 0)
+        return 0;
+    struct perf_entry *root = &list[n / 2];
+    uint64_t before = set_reach(list, n / 2), after = set_reach(root + 1, n - n / 2 - 1);
+    root->reach = before > after ? before : after;
+    return root->reach = root->end > root->reach ? root->end : root->reach;
+}
+
 int perf_map_parse(struct perf_map *m, struct view text, struct err *e)
 {
     uint32_t number = 0;
@@ -134,11 +145,7 @@ int perf_map_parse(struct perf_map *m, struct view text, struct err *e)
     }
     if (m->list.len)
         qsort(m->list.at, m->list.len, sizeof *m->list.at, compare_entries);
-    uint64_t reach = 0;
-    for (size_t i = 0; i < m->list.len; i++) {
-        struct perf_entry *entry = &m->list.at[i];
-        entry->reach = reach = entry->end > reach ? entry->end : reach;
-    }
+    (void)set_reach(m->list.at, m->list.len);
     return 0;
 }
 
@@ -156,46 +163,48 @@ static bool is_same(const struct perf_entry *a, const struct perf_entry *b)
            a->line == b->line;
 }
 
-/* The number of entries that begin at or before an address. */
-static size_t count_before(const struct perf_map *m, uint64_t address)
+struct search {
+    uint64_t address;
+    const struct perf_entry *found[SEARCHED];
+    size_t n;
+    bool more; /* than there is room for */
+};
+
+static void search(const struct perf_entry *list, size_t n, struct search *s)
 {
-    size_t low = 0, high = m->list.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (m->list.at[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
+    while (n && list[n / 2].reach > s->address && !s->more) {
+        const struct perf_entry *root = &list[n / 2];
+        search(list, n / 2, s);
+        if (root->start > s->address)
+            return;
+        if (root->end > s->address && s->n == SEARCHED)
+            s->more = true;
+        else if (root->end > s->address)
+            s->found[s->n++] = root;
+        n -= n / 2 + 1;
+        list = root + 1;
     }
-    return low;
 }
 
 bool perf_map_find(const struct perf_map *m, uint64_t address, struct perf_found *f)
 {
-    const struct perf_entry *found[SEARCHED];
-    size_t n = 0, looked = 0;
+    struct search s = {.address = address};
     *f = (struct perf_found){0};
-    for (size_t i = count_before(m, address); i-- > 0 && m->list.at[i].reach > address;) {
-        if (looked++ == SEARCHED) {
-            f->others++;
-            break;
-        }
-        if (m->list.at[i].end <= address)
-            continue;
-        found[n] = &m->list.at[i];
-        if (!f->last || found[n]->number > f->last->number)
-            f->last = found[n];
-        n++;
+    search(m->list.at, m->list.len, &s);
+    for (size_t i = 0; i < s.n; i++) {
+        if (!f->last || s.found[i]->number > f->last->number)
+            f->last = s.found[i];
     }
-    for (size_t i = 0; i < n; i++) {
-        bool counted = is_same(found[i], f->last);
+    for (size_t i = 0; i < s.n; i++) {
+        bool counted = is_same(s.found[i], f->last);
         for (size_t k = 0; k < i && !counted; k++)
-            counted = is_same(found[i], found[k]);
+            counted = is_same(s.found[i], s.found[k]);
         if (counted)
             continue;
-        f->other = found[i];
+        f->other = s.found[i];
         f->others++;
     }
+    f->others += s.more;
     return f->last;
 }
 

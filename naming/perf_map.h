@@ -27,7 +27,7 @@
 /* A line; views point into the text. */
 struct perf_entry {
     uint64_t start, end;
-    uint64_t reach;  /* the highest `end` so far */
+    uint64_t reach;  /* the highest `end` in its subtree */
     uint32_t number; /* of the line */
     struct view function;
     struct view file; /* empty: not known */
@@ -44,7 +44,7 @@ int perf_map_parse(struct perf_map *m, struct view text, struct err *e);
 void perf_map_release(struct perf_map *m);
 
 struct perf_found {
-    const struct perf_entry *last;  /* the newest function at an address */
+    const struct perf_entry *last;  /* the newest function at an address, of those searched */
     const struct perf_entry *other; /* one of those before it; NULL: none is known */
     unsigned others;                /* how many there were, or at least as many */
 };

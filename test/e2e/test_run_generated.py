@@ -118,7 +118,7 @@ class Node(RunCase):
     def record(self, *options):
         script = self.dir / "script.js"
         script.write_text(SCRIPT)
-        result = record(self.dir, NODE, *options, script)
+        result = record(self.dir, NODE, *options, script, cwd=self.dir)  # it leaves a log
         for path in pathlib.Path("/tmp").glob("perf-*.map"):
             if str(script) in path.read_text(errors="replace"):
                 path.unlink()

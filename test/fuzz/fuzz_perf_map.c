@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < m.list.len && i < 1000; i++) {
         const struct perf_entry *at = &m.list.at[i];
         if (at->function.len == 0 || at->start >= at->end ||
-            !perf_map_find(&m, at->end - 1, &found) || found.last->start > at->end - 1 ||
+            !perf_map_find(&m, at->end - 1, &found) || found.last->start >= at->end ||
             found.last->end < at->end)
             abort();
     }

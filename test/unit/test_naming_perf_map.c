@@ -112,6 +112,31 @@ static const struct frame *frame_at(const struct fixture *f, uint64_t address)
     return at;
 }
 
+/* One function around a hundred small ones, and a hundred functions at one address. */
+static void test_many(void **state)
+{
+    struct buf text = {0};
+    struct perf_found found;
+    (void)state;
+    buf_puts(&text, "1000 10000 around\n");
+    for (unsigned i = 0; i < 100; i++)
+        buf_printf(&text, "%x 8 small%u\n", 0x2000 + i * 16, i);
+    for (unsigned i = 0; i < 100; i++)
+        buf_printf(&text, "20000 8 at%u\n", i);
+    parse(buf_str(&text));
+    assert_true(perf_map_find(&map, 0x9000, &found));
+    assert_true(view_equal(found.last->function, view_of("around")));
+    assert_int_equal(found.others, 0);
+    assert_true(perf_map_find(&map, 0x2010, &found));
+    assert_true(view_equal(found.last->function, view_of("small1")));
+    assert_int_equal(found.others, 1);
+    assert_true(perf_map_find(&map, 0x20000, &found));
+    assert_true(found.others > 50);
+    assert_false(perf_map_find(&map, 0xfff, &found));
+    perf_map_release(&map);
+    buf_release(&text);
+}
+
 static void assert_name(const struct fixture *f, uint64_t address, const char *function,
                         const char *file, uint32_t line)
 {
@@ -161,8 +186,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms),     cmocka_unit_test(test_malformed_lines),
-        cmocka_unit_test(test_addresses), cmocka_unit_test(test_frames),
-        cmocka_unit_test(test_runtimes),
+        cmocka_unit_test(test_addresses), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_frames),    cmocka_unit_test(test_runtimes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
