@@ -263,7 +263,7 @@ static int name_frame(const struct perf_map *m, struct trace *t, struct frame_bo
                                     .file = strings_intern(&t->strings, file, e),
                                     .line = placed ? found.last->line : 0,
                                     .symbol = found.last->start};
-    uint32_t image = strings_intern(&t->strings, view_of(PERF_MAP_IMAGE), e);
+    uint32_t image = strings_intern(&t->strings, view_of(FRAME_IMAGE_GENERATED), e);
     if (!in.function || !in.file || !image)
         return -1;
     n->named++;

@@ -21,9 +21,6 @@
 #include "base/vec.h"
 #include "trace/store/store.h"
 
-/* The image of such frames. */
-#define PERF_MAP_IMAGE "[generated code]"
-
 /* A line; views point into the text. */
 struct perf_entry {
     uint64_t start, end;

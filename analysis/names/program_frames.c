@@ -10,6 +10,62 @@
 #define UNSEEN UINT32_MAX
 #define NOT_PROGRAM (UINT32_MAX - 1)
 
+/* ---- runtimes of generated code */
+
+static uint32_t image_of(const struct program_frames *p, uint32_t node)
+{
+    const struct callstacks *c = &p->trace->callstacks;
+    return node ? c->frames.at[c->nodes.at[node].frame].image : 0;
+}
+
+static bool is_runtime(const struct program_frames *p, uint32_t image)
+{
+    for (size_t i = 0; i < p->runtimes.len; i++) {
+        if (p->runtimes.at[i] == image)
+            return true;
+    }
+    return false;
+}
+
+static int find_runtimes(struct program_frames *p, struct err *e)
+{
+    const struct callstacks *c = &p->trace->callstacks;
+    uint32_t last = 0;
+    for (size_t i = 0; i < c->frames.len && !p->generated; i++) {
+        uint32_t image = c->frames.at[i].image;
+        if (image != last &&
+            view_equal(strings_get(&p->trace->strings, image), view_of(FRAME_IMAGE_GENERATED)))
+            p->generated = image;
+        last = image;
+    }
+    for (size_t i = 1; i < c->nodes.len && p->generated; i++) {
+        uint32_t image = image_of(p, c->nodes.at[i].parent);
+        if (image_of(p, (uint32_t)i) != p->generated || image == p->generated ||
+            frame_image_is_special(strings_get(&p->trace->strings, image)) || is_runtime(p, image))
+            continue;
+        if (!vec_push(&p->runtimes, image))
+            return err_no_memory(e, "images");
+    }
+    return 0;
+}
+
+/* The innermost function of a script that called the runtime's `at`, or `at`. */
+static struct stack_place script_of(const struct program_frames *p, struct stack_place at)
+{
+    static const char internal[] = "node:"; /* files of node's library */
+    const struct callstacks *c = &p->trace->callstacks;
+    bool inside = is_runtime(p, image_of(p, at.node));
+    for (uint32_t node = at.node; node && inside; node = c->nodes.at[node].parent) {
+        uint32_t image = image_of(p, node);
+        struct frame_view f = frame_describe(p->trace, c->nodes.at[node].frame, 0);
+        if (image == p->generated && f.line &&
+            (f.file.len < sizeof internal || memcmp(f.file.p, internal, sizeof internal - 1) != 0))
+            return (struct stack_place){node, 0};
+        inside = image == p->generated || frame_image_is_special(f.image) || is_runtime(p, image);
+    }
+    return at;
+}
+
 int program_frames_init(struct program_frames *p, const struct trace *t,
                         const struct skiplist *skip, struct err *e)
 {
@@ -24,6 +80,10 @@ int program_frames_init(struct program_frames *p, const struct trace *t,
         return err_no_memory(e, "frames");
     }
     memset(p->found, 0xff, frames * sizeof *p->found);
+    if (find_runtimes(p, e) != 0) {
+        program_frames_release(p);
+        return -1;
+    }
     if (p->skip->names_alone || wrapper_functions_find(&p->wrappers, t, p->skip, e) == 0)
         return 0;
     program_frames_release(p);
@@ -42,6 +102,7 @@ void program_frames_release(struct program_frames *p)
     pageable_free(from, p->found, p->frame_count * sizeof *p->found);
     pageable_free(from, p->is_client, p->frame_count);
     wrapper_functions_release(&p->wrappers);
+    vec_release(&p->runtimes);
     *p = (struct program_frames){0};
 }
 
@@ -239,7 +300,7 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
             at = named_caller(p, at);
             f = frame_describe(p->trace, c->nodes.at[at.node].frame, at.inlined);
         }
-        return wrapper.node && !f.has_name ? wrapper : at;
+        return wrapper.node && !f.has_name ? wrapper : script_of(p, at);
     }
     return wrapper.node ? wrapper : begin_of_machinery(p, innermost);
 }
@@ -259,6 +320,8 @@ static void put_reason(const struct program_frames *p, const struct frame_view *
         buf_printf(out, "%s of %s", v.rule, v.project);
     else if (v.rule)
         buf_puts(out, v.rule);
+    else if (p->generated)
+        buf_puts(out, "of the runtime, or generated code without lines");
     else
         buf_puts(out, f->has_name ? "calls the image back" : "has no name");
 }
@@ -271,6 +334,8 @@ static void put_reason_of_site(struct program_frames *p, struct stack_place site
     bool own = f.has_name && wrapper_functions_have(&p->wrappers, f.function);
     if (own && class_of(p, &f) == FRAME_ALLOCATOR)
         buf_puts(out, "site: an allocation wrapper; no caller has a name");
+    else if (p->trace->callstacks.frames.at[frame].image == p->generated && f.line)
+        buf_puts(out, "site: the innermost function of a script");
     else if (look_at_frame(p, frame) == NOT_PROGRAM)
         buf_puts(out, "site: the call stack has no function of the program");
     else if (!f.has_name)

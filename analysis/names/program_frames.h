@@ -16,12 +16,15 @@
 #include "analysis/names/wrapper_functions.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/vec.h"
 #include "trace/store/store.h"
 
 struct program_frames {
     const struct trace *trace;
     const struct skiplist *skip;
     struct wrapper_functions wrappers; /* of the trace; they count as allocators */
+    VEC(uint32_t) runtimes;            /* images that call generated code; string numbers */
+    uint32_t generated;                /* the image of generated code; 0: there is none */
     size_t frame_count;                /* of the trace, + 1 */
     uint32_t *found;    /* by frame number: the innermost function of the program in it */
     uint8_t *is_client; /* by frame number: whether it holds a function of the instrumentation */

@@ -8,7 +8,7 @@ import shutil
 import unittest
 
 from test_run import RunCase, compiled, record
-from tools import run
+from tools import report, run
 
 NODE = shutil.which("node")
 OPTIONS = ("--perf-basic-prof", "--interpreted-frames-native-stack")
@@ -137,7 +137,12 @@ class Node(RunCase):
         places = {(f["file"], f["line"]) for b in cached for f in b["callstack"]
                   if f["function"] == "cache"}
         self.assertEqual(places, {(str(self.dir / "script.js"), 3)})
-        told = run("report", self.trace).stdout
+        first = report(self.trace)["sites"][0]
+        self.assertEqual((first["function"], first["file"]), ("cache", str(self.dir / "script.js")))
+        self.assertGreater(first["bytes"], 90 * 1000 * 1000)
+        told = run("report", "--why-site", self.trace).stdout
+        self.assertIn(": of the runtime, or generated code without lines\n", told)
+        self.assertIn("site: the innermost function of a script\n", told)
         self.assertIn("objects in the heap of V8 were not recorded\n", told)
 
     def test_options_are_named(self):

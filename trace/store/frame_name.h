@@ -51,6 +51,9 @@ bool frame_name_is_baseless(struct view text);
 void frame_name_cut(char out[FRAME_CUT_SIZE], unsigned depth);
 bool frame_name_is_cut(struct view text);
 
+/* The image of code that the program generated while it ran. */
+#define FRAME_IMAGE_GENERATED "[generated code]"
+
 /* Whether a file's text is a placeholder for an unknown file. */
 bool frame_file_is_unknown(struct view file, struct view image);
 
