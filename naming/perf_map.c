@@ -80,6 +80,17 @@ static void take_script(struct perf_entry *entry, struct view text)
         entry->function = view_of("(anonymous)");
 }
 
+/* "J.load" of "void J.load(int)". */
+static bool take_method(struct perf_entry *entry, struct view text)
+{
+    const char *blank = text.len ? memchr(text.p, ' ', text.len) : NULL;
+    const char *open = blank ? memchr(blank, '(', text.len - (size_t)(blank - text.p)) : NULL;
+    if (!open || text.p[text.len - 1] != ')' || !memchr(blank, '.', (size_t)(open - blank)))
+        return false;
+    entry->function = (struct view){blank + 1, (size_t)(open - blank - 1)};
+    return true;
+}
+
 static void take_name(struct perf_entry *entry, struct view text)
 {
     static const char *const scripts[] = {"JS:", "LazyCompile:", "Function:", "Script:", "Eval:"};
@@ -89,6 +100,8 @@ static void take_name(struct perf_entry *entry, struct view text)
             return;
         }
     }
+    if (take_method(entry, text))
+        return;
     entry->function = text;
     if (take_prefix(&text, "py::")) {
         const char *colon = text.len ? memchr(text.p, ':', text.len) : NULL;

@@ -10,6 +10,7 @@
  * NAME has a special form in some runtimes, from which function, file and line are taken:
  *
  *     JS:*load /srv/app.js:12:3           V8: a tier (* ^ + ~ or nothing), name, file:line:column
+ *     void J.load(int)                    Java: class and method
  *     py::load:/srv/app.py                CPython 3.12
  */
 

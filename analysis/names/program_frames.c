@@ -49,17 +49,33 @@ static int find_runtimes(struct program_frames *p, struct err *e)
     return 0;
 }
 
+/*
+ * Whether a function in generated code is the program's: it has a line in a file that is not of
+ * node's library, or it is a Java method outside of the JDK's packages, "J.load".
+ */
+static bool is_of_program(const struct frame_view *f)
+{
+    static const char *const libraries[] = {"node:", "java.", "javax.", "jdk.", "sun.", "com.sun."};
+    struct view of = f->line ? f->file : f->function;
+    bool method = f->has_name && memchr(of.p, '.', of.len) && !memchr(of.p, ':', of.len) &&
+                  !memchr(of.p, ' ', of.len);
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        size_t n = strlen(libraries[i]);
+        if (of.len >= n && memcmp(of.p, libraries[i], n) == 0)
+            return false;
+    }
+    return f->line || method;
+}
+
 /* The innermost function of a script that called the runtime's `at`, or `at`. */
 static struct stack_place script_of(const struct program_frames *p, struct stack_place at)
 {
-    static const char internal[] = "node:"; /* files of node's library */
     const struct callstacks *c = &p->trace->callstacks;
     bool inside = is_runtime(p, image_of(p, at.node));
     for (uint32_t node = at.node; node && inside; node = c->nodes.at[node].parent) {
         uint32_t image = image_of(p, node);
         struct frame_view f = frame_describe(p->trace, c->nodes.at[node].frame, 0);
-        if (image == p->generated && f.line &&
-            (f.file.len < sizeof internal || memcmp(f.file.p, internal, sizeof internal - 1) != 0))
+        if (image == p->generated && is_of_program(&f))
             return (struct stack_place){node, 0};
         inside = image == p->generated || frame_image_is_special(f.image) || is_runtime(p, image);
     }
@@ -321,7 +337,7 @@ static void put_reason(const struct program_frames *p, const struct frame_view *
     else if (v.rule)
         buf_puts(out, v.rule);
     else if (p->generated)
-        buf_puts(out, "of the runtime, or generated code without lines");
+        buf_puts(out, "of the runtime or its library");
     else
         buf_puts(out, f->has_name ? "calls the image back" : "has no name");
 }
@@ -334,8 +350,8 @@ static void put_reason_of_site(struct program_frames *p, struct stack_place site
     bool own = f.has_name && wrapper_functions_have(&p->wrappers, f.function);
     if (own && class_of(p, &f) == FRAME_ALLOCATOR)
         buf_puts(out, "site: an allocation wrapper; no caller has a name");
-    else if (p->trace->callstacks.frames.at[frame].image == p->generated && f.line)
-        buf_puts(out, "site: the innermost function of a script");
+    else if (p->trace->callstacks.frames.at[frame].image == p->generated && is_of_program(&f))
+        buf_puts(out, "site: the program's innermost function in generated code");
     else if (look_at_frame(p, frame) == NOT_PROGRAM)
         buf_puts(out, "site: the call stack has no function of the program");
     else if (!f.has_name)

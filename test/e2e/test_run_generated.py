@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import unittest
 
 from test_run import RunCase, compiled, record
@@ -141,14 +142,45 @@ class Node(RunCase):
         self.assertEqual((first["function"], first["file"]), ("cache", str(self.dir / "script.js")))
         self.assertGreater(first["bytes"], 90 * 1000 * 1000)
         told = run("report", "--why-site", self.trace).stdout
-        self.assertIn(": of the runtime, or generated code without lines\n", told)
-        self.assertIn("site: the innermost function of a script\n", told)
+        self.assertIn(": of the runtime or its library\n", told)
+        self.assertIn("site: the program's innermost function in generated code\n", told)
         self.assertIn("objects in the heap of V8 were not recorded\n", told)
 
     def test_options_are_named(self):
         said = self.record()
         self.assertIn("call stacks have no names of node code; the options --perf-basic-prof "
                       "--interpreted-frames-native-stack give them\n", said)
+
+
+JAVA_PROGRAM = """
+import java.nio.ByteBuffer;
+public class Cache {
+    static ByteBuffer[] keep = new ByteBuffer[200];
+    static void cache(int n) { keep[n % 200] = ByteBuffer.allocateDirect(100000 + n); }
+    static void handle(int n) { cache(n); }
+    public static void main(String[] unused) { for (int i = 0; i < 6000; i++) handle(i); }
+}
+"""
+
+
+@unittest.skipUnless(shutil.which("java") and shutil.which("javac"), "there is no JDK")
+class Java(RunCase):
+    def test_compiled_methods(self):
+        """The interpreter's frames have no names, so the first calls do not count."""
+        source = self.dir / "Cache.java"
+        source.write_text(JAVA_PROGRAM)
+        subprocess.run(["javac", "-d", self.dir, source], check=True, capture_output=True)
+        result = record(self.dir, "java", "-XX:+PreserveFramePointer",
+                        "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit", "-Xbatch", "-cp",
+                        self.dir, "Cache")
+        for path in pathlib.Path("/tmp").glob("perf-*.map"):
+            if "Cache.cache" in path.read_text(errors="replace"):
+                path.unlink()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("objects in the heap of the Java virtual machine were not recorded", result.stderr)
+        sites = {s["function"]: s for s in report(self.trace)["sites"]}
+        made = [sites[n]["bytes"] for n in ("Cache.cache", "Cache.handle", "Cache.main") if n in sites]
+        self.assertGreater(sum(made), 6000 * 100000 // 2)
 
 
 if __name__ == "__main__":

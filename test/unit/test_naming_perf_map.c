@@ -35,17 +35,19 @@ static void test_forms(void **state)
           "300 10 JS:^get size file:///x.mjs:7:9\n"
           "400 10 Builtin:JSEntry\n"
           "500 10 py::A.load:/srv/a.py\n"
-          "600 10 void java.util.HashMap::put(Object)\n"
-          "700 10 JS:load /srv/a.js:x:3\n");
-    assert_int_equal(map.list.len, 7);
+          "600 10 java.lang.Object java.util.HashMap.put(java.lang.Object, int)\n"
+          "700 10 JS:load /srv/a.js:x:3\n"
+          "800 10 StubRoutines (1)\n");
+    assert_int_equal(map.list.len, 8);
     assert_int_equal(map.malformed, 0);
     assert_entry(0, "load", "/srv/my app.js", 12);
     assert_entry(1, "(anonymous)", "node:fs", 5);
     assert_entry(2, "get", "size file:///x.mjs", 7);
     assert_entry(3, "Builtin:JSEntry", "", 0);
     assert_entry(4, "A.load", "/srv/a.py", 0);
-    assert_entry(5, "void java.util.HashMap::put(Object)", "", 0);
+    assert_entry(5, "java.util.HashMap.put", "", 0);
     assert_entry(6, "load /srv/a.js:x:3", "", 0);
+    assert_entry(7, "StubRoutines (1)", "", 0);
     perf_map_release(&map);
 }
 
