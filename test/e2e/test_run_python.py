@@ -78,7 +78,7 @@ if traced:
         if trace.traceback[0].filename == __file__ and trace.size > 512:
             lines[f"{trace.traceback[0].lineno} {trace.size}"] += 1
     import json
-    print(json.dumps(lines))
+    print(json.dumps(lines), flush=True)
 os._exit(0)
 """
 
@@ -120,7 +120,7 @@ if traced:
         if trace.traceback[0].filename == __file__:
             lines[f"{trace.traceback[0].lineno} {trace.size}"] += 1
     import json
-    print(json.dumps(lines))
+    print(json.dumps(lines), flush=True)
 os._exit(0)
 """
 
