@@ -140,17 +140,18 @@ static int find_targets(struct page_texts *p, const struct page_data *d,
 
 /* ---- lines */
 
-static bool begin_text(struct page_texts *p, const struct target *t, bool is_code)
+/* 1: it began; 0: the page has no room for it, which is counted. */
+static int begin_text(struct page_texts *p, const struct target *t, bool is_code, struct err *e)
 {
     if (p->bytes.len > PAGE_TEXTS_MAX) {
         p->left_out++;
-        return false;
+        return 0;
     }
     struct page_text text = {.site = t->site,
                              .is_code = is_code,
                              .file = is_code ? t->frame.function : t->frame.file,
                              .first_line = p->lines.len};
-    return vec_push(&p->list, text);
+    return vec_push(&p->list, text) ? 1 : err_no_memory(e, "source and machine code");
 }
 
 static int add_line(struct page_texts *p, uint64_t number, struct view text, bool here,
@@ -170,14 +171,13 @@ static int add_source(struct page_texts *p, const struct target *t, struct view 
 {
     uint32_t first = t->line > LINES_BEFORE ? t->line - LINES_BEFORE : 1;
     uint32_t number = 1;
-    bool begun = false;
+    int begun = 0;
     while (source.len && number <= t->line + LINES_AFTER) {
         const char *end = memchr(source.p, '\n', source.len);
         size_t n = end ? (size_t)(end - source.p) : source.len;
         if (number >= first) {
-            if (!begun && !begin_text(p, t, false))
-                return 0;
-            begun = true;
+            if (!begun && (begun = begin_text(p, t, false, e)) <= 0)
+                return begun;
             size_t shown = n && source.p[n - 1] == '\r' ? n - 1 : n;
             if (add_line(p, number, (struct view){source.p, shown}, number == t->line, e) != 0)
                 return -1;
@@ -203,10 +203,10 @@ struct listing {
 static int emit_before(struct listing *l, struct err *e)
 {
     size_t kept = l->count < INSTRUCTIONS_BEFORE + 1 ? l->count : INSTRUCTIONS_BEFORE + 1;
-    if (!begin_text(l->texts, l->target, true)) {
-        l->full = true;
-        return 0;
-    }
+    int begun = begin_text(l->texts, l->target, true, e);
+    l->full = begun == 0;
+    if (begun <= 0)
+        return begun;
     for (size_t i = l->count - kept; i < l->count; i++) {
         const struct page_line *line = &l->before[i % (INSTRUCTIONS_BEFORE + 1)];
         struct view text = {(const char *)l->bytes.data + line->text, line->len};
