@@ -5,6 +5,7 @@
 # `make list` prints the targets.
 
 BUILD  ?= build
+,      := ,
 CC     ?= gcc
 PYTHON ?= /usr/bin/python3
 PREFIX ?= /usr/local
@@ -29,10 +30,18 @@ CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
 PIC      := -fPIC -fvisibility=hidden
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(PIC) $(WARN) $(SANFLAGS)
 # See symbols/helper/debuginfod_fetcher.c.
-CURL_HOOK := -Wl,--export-dynamic-symbol=curl_easy_setopt
+CURL_HOOK := $(if $(LINKED_IN),-Wl$(,)--wrap=curl_easy_setopt,-Wl$(,)--export-dynamic-symbol=curl_easy_setopt)
 LDFLAGS  += $(HARDLINK) $(SANFLAGS) $(CURL_HOOK)
 LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lsqlite3 -ldw -lelf \
             -lpcre2-8 -liberty -lpng -lncursesw -ltinfo -lpthread -lm
+
+# For `make tarball`: libraries that base/library.c loads elsewhere are linked in. Debian 11's gcc warns
+# of what later ones do not.
+ifdef LINKED_IN
+CPPFLAGS += -DTIDEMARK_LINKED_IN
+LDLIBS   := -ldebuginfod -lcurl -lmicrohttpd -lcapstone -lssl -lcrypto $(LDLIBS) -lbz2 -ldl
+WARN     += -Wno-missing-field-initializers -Wno-conversion
+endif
 
 Q := $(if $(V),,@)
 
@@ -105,6 +114,9 @@ $(BUILD)/tidemark: $(patsubst %.c,$(BUILD)/%.o,$(call sources_in,cli)) $(SAN_OBJ
 CLIENT_FLAGS := -std=c17 -g $(OPT) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fno-builtin \
                 -fno-optimize-sibling-calls -ftls-model=initial-exec $(WARN)
 
+# Parts of the C library before version 2.34.
+CLIENT_LIBS := -Wl,--as-needed -lpthread -ldl
+
 # What a sample passes over goes straight on to the real function, and functions that look at their
 # caller, or are to have no frame of ours above them, are jumped to.
 JUMPING := client/hooks/hooks client/hooks/hooks_load client/hooks/hooks_main
@@ -123,11 +135,11 @@ $(BUILD)/client/%.o: client/%.c | deps
 CLIENT_SOURCES := $(sort $(wildcard client/*.c client/hooks/*.c client/python/*.c))
 $(BUILD)/libtidemark.so $(BUILD)/liballocwrapper.so: $(CLIENT_SOURCES:%.c=$(BUILD)/%.o)
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions -Wl,-z,initfirst,-z,relro,-z,now,-z,defs -o $@ $^
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions -Wl,-z,initfirst,-z,relro,-z,now,-z,defs -o $@ $^ $(CLIENT_LIBS)
 
 $(BUILD)/libtidemark-gpu.so: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard client/gpu/*.c)))
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CC) -shared -Wl,-soname,libtidemark-gpu.so -Wl,-z,relro,-z,now,-z,defs -o $@ $^
+	$(Q)$(CC) -shared -Wl,-soname,libtidemark-gpu.so -Wl,-z,relro,-z,now,-z,defs -o $@ $^ $(CLIENT_LIBS)
 
 ## client-aarch64: the preload library for AArch64, with a cross compiler (test_aarch64.py runs it)
 CROSS_CC := aarch64-linux-gnu-gcc
@@ -254,7 +266,7 @@ endef
 
 # Goals that install packages that are missing; NODEPS=1: none do. Other goals name what is missing.
 INSTALLS  := $(if $(NODEPS),,$(filter deps% run% test unit e2e check% asan valgrind fuzz bench% soak \
-               web deb,$(MAKECMDGOALS)))
+               web deb tarball,$(MAKECMDGOALS)))
 LIBRARIES := liblz4 libzstd libxxhash jansson capstone yajl zlib liblzma libdw libelf sqlite3 \
              libdebuginfod libpcre2-8 libpng ncursesw tinfo libmicrohttpd libcurl
 HEADERS   := libdwarf/libdwarf.h libiberty/demangle.h # of libraries without a .pc file
@@ -268,7 +280,7 @@ endef
 
 ## deps: installs the Debian packages that building needs
 deps:
-	$(if $(INSTALLS),$(call install_packages,$(DEPS)),$(name_missing))
+	$(if $(LINKED_IN),,$(if $(INSTALLS),$(call install_packages,$(DEPS)),$(name_missing)))
 
 ## deps-test: and those that the tests need
 deps-test: deps
@@ -313,6 +325,9 @@ $(BUILD)/test/unit/test_cli_options: LDFLAGS += $(OPTION_OBJECTS)
 # This library makes allocations fail, those of Tidemark's code only.
 $(BUILD)/test/unit/test_trace_failures: LDFLAGS += \
     $(foreach f,malloc calloc realloc aligned_alloc strdup,-Wl,--wrap=$(f))
+
+# This one plays a kernel without a call.
+$(BUILD)/test/unit/test_base_file_io: LDFLAGS += -Wl,--wrap=syscall
 
 # This one replaces the clock, and counts what a session does between two looks at it.
 $(BUILD)/test/unit/test_server_session: LDFLAGS += $(foreach f,monotonic_ns intake_take \
@@ -384,8 +399,9 @@ check-subjects:
 
 ## check-scripts: shellcheck of all shell scripts
 check-scripts:
-	@shellcheck .ci/run test/ci examples/ci/compare.sh test/run-example test/replay-example test/build-deb test/fuzz/run \
-	    web/build test/web/install test/in-debian
+	@shellcheck .ci/run test/ci examples/ci/compare.sh test/run-example test/replay-example test/fuzz/run \
+	    web/build test/web/install test/in-debian package/build-deb \
+	    package/build-tarball package/trial-tarball
 
 ## ci-short, ci-medium, ci-long: the tiers of the CI; .ci/run is short and medium
 ci-short ci-medium ci-long: ci-%:
@@ -511,7 +527,19 @@ COMPLETE_ZSH  := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-comple
 COMPLETE_FISH := $(PREFIX)/share/fish/vendor_completions.d/tidemark.fish
 
 ## install: the program, libtidetrace, man pages, completions and the tracy-* names under PREFIX (LIBDIR)
-install: all
+install: all install-program
+	install -m 644 $(BUILD)/libtidetrace.a $(DESTDIR)$(LIBDIR)/libtidetrace.a
+	@mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	    lib/tidetrace.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc
+	@mkdir -p $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed -e 's|@PREFIX@|$(PREFIX)|' server/tidemark.service.in \
+	    >$(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.service
+	install -m 644 server/tidemark.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.socket
+
+# What does not depend on PREFIX or on other libraries' archives.
+.PHONY: install-program
+install-program: $(BUILD)/tidemark $(BUILD)/libtidetrace.so $(PRELOADED)
 	install -D -m 755 $(BUILD)/tidemark $(DESTDIR)$(PREFIX)/bin/tidemark
 	install -D -m 644 $(BUILD)/libtidemark.so $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so
 	install -D -m 644 $(BUILD)/libtidemark-gpu.so $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark-gpu.so
@@ -528,14 +556,6 @@ install: all
 	install -D -m 644 $(BUILD)/$(LIB_FILE) $(DESTDIR)$(LIBDIR)/$(LIB_FILE)
 	ln -sf $(LIB_FILE) $(DESTDIR)$(LIBDIR)/$(LIB_SONAME)
 	ln -sf $(LIB_FILE) $(DESTDIR)$(LIBDIR)/libtidetrace.so
-	install -m 644 $(BUILD)/libtidetrace.a $(DESTDIR)$(LIBDIR)/libtidetrace.a
-	@mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-	    lib/tidetrace.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc
-	@mkdir -p $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed -e 's|@PREFIX@|$(PREFIX)|' server/tidemark.service.in \
-	    >$(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.service
-	install -m 644 server/tidemark.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.socket
 	install -D -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/tidemark/LICENSE
 	@for file in $(EXAMPLES); do \
 	    install -D -m 644 $$file $(DESTDIR)$(PREFIX)/share/doc/tidemark/$$file || exit 1; \
@@ -560,13 +580,36 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark-gpu.so $(DESTDIR)$(PREFIX)/include/tidemark.h
 	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
+## tarball: one archive for any Linux with glibc 2.31 or later, in $(BUILD), built in build-bullseye, a
+##          bare Debian 11, which debootstrap makes; as root
+.PHONY: tarball
+TARBALL := tidemark-$(VERSION)-linux-$(shell uname -m).tar.gz
+tarball:
+	$(call install_packages,debootstrap rsync)
+	@sh web/build $(BUILD)
+	@rm -rf build-bullseye/src
+	@test/in-debian bullseye mkdir -p build/gen
+	@cp -p $(BUILD)/gen/page_template.c $(BUILD)/gen/page_licences.txt build-bullseye/src/build/gen/
+	@test/in-debian bullseye sh package/build-tarball $(VERSION)
+	@cp build-bullseye/src/build/$(TARBALL) $(BUILD)/
+
+## check-tarball: builds the archive twice, the second time in a new Debian 11, compares both, and tries it
+##                on bare Debians 11, 12 and 13; as root
+.PHONY: check-tarball
+check-tarball: tarball
+	@mv $(BUILD)/$(TARBALL) $(BUILD)/first-$(TARBALL)
+	@rm -rf build-bullseye
+	@$(MAKE) --no-print-directory tarball
+	@cmp $(BUILD)/first-$(TARBALL) $(BUILD)/$(TARBALL) && rm $(BUILD)/first-$(TARBALL)
+	@BUILD=$(BUILD) $(PYTHON) package/try-tarball bullseye bookworm trixie
+
 # dpkg-shlibdeps is in it.
 deps-deb: deps
 	$(call install_packages,dpkg-dev)
 
 ## deb: a Debian package in $(BUILD)
 deb: all deps-deb
-	@BUILD=$(BUILD) VERSION=$(VERSION) sh test/build-deb
+	@BUILD=$(BUILD) VERSION=$(VERSION) sh package/build-deb
 
 ## clean: removes everything built
 clean:

@@ -23,4 +23,7 @@ int file_sync(int fd);
 int file_sync_data(int fd); /* fdatasync: of the metadata, only what reads need */
 int file_resize(int fd, uint64_t size);
 
+/* Closes the open descriptors from `first` to `last`, also on kernels without close_range. */
+int file_close_range(unsigned first, unsigned last);
+
 #endif

@@ -123,8 +123,8 @@ static _Noreturn void become(struct plan *plan, int out)
     (void)setsid();
     int null = open("/dev/null", O_RDWR);
     if (null >= 0 && dup2(out, 1) == 1 && dup2(null, 0) == 0) {
-#ifdef SYS_close_range
-        (void)syscall(SYS_close_range, 3u, ~0u, 0u);
+#ifdef __NR_close_range
+        (void)syscall(__NR_close_range, 3u, ~0u, 0u);
 #endif
         sigemptyset(&none);
         (void)sigprocmask(SIG_SETMASK, &none, NULL);

@@ -67,13 +67,25 @@ static void bounds_of_main(struct thread *t)
     t->stack_low = t->stack_high - room;
 }
 
+/* gcc has __builtin_thread_pointer for x86-64 since version 11. */
+static void *thread_pointer(void)
+{
+#if defined(__x86_64__)
+    void *own;
+    __asm__("mov %%fs:0, %0" : "=r"(own));
+    return own;
+#else
+    return __builtin_thread_pointer();
+#endif
+}
+
 /*
  * The C library puts a thread's own data at the upper end of its stack, even if the program
  * allocated the stack.
  */
 static void bounds_of_other(struct thread *t)
 {
-    t->stack_high = (uint64_t)(uintptr_t)__builtin_thread_pointer() & ~UINT64_C(15);
+    t->stack_high = (uint64_t)(uintptr_t)thread_pointer() & ~UINT64_C(15);
     t->stack_low = t->stack_high - SMALLEST_STACK;
 }
 

@@ -117,7 +117,7 @@ static int open_below(const struct traces *t, const char *path, struct err *e)
         path = ".";
     if (t->stepwise)
         return open_steps(t, path, e);
-    long fd = syscall(SYS_openat2, t->root, path, &how, sizeof how);
+    long fd = syscall(__NR_openat2, t->root, path, &how, sizeof how);
     if (fd >= 0)
         return (int)fd;
     if (errno == ENOSYS || errno == EPERM)

@@ -102,8 +102,8 @@ static int allow(struct resolver *r, int fd, struct view name, const char *path)
 }
 
 /*
- * Notes where debug information was searched for, for the report. Another rule may have tried the
- * same path before.
+ * Notes where debug information was searched for, or why a server was not, for the report. Another
+ * rule may have tried the same path before.
  */
 static void note_looked(struct resolver *r, struct view name, bool exists)
 {
@@ -171,9 +171,7 @@ static int fetch(struct resolver *r, const struct file_wish *wish)
         fputs("\r\033[K", stderr);
     r->shown = false;
     if (e.code != ERR_NONE)
-        snprintf(r->image.fetching, sizeof r->image.fetching, "%.200s", e.text);
-    else if (fd >= 0)
-        snprintf(r->image.fetching, sizeof r->image.fetching, "fetched");
+        note_looked(r, view_of(e.text), false);
     return fd;
 }
 

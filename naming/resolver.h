@@ -57,8 +57,7 @@ struct image_proof {
 struct resolver_image {
     const struct build_id *build_id; /* required; len 0: any */
     struct image_proof proof;
-    char refused[256];  /* why its file was not opened, or "" */
-    char fetching[256]; /* a debuginfod server's error, or "" */
+    char refused[256]; /* why its file was not opened, or "" */
 };
 
 struct resolver {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file_io.h"
 #include "base/monotonic.h"
 #include "base/vec.h"
 #include "run/descent.h"
@@ -592,8 +593,8 @@ static void hold_in_child(int fd)
     if (pid != 0)
         return; /* without a child this process frees it */
     if (fd > 0)
-        (void)close_range(0, (unsigned)fd - 1, 0);
-    (void)close_range((unsigned)fd + 1, ~0u, 0);
+        (void)file_close_range(0, (unsigned)fd - 1);
+    (void)file_close_range((unsigned)fd + 1, ~0u);
     _exit(0);
 }
 

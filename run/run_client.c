@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file_io.h"
 #include "base/monotonic.h"
 #include "client/recording_format.h"
 #include "server/capture/journal_read.h"
@@ -74,7 +75,7 @@ static _Noreturn void become_server(const struct run_client *c, const char *fold
     const int kept = STDERR_FILENO + 1;
     struct err e = {0};
     (void)setpgid(0, 0);
-    if (dup2(errors, kept) < 0 || close_range((unsigned)kept + 1, ~0u, 0) != 0)
+    if (dup2(errors, kept) < 0 || file_close_range((unsigned)kept + 1, ~0u) != 0)
         _exit(1);
     int status = serve(c, folder, &e);
     (void)!write(kept, &e, sizeof e);

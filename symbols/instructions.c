@@ -39,8 +39,9 @@ struct instructions {
 static bool load(struct capstone *c)
 {
     const struct library_function functions[] = {
-        {"cs_open", &c->open},     {"cs_close", &c->close}, {"cs_option", &c->option},
-        {"cs_malloc", &c->malloc}, {"cs_free", &c->free},   {"cs_disasm_iter", &c->disasm_iter},
+        LIBRARY_FUNCTION(cs_open, &c->open),     LIBRARY_FUNCTION(cs_close, &c->close),
+        LIBRARY_FUNCTION(cs_option, &c->option), LIBRARY_FUNCTION(cs_malloc, &c->malloc),
+        LIBRARY_FUNCTION(cs_free, &c->free),     LIBRARY_FUNCTION(cs_disasm_iter, &c->disasm_iter),
     };
     c->handle = library_load(CAPSTONE, functions, sizeof functions / sizeof *functions);
     return c->handle != NULL;
@@ -48,7 +49,8 @@ static bool load(struct capstone *c)
 
 void instructions_load(void)
 {
-    (void)library_load(CAPSTONE, NULL, 0);
+    struct capstone c;
+    (void)load(&c);
 }
 
 static cs_err open_handle(const struct capstone *c, enum instruction_set set, csh *handle)

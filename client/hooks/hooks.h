@@ -14,4 +14,8 @@ void hooks_await_client(void);
 /* The C library does not declare cfree any more. */
 void cfree(void *address);
 
+/* The C library declares it since version 2.34. */
+int execveat(int fd, const char *path, char *const arguments[], char *const environment[],
+             int flags);
+
 #endif

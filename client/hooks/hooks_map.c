@@ -14,6 +14,10 @@
 #include "client/maps.h"
 #include "client/real.h"
 
+#ifndef MREMAP_DONTUNMAP /* from linux/mman.h, for C libraries before 2.32 */
+#define MREMAP_DONTUNMAP 4
+#endif
+
 #define FAILED ((void *)-1)
 
 static inline void *map(void *address, size_t size, int protection, int flags, int fd, off_t offset,

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "base/format.h"
 #include "base/json_reader.h"
 #include "base/monotonic.h"
@@ -97,11 +98,11 @@ static void close_others(int channel, int sampler)
                    kept[] = {a < b ? a : b, a < b ? b : a};
     for (size_t i = 0; i < 2 && kept[i] >= next; i++) {
         if (kept[i] > next)
-            (void)close_range(next, kept[i] - 1, 0);
+            (void)file_close_range(next, kept[i] - 1);
         next = kept[i] + 1;
     }
     if (next > 3)
-        (void)close_range(next, ~0u, 0);
+        (void)file_close_range(next, ~0u);
 }
 
 /*

@@ -39,7 +39,7 @@ int daemon_open_trace(const struct daemon *d, const char *name, struct stat *st)
                                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
     if (!is_trace_name(name))
         return -1;
-    int fd = (int)syscall(SYS_openat2, d->http.dir, name, &how, sizeof how);
+    int fd = (int)syscall(__NR_openat2, d->http.dir, name, &how, sizeof how);
     if (fd < 0 && (errno == ENOSYS || errno == EPERM))
         fd = openat(d->http.dir, name, flags);
     if (fd >= 0 && (fstat(fd, st) != 0 || !S_ISREG(st->st_mode))) {

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "base/monotonic.h"
 #include "server/net/stop.h"
 
@@ -49,7 +50,7 @@ static int be_job(const struct job_plan *plan, const struct file_limit *files, s
         dup2(plan->in >= 0 ? plan->in : ends.null, STDIN_FILENO) < 0 ||
         dup2(plan->out >= 0 ? plan->out : ends.null, STDOUT_FILENO) < 0)
         return 1;
-    (void)close_range(3, ~0u, 0);
+    (void)file_close_range(3, ~0u);
     int status = plan->body(plan->arg);
     return fflush(stdout) == 0 || status ? status : 1;
 }

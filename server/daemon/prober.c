@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "base/monotonic.h"
 #include "server/net/address.h"
 #include "server/net/stop.h"
@@ -160,8 +161,8 @@ static _Noreturn void probe_for_ever(struct round *r)
 static void close_others(int own)
 {
     if (own > 3)
-        (void)close_range(3, (unsigned)own - 1, 0);
-    (void)close_range((unsigned)own + 1, ~0u, 0);
+        (void)file_close_range(3, (unsigned)own - 1);
+    (void)file_close_range((unsigned)own + 1, ~0u);
 }
 
 int prober_start(struct prober *p, const struct probe_target *targets, unsigned count,

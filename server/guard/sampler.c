@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "base/vec.h"
 #include "proc/process_memory.h"
 #include "server/guard/privileges.h"
@@ -259,8 +260,8 @@ static _Noreturn void keep_sampler(int control, void (*guard)(void))
     struct err e = {0};
     int status = 0;
     pid_t parent;
-    (void)close_range(0, (unsigned)control - 1, 0);
-    (void)close_range((unsigned)control + 1, ~0u, 0);
+    (void)file_close_range(0, (unsigned)control - 1);
+    (void)file_close_range((unsigned)control + 1, ~0u);
     /*
      * A terminal's SIGINT goes to its whole process group: the sampler ends only after the
      * sessions.

@@ -54,7 +54,7 @@ struct web_post {
 static int load(struct curl_library *lib, struct err *e)
 {
     const struct library_function functions[] = {
-#define FUNCTION(NAME) {"curl_" #NAME, &lib->NAME},
+#define FUNCTION(NAME) LIBRARY_FUNCTION(curl_##NAME, &lib->NAME),
         CURL_FUNCTIONS(FUNCTION)
 #undef FUNCTION
     };
@@ -88,13 +88,24 @@ static bool set_up(struct web_post *p, const char *user, const char *password)
            (!password || p->lib.easy_setopt(c, CURLOPT_PASSWORD, password) == CURLE_OK);
 }
 
-static bool is_web(const struct web_post *p)
+/* Takes the address; for HTTPS also the certificates. */
+static int set_address(struct web_post *p, const char *url, struct err *e)
 {
+    const char *bundle = NULL;
     char *scheme = NULL;
-    bool web = p->lib.url_get(p->url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-               (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
+    bool valid = p->lib.url_set(p->url, CURLUPART_URL, url, 0) == CURLUE_OK &&
+                 p->lib.url_get(p->url, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK;
+    bool https = valid && strcmp(scheme, "https") == 0;
+    bool web = https || (valid && strcmp(scheme, "http") == 0);
     p->lib.free(scheme);
-    return web;
+    if (!web)
+        return err_set(e, ERR_USAGE, "'%s' is no address of a web server", url);
+    if (https && ca_bundle_find(&bundle, e) != 0)
+        return -1;
+    if (https && p->lib.easy_setopt(p->curl, CURLOPT_CAINFO, bundle) != CURLE_OK)
+        return err_no_memory(e, "a connection");
+    (void)p->lib.url_get(p->url, CURLUPART_QUERY, &p->query, 0); /* the query is optional */
+    return 0;
 }
 
 struct web_post *web_post_open(const char *url, const char *user, const char *password,
@@ -105,11 +116,8 @@ struct web_post *web_post_open(const char *url, const char *user, const char *pa
     if (status == 0 &&
         (!(p->url = p->lib.url()) || !(p->curl = p->lib.easy_init()) || !set_up(p, user, password)))
         status = err_no_memory(e, "a connection");
-    else if (status == 0 &&
-             (p->lib.url_set(p->url, CURLUPART_URL, url, 0) != CURLUE_OK || !is_web(p)))
-        status = err_set(e, ERR_USAGE, "'%s' is no address of a web server", url);
     else if (status == 0)
-        (void)p->lib.url_get(p->url, CURLUPART_QUERY, &p->query, 0); /* the query is optional */
+        status = set_address(p, url, e);
     if (status == 0)
         return p;
     web_post_close(p);

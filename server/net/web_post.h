@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_NET_WEB_POST_H
 
 /*
- * Sends data to a web server: HTTP or HTTPS (certificates are checked), through a proxy if
- * $http_proxy or a related variable names one. Redirects are not followed.
+ * Sends data to a web server: HTTP or HTTPS (certificates are checked, see base/library.h),
+ * through a proxy if $http_proxy or a related variable names one. Redirects are not followed.
  */
 
 #include "base/buf.h"
@@ -12,8 +12,8 @@
 struct web_post;
 
 /*
- * `user` and `password` may be NULL. ERR_USAGE for an invalid address or another protocol. Sends
- * nothing yet.
+ * `user` and `password` may be NULL. ERR_USAGE for an invalid address or another protocol,
+ * ERR_CONNECT if there are no certificates for HTTPS. Sends nothing yet.
  */
 struct web_post *web_post_open(const char *url, const char *user, const char *password,
                                struct err *e);

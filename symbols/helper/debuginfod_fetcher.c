@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
+#include "base/library.h"
 #include "base/monotonic.h"
 
 #define PROGRESS_NS 200000000LL /* between progress reports */
@@ -53,10 +55,11 @@ static void failed(int socket, uint64_t number, const char *cause)
     (void)fetch_answer_send(socket, &a, -1, true);
 }
 
-/* ---- limits that libdebuginfod lacks */
+/* ---- options of transfers that libdebuginfod does not set */
 
 /*
- * libdebuginfod follows redirects without limit and does not expose its transfers. The program's
+ * libdebuginfod follows redirects without limit, takes the certificates from where libcurl was
+ * built to look, and does not expose its transfers. The program's
  * symbols take precedence over those of libraries that it loads, so libdebuginfod's calls of this
  * function arrive here (Makefile: CURL_HOOK). The ClickHouse sink finds libcurl's function by
  * dlsym.
@@ -65,51 +68,81 @@ static void failed(int socket, uint64_t number, const char *cause)
 /* From curl/curl.h. */
 #define OPTION_FOLLOW 52
 #define OPTION_REDIRECTS_MOST 68
+#define OPTION_CA_BUNDLE 10065
 #define FAILED_INIT 2
 
 /* Options take a long, a pointer or a 64-bit offset, all passed alike. */
 typedef int set_option(void *handle, int option, ...);
 _Static_assert(sizeof(long) == sizeof(void *) && sizeof(long) == 8, "one register for all");
 
-__attribute__((visibility("default"))) int curl_easy_setopt(void *handle, int option, ...);
+/*
+ * Where libcurl is part of the program, the linker renames calls of the function, and what it is
+ * itself (--wrap).
+ */
+#ifdef TIDEMARK_LINKED_IN
+#define HOOK __wrap_curl_easy_setopt
+int __real_curl_easy_setopt(void *handle, int option, ...);
+#else
+#define HOOK curl_easy_setopt
+#endif
 
-int curl_easy_setopt(void *handle, int option, ...)
+__attribute__((visibility("default"))) int HOOK(void *handle, int option, ...);
+
+static set_option *next_hook(void)
 {
+#ifdef TIDEMARK_LINKED_IN
+    return __real_curl_easy_setopt;
+#else
     set_option *next;
-    va_list ap;
     *(void **)&next = dlsym(RTLD_NEXT, "curl_easy_setopt");
+    return next;
+#endif
+}
+
+int HOOK(void *handle, int option, ...)
+{
+    set_option *next = next_hook();
+    const char *bundle;
+    va_list ap;
     va_start(ap, option);
     void *value = va_arg(ap, void *);
     va_end(ap);
     if (!next)
         return FAILED_INIT;
-    if (option == OPTION_FOLLOW)
+    if (option == OPTION_FOLLOW) {
         (void)next(handle, OPTION_REDIRECTS_MOST, (long)DEBUGINFOD_REDIRECTS_MOST);
+        if (ca_bundle_find(&bundle, NULL) == 0)
+            (void)next(handle, OPTION_CA_BUNDLE, bundle);
+    }
     return next(handle, option, value);
 }
 
 /* ---- the process that fetches one file */
 
-/* dlsym returns a data pointer; POSIX allows its conversion to a function pointer. */
-#define FIND(lib, handle, member, name)                                                            \
-    (*(void **)&(lib)->member = dlsym((handle), (name)), (lib)->member != NULL)
-
 static bool load(struct library *lib)
 {
-    void *h = dlopen(DEBUGINFOD_SONAME, RTLD_NOW | RTLD_GLOBAL);
-    return h && FIND(lib, h, begin, "debuginfod_begin") &&
-           FIND(lib, h, find_debuginfo, "debuginfod_find_debuginfo") &&
-           FIND(lib, h, find_executable, "debuginfod_find_executable") &&
-           FIND(lib, h, set_progress, "debuginfod_set_progressfn") &&
-           FIND(lib, h, set_user_data, "debuginfod_set_user_data");
+    const struct library_function functions[] = {
+        LIBRARY_FUNCTION(debuginfod_begin, &lib->begin),
+        LIBRARY_FUNCTION(debuginfod_find_debuginfo, &lib->find_debuginfo),
+        LIBRARY_FUNCTION(debuginfod_find_executable, &lib->find_executable),
+        LIBRARY_FUNCTION(debuginfod_set_progressfn, &lib->set_progress),
+        LIBRARY_FUNCTION(debuginfod_set_user_data, &lib->set_user_data),
+    };
+#ifndef TIDEMARK_LINKED_IN
+    (void)dlopen(DEBUGINFOD_SONAME, RTLD_NOW | RTLD_GLOBAL); /* for RTLD_NEXT above */
+#endif
+    return library_load(DEBUGINFOD_SONAME, functions, sizeof functions / sizeof *functions);
 }
 
 /* The callback reaches its job only through the library. */
 static struct job *job_of(debuginfod_client *client)
 {
     void *(*user_data)(debuginfod_client *);
-    *(void **)&user_data = dlsym(RTLD_DEFAULT, "debuginfod_get_user_data");
-    return user_data ? user_data(client) : NULL;
+    const struct library_function f = LIBRARY_FUNCTION(debuginfod_get_user_data, &user_data);
+    void *handle = library_load(DEBUGINFOD_SONAME, &f, 1);
+    struct job *j = handle ? user_data(client) : NULL;
+    library_unload(handle);
+    return j;
 }
 
 static uint64_t not_negative(long n)
@@ -177,6 +210,15 @@ static void say_cause(const struct job *j, int error)
     failed(j->socket, j->request->number, cause);
 }
 
+/* Whether a server could not be asked for want of certificates; the library says that it has no
+ * file. */
+static bool lacks_certificates(struct err *e)
+{
+    const char *urls = getenv("DEBUGINFOD_URLS"), *bundle;
+    return urls && strstr(urls, "https://") && ca_bundle_find(&bundle, e) != 0 &&
+           err_prefix(e, "debuginfod") != 0;
+}
+
 /*
  * Whether a write exceeded RLIMIT_FSIZE. A compressed download shows its real size only there, and
  * the library then reports the file as missing on the server.
@@ -191,6 +233,7 @@ static void fetch(struct job *j)
 {
     const struct fetch_request *r = j->request;
     struct fetch_answer a;
+    struct err e = {0};
     debuginfod_client *client = load(&j->lib) ? j->lib.begin() : NULL;
     if (!client) {
         failed(j->socket, r->number, "debuginfod: " DEBUGINFOD_SONAME " cannot be loaded");
@@ -205,7 +248,9 @@ static void fetch(struct job *j)
     memset(&a, 0, sizeof a);
     a.number = r->number;
     a.kind = fd >= 0 ? FETCH_FILE : FETCH_NONE;
-    if (fd >= 0 || (fd == -ENOENT && j->given_up == 0))
+    if (fd < 0 && j->given_up == 0 && lacks_certificates(&e))
+        failed(j->socket, r->number, e.text);
+    else if (fd >= 0 || (fd == -ENOENT && j->given_up == 0))
         (void)fetch_answer_send(j->socket, &a, fd, true);
     else
         say_cause(j, j->given_up != 0 ? j->given_up : -fd);
@@ -363,7 +408,7 @@ static int settle(int socket)
     if (socket < 0 || null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(socket, 3) < 0)
         return -1;
     (void)fcntl(3, F_SETFD, FD_CLOEXEC);
-    (void)close_range(4, ~0u, 0);
+    (void)file_close_range(4, ~0u);
     return 3;
 }
 

@@ -31,7 +31,7 @@ struct fetch_answer {
     uint64_t number;
     enum fetch_answer_kind kind;
     uint64_t done, total;
-    char cause[256]; /* of FETCH_FAILED, NUL-terminated */
+    char cause[512]; /* of FETCH_FAILED, NUL-terminated */
 };
 
 /* Sends an answer, with a descriptor unless `fd` is -1. False if the client is gone. */

@@ -482,6 +482,19 @@ class TestDebuginfod(SymbolCase):
             server.wait()
 
 
+class TestDebuginfodErrors(SymbolCase):
+    def test_they_are_among_the_places(self):
+        _, trace = self.record("--symbols", "client")
+        url = f"//localhost:{free_port()}"
+        self.symbols(trace, "--debuginfod", f"http:{url}")
+        self.assertIn("debuginfod: Connection refused", self.shop()["looked_for"])
+        os.environ["SSL_CERT_FILE"] = str(self.dir / "none.pem")
+        self.addCleanup(os.environ.pop, "SSL_CERT_FILE")
+        self.symbols(trace, "--debuginfod", f"https:{url}")
+        self.assertIn(f"debuginfod: SSL_CERT_FILE: {self.dir}/none.pem: No such file",
+                      self.shop()["looked_for"])
+
+
 class TestPolicy(SymbolCase):
     def test_all_and_unknown(self):
         _, trace = self.record("--symbols", "client", program=NAMED)
