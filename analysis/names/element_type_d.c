@@ -45,8 +45,9 @@ static bool is_word(char c)
 
 bool element_type_is_d(struct view function)
 {
-    const char *at =
-        function.len <= TYPE_TEXT_MAX ? memmem(function.p, function.len, "!(", 2) : NULL;
+    const char *at = function.len && function.len <= TYPE_TEXT_MAX
+                         ? memmem(function.p, function.len, "!(", 2)
+                         : NULL;
     return at && at > function.p && is_word(at[-1]);
 }
 

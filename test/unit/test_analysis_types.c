@@ -281,6 +281,10 @@ static void test_no_type(void **state)
         assert_int_equal(out.len, 0);
         buf_release(&out);
     }
+    /* A frame may have no text at all. */
+    struct buf none = {0};
+    assert_int_equal(element_type((struct view){0}, &none), ELEMENT_NONE);
+    buf_release(&none);
 }
 
 /* Cut anywhere, and with any byte changed to any bracket, a name is read within its bounds. */
