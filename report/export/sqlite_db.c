@@ -6,11 +6,24 @@
 #include "base/format.h"
 #include "report/export/sqlite_file.h"
 
+/* Rows are inserted this many at a time: a statement costs as much as two rows. */
+#define BATCH 64u
+#define TEXTS_MOST ((size_t)1 << 20) /* bytes; a batch with longer texts ends early */
+
+/* The rows of a table that wait to be inserted. */
+struct row_batch {
+    sqlite3_stmt *insert; /* of BATCH rows; NULL until needed */
+    struct cell *cells;   /* of each text only its length */
+    unsigned rows;
+    struct buf texts; /* in the order of the cells */
+    uint64_t count;   /* all rows of the table */
+    bool renumbered;  /* the ids are not 1, 2, 3, …, which SQLite makes by itself, in less time */
+};
+
 struct sqlite_db {
     struct sqlite_file file;
     sqlite3 *db; /* NULL when closed */
-    sqlite3_stmt *insert[TABLE_COUNT];
-    struct buf texts[TABLE_WIDTH_MAX]; /* of the current row */
+    struct row_batch batches[TABLE_COUNT];
 };
 
 static const char before[] = "PRAGMA page_size = 8192;"
@@ -24,14 +37,12 @@ static const char before[] = "PRAGMA page_size = 8192;"
 
 /*
  * The cache is also the size of the runs that SQLite sorts for an index: it merges linked lists,
- * which is fast only while they fit into the processor's cache.
+ * which is fast only while they fit into the processor's cache. An index of all allocations costs
+ * as much as the rows themselves, and more than several queries without it.
  */
 static const char indices[] =
     "PRAGMA cache_size = -2048;"
     "CREATE INDEX pool_usage_by_time ON pool_usage(pool, time_ns);"
-    "CREATE INDEX allocations_by_time ON allocations(alloc_ns);"
-    "CREATE INDEX allocations_by_address ON allocations(address, alloc_ns);"
-    "CREATE INDEX allocations_by_callstack ON allocations(alloc_callstack);"
     "CREATE INDEX allocations_live ON allocations(alloc_callstack, size) WHERE free_ns IS NULL;"
     "CREATE INDEX callstack_totals_by_callstack ON callstack_totals(callstack);"
     "CREATE INDEX callstacks_by_site ON callstacks(site);"
@@ -119,19 +130,6 @@ static int create_tables(struct sqlite_db *d, struct err *e)
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         put_definition(&sql, table_get((enum table_id)i));
     int status = sql.failed ? err_no_memory(e, "a database") : execute(d, buf_str(&sql), e);
-    for (unsigned i = 0; i < TABLE_COUNT && status == 0; i++) {
-        const struct table *t = table_get((enum table_id)i);
-        buf_clear(&sql);
-        buf_printf(&sql, "INSERT INTO %s VALUES (?", t->name);
-        for (unsigned k = 1; k < t->width; k++)
-            buf_puts(&sql, ",?");
-        buf_puts(&sql, ")");
-        if (sql.failed)
-            status = err_no_memory(e, "a database");
-        else if (sqlite3_prepare_v3(d->db, buf_str(&sql), -1, SQLITE_PREPARE_PERSISTENT,
-                                    &d->insert[i], NULL) != SQLITE_OK)
-            status = sqlite_file_failed(d->db, e);
-    }
     buf_release(&sql);
     return status;
 }
@@ -157,20 +155,20 @@ void sqlite_db_free(struct sqlite_db *d)
 {
     if (!d)
         return;
-    for (unsigned i = 0; i < TABLE_COUNT; i++)
-        sqlite3_finalize(d->insert[i]);
+    for (unsigned i = 0; i < TABLE_COUNT; i++) {
+        sqlite3_finalize(d->batches[i].insert);
+        free(d->batches[i].cells);
+        buf_release(&d->batches[i].texts);
+    }
     if (d->db)
         (void)sqlite_file_close(&d->file, d->db, NULL);
-    for (unsigned i = 0; i < TABLE_WIDTH_MAX; i++)
-        buf_release(&d->texts[i]);
     free(d);
 }
 
 /* ---- rows */
 
-static int bind_text(sqlite3_stmt *s, int at, struct buf *b, struct view text)
+static void keep_text(struct buf *b, struct view text)
 {
-    buf_clear(b);
     while (text.len > 0) {
         size_t n = strnlen(text.p, text.len);
         format_utf8(b, (struct view){text.p, n});
@@ -179,16 +177,11 @@ static int bind_text(sqlite3_stmt *s, int at, struct buf *b, struct view text)
         n += n < text.len;
         text = (struct view){text.p + n, text.len - n};
     }
-    if (b->failed)
-        return SQLITE_NOMEM;
-    return sqlite3_bind_text(s, at, b->len ? (const char *)b->data : "", (int)b->len,
-                             SQLITE_STATIC);
 }
 
-static int bind_cell(struct sqlite_db *d, sqlite3_stmt *s, unsigned i, enum cell_type type,
-                     const struct cell *c)
+static int bind_cell(sqlite3_stmt *s, int at, enum cell_type type, const struct cell *c,
+                     const char **text)
 {
-    int at = (int)i + 1;
     if (c->null)
         return sqlite3_bind_null(s, at);
     switch (type) {
@@ -202,24 +195,85 @@ static int bind_cell(struct sqlite_db *d, sqlite3_stmt *s, unsigned i, enum cell
     case CELL_BOOL:
         return sqlite3_bind_int(s, at, c->truth);
     case CELL_TEXT:
-        return bind_text(s, at, &d->texts[i], c->text);
+        *text += c->text.len;
+        return sqlite3_bind_text(s, at, *text - c->text.len, (int)c->text.len, SQLITE_STATIC);
     }
     return SQLITE_OK;
+}
+
+static sqlite3_stmt *prepare(struct sqlite_db *d, const struct table *t, unsigned rows,
+                             struct err *e)
+{
+    struct buf sql = {0};
+    sqlite3_stmt *s = NULL;
+    buf_printf(&sql, "INSERT INTO %s VALUES ", t->name);
+    for (unsigned i = 0; i < rows; i++) {
+        for (unsigned k = 0; k < t->width; k++)
+            buf_puts(&sql, k ? ",?" : i ? "),(?" : "(?");
+    }
+    buf_puts(&sql, ")");
+    if (sql.failed)
+        err_no_memory(e, "a database");
+    else if (sqlite3_prepare_v3(d->db, buf_str(&sql), -1, SQLITE_PREPARE_PERSISTENT, &s, NULL) !=
+             SQLITE_OK)
+        sqlite_file_failed(d->db, e);
+    buf_release(&sql);
+    return s;
+}
+
+/* Inserts the waiting rows with a statement for as many. */
+static int insert(struct sqlite_db *d, const struct table *t, struct row_batch *b, sqlite3_stmt *s,
+                  struct err *e)
+{
+    const char *text = b->texts.len ? (const char *)b->texts.data : "";
+    for (unsigned i = 0; i < b->rows * t->width; i++) {
+        if (bind_cell(s, (int)i + 1, t->columns[i % t->width].type, &b->cells[i], &text) !=
+            SQLITE_OK)
+            return sqlite_file_failed(d->db, e);
+    }
+    int status = sqlite3_step(s) == SQLITE_DONE ? 0 : sqlite_file_failed(d->db, e);
+    sqlite3_reset(s);
+    b->rows = 0;
+    buf_clear(&b->texts);
+    return status;
+}
+
+static int end_batch(struct sqlite_db *d, enum table_id table, struct err *e)
+{
+    const struct table *t = table_get(table);
+    struct row_batch *b = &d->batches[table];
+    if (b->rows == BATCH) {
+        if (!b->insert && !(b->insert = prepare(d, t, BATCH, e)))
+            return -1;
+        return insert(d, t, b, b->insert, e);
+    }
+    sqlite3_stmt *s = b->rows ? prepare(d, t, b->rows, e) : NULL;
+    int status = s ? insert(d, t, b, s, e) : b->rows ? -1 : 0;
+    sqlite3_finalize(s);
+    return status;
 }
 
 static int put_row(void *ctx, enum table_id table, const struct cell *cells, struct err *e)
 {
     struct sqlite_db *d = ctx;
     const struct table *t = table_get(table);
-    sqlite3_stmt *s = d->insert[table];
+    struct row_batch *b = &d->batches[table];
+    if (!b->cells && !(b->cells = calloc((size_t)BATCH * t->width, sizeof *b->cells)))
+        return err_no_memory(e, "a database");
+    struct cell *to = b->cells + (size_t)b->rows * t->width;
+    memcpy(to, cells, t->width * sizeof *to);
+    b->renumbered |= t->key != 1 || cells[0].count != ++b->count;
+    to[0].null |= !b->renumbered;
     for (unsigned i = 0; i < t->width; i++) {
-        if (bind_cell(d, s, i, t->columns[i].type, &cells[i]) != SQLITE_OK)
-            return sqlite_file_failed(d->db, e);
+        size_t begin = b->texts.len;
+        if (t->columns[i].type != CELL_TEXT || to[i].null)
+            continue;
+        keep_text(&b->texts, to[i].text);
+        to[i].text.len = b->texts.len - begin;
     }
-    int stepped = sqlite3_step(s);
-    int status = stepped == SQLITE_DONE ? 0 : sqlite_file_failed(d->db, e);
-    sqlite3_reset(s);
-    return status;
+    if (b->texts.failed)
+        return err_no_memory(e, "a database");
+    return ++b->rows == BATCH || b->texts.len > TEXTS_MOST ? end_batch(d, table, e) : 0;
 }
 
 struct table_sink sqlite_db_sink(struct sqlite_db *d)
@@ -232,12 +286,14 @@ struct table_sink sqlite_db_sink(struct sqlite_db *d)
 
 int sqlite_db_finish(struct sqlite_db *d, struct err *e)
 {
+    for (unsigned i = 0; i < TABLE_COUNT; i++) {
+        if (end_batch(d, (enum table_id)i, e) != 0)
+            return -1;
+        sqlite3_finalize(d->batches[i].insert);
+        d->batches[i].insert = NULL;
+    }
     if (execute(d, indices, e) != 0 || execute(d, views, e) != 0 || execute(d, after, e) != 0)
         return -1;
-    for (unsigned i = 0; i < TABLE_COUNT; i++) {
-        sqlite3_finalize(d->insert[i]);
-        d->insert[i] = NULL;
-    }
     int status = sqlite_file_close(&d->file, d->db, e);
     d->db = NULL;
     return status;
