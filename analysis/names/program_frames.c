@@ -130,7 +130,7 @@ static struct frame_verdict verdict_of(const struct program_frames *p, const str
     if (frame_name_is_cut(f->function))
         return cut;
     if (f->function.len == 0 && f->file.len == 0)
-        return (struct frame_verdict){FRAME_PROGRAM};
+        return (struct frame_verdict){.class = FRAME_PROGRAM};
     struct frame_verdict v = skiplist_verdict(p->skip, f->function, f->file);
     bool may_wrap = v.class == FRAME_PROGRAM && f->has_name && !v.kept;
     return may_wrap && wrapper_functions_have(&p->wrappers, f->function) ? wrapper : v;
