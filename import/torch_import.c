@@ -209,6 +209,21 @@ static int replay(struct torch_import *t, struct err *e)
     return 0;
 }
 
+/* A file may have the members of a snapshot, or be a list, and be something else. */
+static int check_entries(const struct torch_import *t, struct err *e)
+{
+    uint64_t unusable = t->events.counts->notes[NOTE_ENTRIES];
+    for (size_t i = 0; i < t->devices.len; i++) {
+        if (t->devices.at[i].segments.len || t->devices.at[i].entries)
+            return 0;
+    }
+    return unusable == 0 ? 0
+                         : err_set(e, ERR_INPUT,
+                                   "no snapshot of PyTorch's memory: none of its %" PRIu64
+                                   " entries has an address, a size or an action",
+                                   unusable);
+}
+
 /* ---- facts */
 
 static int add_device_facts(struct trace *t, const struct torch_device *d, struct err *e)
@@ -287,6 +302,8 @@ int import_torch(struct import_source *s, struct ingest *in, struct import_count
         status = torch_marks_read(&t.marks, &t.events, t.root.at[TORCH_ANNOTATIONS], e);
     if (status == 0)
         status = replay(&t, e);
+    if (status == 0)
+        status = check_entries(&t, e);
     if (status == 0)
         status = add_facts(&t, e);
     if (status == 0)

@@ -391,6 +391,8 @@ class Hostile(Torch):
                 (b"\x80\x04" + b"(" * 5000, "nest deeper"),
                 (b"\x80\x04\xff.", "byte 2: unknown opcode"),
                 (b"\x80\x04N.", "no snapshot of PyTorch's memory"),
+                (pickle.dumps([1, {"a": 1}]), "none of its 2 entries has"),
+                (pickle.dumps({"device_traces": [[1, 2, 3]]}), "none of its 3 entries has"),
                 (b'{"segments": [', "JSON text"),
                 (b'{"segments": 1}', "no snapshot"),
                 (b'{"segments": ' + b"[" * 100, "nest deeper"),
