@@ -538,7 +538,7 @@ class Resident(RunCase):
         folder = next(self.dir.glob("*/*.recording")).parent
         notes = next(folder.glob("*.recording.kernel"))
         whole = notes.read_bytes()
-        # A note that `run` was killed at counts for nothing; other damage is told.
+        # The last note may be incomplete, and is ignored then. Other damage is an error.
         notes.write_bytes(whole + b"\1\0\0\0\xff\0\0\0torn")
         result = run("run", "--recover", folder, "-o", self.trace, "--report", "none")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -253,15 +253,20 @@ class Cgroup(MemoryCase):
         self.assertEqual((formats["cgroup memory"], formats["cgroup limit hits"]), (1, 0))
 
 
-    def test_a_kill(self):
-        """The program is killed, and the trace has its growth until then, and a look near the limit."""
+    def grow(self, *arguments):
+        """Runs GROWING in a new cgroup."""
         group = self.make()
         source = self.dir / "grow.c"
         source.write_text(GROWING)
         program = compiled(self.dir, "grow", source=source)
         result = run("run", "-o", self.trace, "--no-debuginfod", "--", "sh", "-c",
-                     f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", program)
+                     f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", program, *arguments)
         wait_until(lambda: not (group / "cgroup.procs").read_text())
+        return result
+
+    def test_a_kill(self):
+        """The program is killed, and the trace has its growth until then, and a look near the limit."""
+        result = self.grow()
         self.assertEqual(result.returncode, 128 + 9, result.stderr)
         self.assertIn("the OOM killer killed 1 program in its memory cgroup, whose limit was 96.0 MiB",
                       result.stderr)
@@ -284,13 +289,7 @@ class Cgroup(MemoryCase):
 
     def test_both_are_killed(self):
         """As the OOM killer does where `run` shares the cgroup. The recovered trace says who grew."""
-        group = self.make()
-        source = self.dir / "grow.c"
-        source.write_text(GROWING)
-        program = compiled(self.dir, "grow", source=source)
-        result = run("run", "-o", self.trace, "--no-debuginfod", "--", "sh", "-c",
-                     f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", program, "both")
-        wait_until(lambda: not (group / "cgroup.procs").read_text())
+        result = self.grow("both")
         self.assertEqual(result.returncode, -9, result.stderr)
         self.assertFalse(self.trace.exists())
         result = run("run", "--recover", next(self.dir.glob("*/*.1.recording")), "-o", self.trace,
