@@ -58,8 +58,10 @@ static int put_block(struct torch_device *d, struct torch_reader *r, const struc
     uint64_t size;
     struct view state = torch_text(r, f, TORCH_STATE);
     struct torch_holding block = {.state = STATE_ALLOCATED, .item = *segment};
-    if (!torch_number(r, f, TORCH_SIZE, &size))
+    if (!torch_number(r, f, TORCH_SIZE, &size)) {
+        d->unusable++;
         return 0;
+    }
     if (!view_equal(state, view_of("active_allocated"))) {
         block.state = STATE_PENDING;
         if (!view_equal(state, view_of("active_pending_free")) &&
@@ -76,8 +78,10 @@ static int put_block(struct torch_device *d, struct torch_reader *r, const struc
     if (value_kind(f->at[TORCH_HISTORY]) == VALUE_LIST && legacy_use(r, f, &block.item, e) != 0)
         return -1;
     d->used += size;
-    if (!is_usable(&block.item))
+    if (!is_usable(&block.item)) {
+        d->unusable++;
         return 0;
+    }
     return vec_push(&d->blocks, block) ? 0 : no_room(e);
 }
 
@@ -90,6 +94,7 @@ static int put_blocks(struct torch_device *d, struct torch_reader *r, uint64_t l
     int status = value_walk_begin(&walk, &r->arena, list, e);
     while (status >= 0 && value_walk_next(&walk, &block)) {
         status = torch_fields_read(r, block, &f, e);
+        d->unusable += status == 0;
         if (status > 0)
             status = put_block(d, r, &f, segment, at, e);
         if (torch_number(r, &f, TORCH_SIZE, &size))

@@ -70,6 +70,7 @@ struct torch_device {
     uint64_t reserved, used;            /* bytes of the segments, and of their blocks in use */
     uint64_t free_largest;              /* of the free blocks, in bytes */
     uint64_t entries;
+    uint64_t unusable;              /* blocks of segments that were left out */
     uint64_t first_time, last_time; /* µs; 0: no times */
     uint64_t completions;
     bool has_requests;

@@ -134,6 +134,8 @@ static int read_segments(struct torch_import *t, struct err *e)
     while (status == 0 && value_walk_next(&walk, &dict))
         status = read_segment(t, dict, e);
     value_walk_release(&walk);
+    for (size_t i = 0; i < t->devices.len; i++)
+        t->events.counts->notes[NOTE_ENTRIES] += t->devices.at[i].unusable;
     return status;
 }
 

@@ -194,6 +194,17 @@ class Content(Torch):
             self.assertEqual(result.stderr, "")
             self.check_pools(trace, gpu)
 
+    def test_blocks_left_out(self):
+        """Without a size, beyond all addresses, and no dictionary: each is counted."""
+        used = {"state": "active_allocated", "requested_size": 500}
+        blocks = [used | {"size": 512}, used, used | {"size": 512, "address": 1 << 62}, "block"]
+        segment = {"device": 0, "address": 4096, "total_size": 2048, "stream": 0, "blocks": blocks}
+        result = run("import", "-f", self.write(pickle.dumps({"segments": [segment]})),
+                     self.dir / "out.tracy")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("3 entries without a usable address, size or action, left out", result.stderr)
+        self.assertIn("2 allocations", result.stdout)
+
     def test_old_blocks(self):
         """Blocks of old releases have no address, and their frames in a list of uses."""
         gpu = random_gpu(23, max_entries=0)
