@@ -346,6 +346,9 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     c->summary.only = &c->question.selection;
     c->summary.all_leaks = c->leaks.all_leaks;
     c->question.zones = c->summary.by == GROUP_ZONE || c->summary.by == GROUP_FRAME;
+    if (leak_question_count(&c->leaks) && !c->leaks.resident && !c->leaks.faults)
+        /* What all pools together waste needs their steps in one order. */
+        c->question.steps = c->leaks.histograms ? STEPS_TOGETHER : STEPS_IN_TURN;
     if (only_summary(c)) {
         c->question.load = load_stream;
         c->question.unload = unload_stream;

@@ -96,7 +96,7 @@ int cmd_tree(int argc, char **argv)
 {
     const struct command_line line = {
         .options = groups, .usage = usage, .footer = footer, .rest = take_rest};
-    struct tree_command c = {0};
+    struct tree_command c = {.question.steps = STEPS_TOGETHER};
     c.tree.tree.skip = &c.tree.skip;
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0)

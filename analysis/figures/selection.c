@@ -397,7 +397,7 @@ static bool may_use_thread(const struct stream *x)
     const struct memory *m = &x->s->trace->memory;
     uint64_t events = 0;
     for (size_t i = 0; i < m->pools.len; i++)
-        events += x->s->pool_of[i] == UINT32_MAX ? 0 : m->pools.at[i]->allocs.len;
+        events += x->s->pool_of[i] == UINT32_MAX ? 0 : m->pools.at[i]->totals.allocations;
     for (size_t i = 0; i < x->to_count; i++) {
         if (!x->to[i].beside)
             return false;

@@ -346,6 +346,31 @@ int stored_figures_make_pools(const struct stored_figures *f, struct trace *t, s
     return 0;
 }
 
+void stored_times_encode(const struct stored_figures *f, const struct trace *t, struct buf *out)
+{
+    for (size_t i = 0; i < f->pools.len; i++) {
+        const uint64_t *number = map_find(&t->memory.pool_numbers, f->pools.at[i].key);
+        const struct pool *p = number ? t->memory.pools.at[*number] : NULL;
+        buf_i64(out, p ? p->first_time : -1);
+        buf_i64(out, p ? p->last_time : -1);
+    }
+}
+
+int stored_times_take(struct trace *t, struct view bytes, struct err *e)
+{
+    struct cursor c = cursor_over(bytes.p, bytes.len);
+    if (bytes.len != t->memory.pools.len * 2 * sizeof(int64_t))
+        return err_set(e, ERR_INPUT, "times beside the trace: not one for each pool");
+    for (size_t i = 0; i < t->memory.pools.len; i++) {
+        struct pool *p = t->memory.pools.at[i];
+        p->first_time = cursor_i64(&c);
+        p->last_time = cursor_i64(&c);
+        if (p->first_time < 0 || p->last_time < p->first_time)
+            return err_set(e, ERR_INPUT, "times beside the trace: of pool %zu", i);
+    }
+    return 0;
+}
+
 static int give_pool(const struct stored_pool *p, uint32_t number, const struct site_map *sites,
                      struct accounting *by_site, struct accounting *by_callstack, struct err *e)
 {

@@ -67,6 +67,15 @@ void stored_figures_encode(const struct stored_figures *f, struct buf *out);
 /* `f` need not be initialised. ERR_INPUT, with the offset, for malformed bytes. */
 int stored_figures_decode(struct stored_figures *f, struct view bytes, struct err *e);
 
+/*
+ * The times of the first and last allocation of each pool in the figures, 16 bytes each. `t` is the
+ * trace that was counted.
+ */
+void stored_times_encode(const struct stored_figures *f, const struct trace *t, struct buf *out);
+
+/* Gives them to the pools of a trace that stored_figures_make_pools made. ERR_INPUT: malformed. */
+int stored_times_take(struct trace *t, struct view bytes, struct err *e);
+
 /* Whether call stacks are divided into sites as when the figures were counted. */
 bool stored_figures_fit(const struct stored_figures *f, const struct trace *t,
                         const struct site_map *sites);

@@ -105,10 +105,10 @@ struct site_state {
     uint64_t callstack_bytes;
 };
 
-/* The bucket of times that never decrease. */
+/* The bucket of times that rarely decrease. */
 struct bucket_cursor {
     unsigned bucket;
-    int64_t end; /* the first time behind it */
+    int64_t begin, end; /* its first time, and the first one behind it */
 };
 
 /* Never-freed blocks, by (state, call stack). */
@@ -155,11 +155,18 @@ static int64_t bucket_begin(const struct builder *b, unsigned bucket)
     return bucket < LEAK_BUCKETS ? b->l->begin + (int64_t)(at / LEAK_BUCKETS) : INT64_MAX;
 }
 
-/* The bucket of a time, not before that of the last call. */
+static struct bucket_cursor first_bucket(const struct builder *b)
+{
+    return (struct bucket_cursor){.begin = INT64_MIN, .end = bucket_begin(b, 1)};
+}
+
+/* The bucket of a time. */
 static unsigned bucket_of(const struct builder *b, struct bucket_cursor *c, int64_t time)
 {
+    if (__builtin_expect(time < c->begin, 0))
+        *c = first_bucket(b);
     while (time >= c->end && c->bucket + 1 < LEAK_BUCKETS)
-        *c = (struct bucket_cursor){c->bucket + 1, bucket_begin(b, c->bucket + 2)};
+        *c = (struct bucket_cursor){c->bucket + 1, c->end, bucket_begin(b, c->bucket + 2)};
     return c->bucket;
 }
 
@@ -362,7 +369,7 @@ static int add_row(struct builder *b, struct site_state *x, struct err *e)
                          .last = x->last,
                          .spread = (unsigned)__builtin_popcountll(x->buckets),
                          .p = 1};
-    struct bucket_cursor end = {0, bucket_begin(b, 1)};
+    struct bucket_cursor end = first_bucket(b);
     settle(x, bucket_of(b, &end, b->l->end));
     if (r.spread >= 3) {
         r.z = mann_kendall(x->floor, LEAK_BUCKETS);
@@ -392,32 +399,23 @@ static int compare_rows(const void *a, const void *b)
 }
 
 /* From the first allocation of the selected pools to the last: outside of it nothing can rise. */
-static int find_window(struct builder *b, struct err *e)
+static void find_window(struct builder *b)
 {
     const struct memory *m = &b->s->trace->memory;
     int64_t first = INT64_MAX;
     int64_t last = INT64_MIN;
     for (size_t i = 0; i < m->pools.len; i++) {
-        struct column_reader r;
-        size_t n;
-        if (b->s->pool_of[i] == UINT32_MAX || m->pools.at[i]->allocs.len == 0)
+        const struct pool *p = m->pools.at[i];
+        if (b->s->pool_of[i] == UINT32_MAX || p->totals.allocations == 0)
             continue;
-        if (m->pools.at[i]->last_time > last)
-            last = m->pools.at[i]->last_time;
-        column_reader_init(&r, &m->pools.at[i]->allocs);
-        const struct memory_alloc *a = column_reader_next(&r, &n, e);
-        if (a && a->time < first)
-            first = a->time;
-        column_reader_release(&r);
-        if (!a)
-            return -1;
+        last = p->last_time > last ? p->last_time : last;
+        first = p->first_time < first ? p->first_time : first;
     }
     b->l->end = last < selection_end(b->s) ? last : selection_end(b->s);
     first = first < b->s->begin ? b->s->begin : first;
     b->l->begin = first < b->l->end ? first : b->l->end;
     b->length = (uint64_t)(b->l->end - b->l->begin) + 1;
-    b->now.end = b->before.end = bucket_begin(b, 1);
-    return 0;
+    b->now = b->before = first_bucket(b);
 }
 
 /* Lists the kinds of permanent blocks that were hidden. */
@@ -442,7 +440,8 @@ static int begin(struct builder *b, const struct skiplist *skip, struct err *e)
     b->recent = calloc(RECENT, sizeof *b->recent);
     if (!b->recent)
         return no_room(e);
-    if (find_window(b, e) != 0 || sites_build(&b->sites, b->s->trace, skip, SITE_BY_LINE, e) != 0)
+    find_window(b);
+    if (sites_build(&b->sites, b->s->trace, skip, SITE_BY_LINE, e) != 0)
         return -1;
     if (b->suppress && b->suppress->list.len &&
         !(b->suppressed = suppressions_of_callstacks(b->suppress, b->s->trace, e)))

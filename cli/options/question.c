@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/memory_bound.h"
 #include "base/outfile.h"
+#include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
 
 /* "A:B", "A:", ":B" or "A" alone. */
@@ -156,13 +157,25 @@ static int answer_into_file(const struct question *q, question_answer *answer, v
     return -1;
 }
 
-static int load_and_answer(const struct question *q, struct resolver *r, question_answer *answer,
-                           void *ctx, struct trace *t, struct err *e)
+static int load_question(const struct question *q, void *ctx, struct trace *t, struct err *e)
 {
     const struct trace_load_options more = {.zones = q->zones || q->selection.zone,
                                             .frames = q->zones || q->selection.has_frame,
                                             .kernel = q->kernel};
-    int status = q->load ? q->load(ctx, t, e) : trace_load_with(t, q->trace, &more, NULL, NULL, e);
+    if (q->load)
+        return q->load(ctx, t, e);
+    /* The names behind a trace have none of the rest. */
+    bool names = !more.zones && !more.frames && !more.kernel;
+    int left = names && q->steps != STEPS_STORED
+                   ? stored_names_load(t, q->trace, q->steps == STEPS_IN_TURN, e)
+                   : 0;
+    return left ? left < 0 ? -1 : 0 : trace_load_with(t, q->trace, &more, NULL, NULL, e);
+}
+
+static int load_and_answer(const struct question *q, struct resolver *r, question_answer *answer,
+                           void *ctx, struct trace *t, struct err *e)
+{
+    int status = load_question(q, ctx, t, e);
     if (status == 0)
         print_behind(q->trace, t->behind);
     if (status != 0 || resolve_request_names(&q->resolve, r, t, e) != 0)

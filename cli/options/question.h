@@ -16,12 +16,20 @@
 #include "report/picture/canvas.h"
 #include "report/report.h"
 
+/* What an answer reads of the memory events. */
+enum question_steps {
+    STEPS_STORED,   /* also their columns */
+    STEPS_TOGETHER, /* one sweep */
+    STEPS_IN_TURN,  /* one sweep, which may pass one pool after the other */
+};
+
 struct question {
     const char *trace;
     const char *output; /* NULL: standard output */
     bool force;
-    bool zones;      /* always load zones and frames */
-    bool kernel;     /* load the plots of kernel_curve.h */
+    bool zones;  /* always load zones and frames */
+    bool kernel; /* load the plots of kernel_curve.h */
+    enum question_steps steps;
     uint64_t memory; /* the bound on the process, see base/memory_bound.h; 0: none */
     enum report_format format;
     enum picture_format picture; /* instead of the format */

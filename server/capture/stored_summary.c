@@ -1,5 +1,6 @@
 #include "server/capture/stored_summary.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 #include "trace/filter/convert.h"
 #include "trace/load/load.h"
 #include "trace/load/load_beside.h"
+#include "trace/load/load_replay.h"
 #include "trace/save/save.h"
 
 #define LENGTH_BYTES 8u
@@ -170,9 +172,11 @@ static int put_figures(const struct saved_summary *s, const struct stored_figure
 {
     struct buf bytes = {0};
     stored_figures_encode(figures, &bytes);
-    return put_buffer(fd, at, APPENDIX_FIGURES, &bytes, most, e) == 0
-               ? put_names(s, fd, at, most, e)
-               : -1;
+    if (put_buffer(fd, at, APPENDIX_FIGURES, &bytes, most, e) != 0 ||
+        put_names(s, fd, at, most, e) != 0)
+        return -1;
+    stored_times_encode(figures, s->trace, &bytes);
+    return put_buffer(fd, at, APPENDIX_TIMES, &bytes, most, e);
 }
 
 /* Looks at the pages, and what each call stack had in memory. */
@@ -369,8 +373,19 @@ static int load_names(struct trace *t, struct view file, const char *path, struc
     return status;
 }
 
+/* The pools are there. */
+static int load_times(struct trace *t, const struct appendix *a, struct err *e)
+{
+    struct view bytes;
+    return appendix_find(a, APPENDIX_TIMES, &bytes)
+               ? stored_times_take(t, bytes, e)
+               : err_set(e, ERR_INPUT, "no times beside the trace");
+}
+
+/* With the figures, the names, and what `more` loads of the content. */
 static bool load_content(struct stored_figures *f, struct trace *t, const struct appendix *a,
-                         const char *path, const struct skiplist *skip)
+                         const char *path,
+                         int (*more)(struct trace *t, const struct appendix *a, struct err *e))
 {
     struct err e = {0};
     struct view figures, names;
@@ -378,10 +393,18 @@ static bool load_content(struct stored_figures *f, struct trace *t, const struct
         !appendix_find(a, APPENDIX_NAMES, &names) || stored_figures_decode(f, figures, &e) != 0)
         return false;
     if (load_names(t, names, path, &e) == 0 && stored_figures_make_pools(f, t, &e) == 0 &&
-        trace_take_resident(t, a, &e) == 0 && fits(f, t, skip))
+        more(t, a, &e) == 0)
         return true;
     stored_figures_release(f);
     return false;
+}
+
+/* The trace as it was before. */
+static int renew(struct trace *t, struct err *e)
+{
+    const struct trace_options again = {.resident_budget = t->memory_budget};
+    trace_release(t);
+    return trace_init(t, &again, e) != 0 ? -1 : 0;
 }
 
 int stored_summary_load(struct stored_figures *f, struct trace *t, const char *path,
@@ -390,13 +413,35 @@ int stored_summary_load(struct stored_figures *f, struct trace *t, const char *p
     struct appendix a;
     if (!trace_read_appendix(path, &a))
         return 0;
-    bool loaded = load_content(f, t, &a, path, skip);
+    bool loaded = load_content(f, t, &a, path, trace_take_resident);
+    free(a.content);
+    if (loaded && fits(f, t, skip))
+        return 1;
+    if (loaded)
+        stored_figures_release(f);
+    return renew(t, e);
+}
+
+int stored_names_load(struct trace *t, const char *path, bool in_turn, struct err *e)
+{
+    struct appendix a;
+    struct stored_figures f;
+    struct err ignored = {0};
+    int fd = strcmp(path, "-") != 0 ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (fd < 0)
+        return 0;
+    if (appendix_read(fd, &a, &ignored) != 1) {
+        close(fd);
+        return 0;
+    }
+    bool loaded = load_content(&f, t, &a, path, load_times);
     free(a.content);
     if (loaded)
+        stored_figures_release(&f);
+    if (loaded && trace_replay(t, fd, path, in_turn))
         return 1;
-    const struct trace_options again = {.resident_budget = t->memory_budget};
-    trace_release(t);
-    return trace_init(t, &again, e) != 0 ? -1 : 0;
+    close(fd);
+    return renew(t, e);
 }
 
 /* As stored_summary_figures; *bytes: the size of the appendix. */

@@ -73,6 +73,13 @@ int stored_summary_load(struct stored_figures *f, struct trace *t, const char *p
                         const struct skiplist *skip, struct err *e);
 
 /*
+ * Loads the names alone, with the totals and times of pools, and leaves the events in the file
+ * (trace/load/load_replay.h, which has `in_turn`). Returns 1; 0 when there are none, or events have
+ * to be loaded, and `t` is unchanged; -1 with `e`, and `t` is released.
+ */
+int stored_names_load(struct trace *t, const char *path, bool in_turn, struct err *e);
+
+/*
  * Loads the figures alone, for the trace `t` that was loaded from `path` with its events. Returns
  * whether there are figures that fit its sites; the caller releases them.
  */

@@ -1,10 +1,11 @@
 """A question's document is the same, whether events are counted while the file is read, in a loaded
-store, with a second thread, or from figures that were stored with the trace."""
+store, with a second thread, from figures that were stored with the trace, or in a sweep that reads the
+file, with the names from behind it."""
 
 import json
 import subprocess
 
-from tools import FIREHOSE, TRACES, Case, not_sanitized, run
+from tools import FIREHOSE, TIDEMARK, TRACES, Case, not_sanitized, run
 
 GROUPS = ("site", "function", "callstack", "type", "pool")
 EVERY_SIZE = ("--size", "0:")  # every block is selected, but a selection needs a loaded store
@@ -56,6 +57,28 @@ class Feeds(Case):
                 document = json.loads(together.stdout)
                 self.assertEqual(document, {"schema": "tidemark.answers/1",
                                             "answers": [json.loads(a.stdout) for a in alone]})
+
+    def assert_piped(self, trace, *question):
+        """As from standard input, which is loaded."""
+        with self.subTest(trace=trace.name, question=question):
+            with open(trace, "rb") as stdin:
+                piped = subprocess.run([TIDEMARK, "report", "-", *question, "--format", "json"],
+                                       stdin=stdin, stdout=subprocess.PIPE, check=True, text=True)
+            self.assertEqual(run("report", trace, *question, "--format", "json").stdout, piped.stdout)
+
+    def test_a_sweep_that_reads_the_file(self):
+        """Of a capture with its names behind it, and without; with several pools, and with one."""
+        recording, stored = self.dir / "f.c2s.bin", self.dir / "stored.tracy"
+        bare = self.dir / "bare.tracy"
+        subprocess.run([FIREHOSE, "-o", str(recording), "--events", "300000", "--depth", "8",
+                        "--stacks", "50"], check=True)
+        self.assertEqual(self.capture(recording, stored).returncode, 0)
+        self.assertEqual(run("update", stored, bare).returncode, 0)
+        self.assertGreater(stored.stat().st_size, bare.stat().st_size)
+        for trace in (stored, bare):
+            for question in (*TOGETHER[:4], ("--leaks", "--patterns", "--grown", "1ms:1h")):
+                for options in ((), ("--pool", "default"), ("--size", "100:", "--memory", "1M")):
+                    self.assert_piped(trace, *question, *options)
 
     def test_questions_together(self):
         for name in ("memscen", "allscen", "memscen_mt", "ledger"):

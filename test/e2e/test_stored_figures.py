@@ -132,12 +132,20 @@ class Stored(Case):
         kind, version, length = struct.unpack_from("<IIQ", content, 8)
         self.assertEqual((kind, version), (1, 1))
         figures, rest = content[24:24 + length], content[24 + length:]
-        self.assertEqual(struct.unpack_from("<II", rest), (2, 1))
-        old = struct.pack("<Q", length) + figures + rest[16:]
+        kind, version, names = struct.unpack_from("<IIQ", rest)
+        self.assertEqual((kind, version), (2, 1))
+        old = struct.pack("<Q", length) + figures + rest[16:16 + names]
         other = with_content(trace, old, self.dir / "old.tracy")
         info = json.loads(run("info", other, "--format", "json").stdout)["file"]
         self.assertGreater(info["stored_figure_bytes"], 0)
         self.assertEqual(run("report", other).stdout, run("report", trace).stdout)
+        # Without the times of pools, or with impossible ones, the file is read twice.
+        leaks = run("report", trace, "--leaks").stdout
+        self.assertEqual(run("report", other, "--leaks").stdout, leaks)
+        times = struct.pack("<2q", 9, 3)
+        self.assertEqual(struct.unpack_from("<II", rest, 16 + names), (6, 1))
+        wrong = with_content(trace, content[:-len(times)] + times, self.dir / "wrong.tracy")
+        self.assertEqual(run("report", wrong, "--leaks").stdout, leaks)
 
     def test_other_figures_are_told(self):
         """It is these figures that are told, not the events': and verify finds it out."""

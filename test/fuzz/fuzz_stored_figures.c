@@ -1,8 +1,8 @@
 /*
  * Any bytes as what is appended to a trace. The first byte chooses: as a file of its own, with the
- * hashes of its end made right or not, or as figures, given to a small trace that they fit or not.
- * Either they are refused, or reading them and making use of them stays inside of what is there,
- * and what was read can be written and read again.
+ * hashes of its end made right or not, as figures, given to a small trace that they fit or not, or
+ * as times of its two pools. Either they are refused, or reading them and making use of them stays
+ * inside of what is there, and what was read can be written and read again.
  */
 
 #include <stdint.h>
@@ -15,6 +15,7 @@
 
 #include "analysis/figures/stored_figures.h"
 #include "analysis/figures/summary.h"
+#include "analysis/questions/leaks.h"
 #include "base/bytes.h"
 #include "trace/file/appendix.h"
 
@@ -131,10 +132,41 @@ static void read_figures(const uint8_t *data, size_t size)
     buf_release(&twice);
 }
 
+/* ---- times */
+
+static void read_times(const uint8_t *data, size_t size)
+{
+    struct trace t;
+    struct err e = {0};
+    struct selection s;
+    struct leaks l;
+    const struct selection_options all = {0};
+    uint32_t number;
+    make_trace(&t);
+    for (unsigned i = 0; i < 2; i++) {
+        check(memory_pool(&t.memory, 16 * i, &number, &e) == 0);
+        t.memory.pools.at[number]->totals.allocations = 1;
+    }
+    if (stored_times_take(&t, (struct view){(const char *)data, size}, &e) == 0) {
+        check(selection_init(&s, &t, &all, &e) == 0);
+        check(leaks_build(&l, &s, NULL, NULL, &e) == 0);
+        check(l.begin <= l.end);
+        leaks_release(&l);
+        selection_release(&s);
+    } else {
+        check(e.code == ERR_INPUT && e.text[0]);
+    }
+    trace_release(&t);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1)
         return 0;
+    if (data[0] == 'T') {
+        read_times(data + 1, size - 1);
+        return 0;
+    }
     if (data[0] % 3 == 0)
         read_figures(data + 1, size - 1);
     else

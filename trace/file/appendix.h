@@ -63,6 +63,7 @@ enum appendix_kind {
     APPENDIX_NAMES = 2,    /* a whole .tracy file, of the trace's names without its events */
     APPENDIX_PAGES = 3,    /* trace/store/page_look.h */
     APPENDIX_RESIDENT = 5, /* trace/store/resident_stacks.h; 4: the same without nested bytes */
+    APPENDIX_TIMES = 6,    /* i64 time of the first and last allocation of each pool in FIGURES */
 };
 
 #define APPENDIX_VERSION 1u /* of each of them */

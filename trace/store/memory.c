@@ -39,6 +39,8 @@ static void pool_free(struct pool *p)
 
 void memory_release(struct memory *m)
 {
+    if (m->replay.release)
+        m->replay.release(m->replay.ctx);
     for (size_t i = 0; i < m->pools.len; i++)
         pool_free(m->pools.at[i]);
     vec_release(&m->pools);

@@ -60,8 +60,9 @@ struct pool {
     struct column frees;  /* struct memory_free, same indices */
     struct live_set live;
     struct pool_totals totals;
-    int64_t last_time; /* of the latest allocation */
-    uint64_t disorder; /* allocations with an earlier time than their predecessor */
+    int64_t first_time; /* of the first allocation, if there is any */
+    int64_t last_time;  /* of the latest one */
+    uint64_t disorder;  /* allocations with an earlier time than their predecessor */
     /* Sums of earlier parts, without the blocks that each carried over. */
     struct pool_sums before;
     uint64_t faults; /* noted since the capture began, in all parts */
@@ -138,6 +139,18 @@ struct callstack_sum {
     uint64_t bytes; /* saturates */
 };
 
+struct memory_sweep;
+
+/*
+ * Events that are not in the columns: a sweep takes them from elsewhere (trace/load/load_replay.h).
+ */
+struct memory_replay {
+    void *ctx;
+    /* Passes the events of all pools, or of `only`, to the sweep, pool by pool. NULL: columns. */
+    int (*run)(void *ctx, int64_t only, struct memory_sweep *to, struct err *e);
+    void (*release)(void *ctx);
+};
+
 struct memory {
     struct spool *spool;
     struct pageable *pageable; /* allocator of faults and of what a sweep keeps; NULL: the heap */
@@ -162,6 +175,7 @@ struct memory {
      * in a file are not checked when its events are read.
      */
     VEC(struct callstack_sum) stack_sums;
+    struct memory_replay replay;
 };
 
 void memory_init(struct memory *m, struct spool *spool);
@@ -214,9 +228,10 @@ struct pool_sums memory_pool_sums(const struct pool *p);
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e);
 
 /*
- * Replays the stored history of all pools, or of one (`only` = its index, else -1), to `to` in
- * order of time, frees before allocations at equal time (but never before their own allocation).
- * Memory is proportional to the live blocks, not to the events.
+ * Replays the history of all pools, or of one (`only` = its index, else -1), to `to` in order of
+ * time, frees before allocations at equal time (but never before their own allocation). With a
+ * replay, that is the order within each pool. Memory is proportional to the live blocks, not to the
+ * events.
  */
 int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *to, struct err *e);
 
@@ -239,6 +254,14 @@ struct memory_batch_sink {
 /* The same in batches. `first` is the batch to fill first. */
 int memory_sweep_batches(struct memory *m, int64_t only, struct memory_batch *first,
                          const struct memory_batch_sink *to, struct err *e);
+
+/*
+ * For a replay: the next event of a pool, with its number in it. -1 with `e`. memory_sweep_end
+ * delivers what was taken, before the next pool.
+ */
+int memory_sweep_take(struct memory_sweep *s, uint32_t pool, uint64_t index,
+                      const struct memory_event_in *ev, struct err *e);
+int memory_sweep_end(struct memory_sweep *s, struct err *e);
 
 static inline uint64_t memory_alloc_size(const struct memory_alloc *a)
 {

@@ -112,7 +112,8 @@ static inline int pool_append(struct pool *p, const struct live_block *b,
     else
         p->last_time = b->time;
     struct pool_totals *t = &p->totals;
-    t->allocations++;
+    if (t->allocations++ == 0)
+        p->first_time = b->time;
     t->total_bytes = saturating_add(t->total_bytes, b->size);
     uint64_t high = b->ptr > UINT64_MAX - b->size ? UINT64_MAX : b->ptr + b->size;
     if (b->ptr < t->low_address)

@@ -28,7 +28,7 @@ struct taken {
     int64_t time;
 };
 
-struct sweep {
+struct memory_sweep {
     struct memory *memory;
     const struct memory_batch_sink *to;
     struct memory_batch *batch;
@@ -74,14 +74,14 @@ static int64_t time_of_key(uint64_t key)
 /* ---- frees */
 
 /* The room for the next step; NULL with `e`. */
-static struct memory_op *next_step(struct sweep *s, struct err *e)
+static struct memory_op *next_step(struct memory_sweep *s, struct err *e)
 {
     if (s->batch->n == SWEEP_BATCH && s->to->put(s->to->ctx, &s->batch, e) != 0)
         return NULL;
     return &s->batch->ops[s->batch->n++];
 }
 
-static int put_free(struct sweep *s, const struct due_item *item, struct err *e)
+static int put_free(struct memory_sweep *s, const struct due_item *item, struct err *e)
 {
     const struct pending *p = &s->pending.at[item->value];
     struct memory_op *op = next_step(s, e);
@@ -98,7 +98,7 @@ static int put_free(struct sweep *s, const struct due_item *item, struct err *e)
 }
 
 /* Delivers the frees up to `until` of blocks that were delivered. */
-static int put_frees(struct sweep *s, uint64_t until, uint64_t taken_until, struct err *e)
+static int put_frees(struct memory_sweep *s, uint64_t until, uint64_t taken_until, struct err *e)
 {
     for (;;) {
         if (s->at == s->ready) {
@@ -121,8 +121,8 @@ static int put_frees(struct sweep *s, uint64_t until, uint64_t taken_until, stru
     }
 }
 
-static int expect_free(struct sweep *s, const struct pool_cursor *c, const struct memory_op *op,
-                       struct err *e)
+static int expect_free(struct memory_sweep *s, const struct memory_op *op,
+                       const struct memory_event_in *ev, struct err *e)
 {
     uint32_t slot;
     if (s->vacant.len) {
@@ -134,9 +134,9 @@ static int expect_free(struct sweep *s, const struct pool_cursor *c, const struc
     }
     s->pending.at[slot] = (struct pending){.block = op->block,
                                            .number = s->number + s->taken_count,
-                                           .pool = c->number,
-                                           .callstack = c->fill->callstack,
-                                           .thread = memory_free_thread(c->fill)};
+                                           .pool = op->pool,
+                                           .callstack = ev->callstack_free,
+                                           .thread = ev->thread_free};
     int64_t time = op->freed < s->now ? s->now : op->freed;
     return due_queue_put(&s->queue, time_key(time), slot, e);
 }
@@ -144,7 +144,7 @@ static int expect_free(struct sweep *s, const struct pool_cursor *c, const struc
 /* ---- allocations */
 
 /* Delivers the allocations that were taken, and the frees before them. */
-static int merge(struct sweep *s, struct err *e)
+static int merge(struct memory_sweep *s, struct err *e)
 {
     s->all_due = false;
     for (size_t i = 0; i < s->taken_count; i++) {
@@ -161,32 +161,46 @@ static int merge(struct sweep *s, struct err *e)
     return 0;
 }
 
-/* Takes the pool's next allocation. */
-static int take_alloc(struct sweep *s, const struct pool_cursor *c, struct err *e)
+int memory_sweep_take(struct memory_sweep *s, uint32_t pool, uint64_t index,
+                      const struct memory_event_in *ev, struct err *e)
 {
     if (s->taken_count == ALLOCATIONS && merge(s, e) != 0)
         return -1;
     /* Columns of an unusual file may be out of order: time never runs backwards here. */
-    if (c->alloc->time > s->now)
-        s->now = c->alloc->time;
+    if (ev->time_alloc > s->now)
+        s->now = ev->time_alloc;
     struct taken *a = &s->taken[s->taken_count];
-    a->time = c->alloc->time;
+    a->time = ev->time_alloc;
     a->op = (struct memory_op){.kind = MEMORY_ALLOC,
-                               .pool = c->number,
+                               .pool = pool,
                                .time = s->now,
-                               .thread = memory_alloc_thread(c->alloc),
-                               .callstack = c->alloc->callstack,
-                               .block = {.ptr = c->alloc->ptr,
-                                         .size = memory_alloc_size(c->alloc),
+                               .thread = ev->thread_alloc,
+                               .callstack = ev->callstack_alloc,
+                               .block = {.ptr = ev->ptr,
+                                         .size = ev->size,
                                          .time = s->now,
-                                         .index = c->index,
-                                         .callstack = c->alloc->callstack,
-                                         .thread = memory_alloc_thread(c->alloc)},
-                               .freed = memory_free_time(c->alloc, c->fill)};
-    if (is_freed(a->op.freed) && expect_free(s, c, &a->op, e) != 0)
+                                         .index = index,
+                                         .callstack = ev->callstack_alloc,
+                                         .thread = ev->thread_alloc},
+                               .freed = ev->time_free};
+    if (is_freed(ev->time_free) && expect_free(s, &a->op, ev, e) != 0)
         return -1;
     s->taken_count++;
     return 0;
+}
+
+/* Takes the pool's next allocation. */
+static int take_alloc(struct memory_sweep *s, const struct pool_cursor *c, struct err *e)
+{
+    const struct memory_event_in ev = {.ptr = c->alloc->ptr,
+                                       .size = memory_alloc_size(c->alloc),
+                                       .time_alloc = c->alloc->time,
+                                       .time_free = memory_free_time(c->alloc, c->fill),
+                                       .callstack_alloc = c->alloc->callstack,
+                                       .callstack_free = c->fill->callstack,
+                                       .thread_alloc = memory_alloc_thread(c->alloc),
+                                       .thread_free = memory_free_thread(c->fill)};
+    return memory_sweep_take(s, c->number, c->index, &ev, e);
 }
 
 /* Advances to the next allocation. *more is false at the end of the pool. */
@@ -229,7 +243,7 @@ static void cursors_sift(struct pool_cursor **heap, size_t n, size_t i)
     }
 }
 
-static int sweep_pools(struct sweep *s, struct pool_cursor **heap, size_t n, struct err *e)
+static int sweep_pools(struct memory_sweep *s, struct pool_cursor **heap, size_t n, struct err *e)
 {
     for (size_t i = n / 2; i-- > 0;)
         cursors_sift(heap, n, i);
@@ -249,11 +263,18 @@ static int sweep_pools(struct sweep *s, struct pool_cursor **heap, size_t n, str
             heap[0] = heap[--n];
         cursors_sift(heap, n, 0);
     }
+    return memory_sweep_end(s, e);
+}
+
+int memory_sweep_end(struct memory_sweep *s, struct err *e)
+{
     if (merge(s, e) != 0)
         return -1;
     s->all_due = false;
     if (put_frees(s, UINT64_MAX, UINT64_MAX, e) != 0)
         return -1;
+    due_queue_restart(&s->queue);
+    s->now = INT64_MIN;
     return s->batch->n ? s->to->put(s->to->ctx, &s->batch, e) : 0;
 }
 
@@ -277,37 +298,44 @@ static int sweep_open(struct memory *m, int64_t only, struct pool_cursor *cursor
     return 0;
 }
 
-int memory_sweep_batches(struct memory *m, int64_t only, struct memory_batch *first,
-                         const struct memory_batch_sink *to, struct err *e)
+static int sweep_columns(struct memory_sweep *s, int64_t only, struct err *e)
 {
-    size_t pools = m->pools.len;
-    struct sweep *s = calloc(1, sizeof *s);
+    size_t pools = s->memory->pools.len;
     struct pool_cursor *cursors = calloc(pools + 1, sizeof *cursors);
     struct pool_cursor **heap = calloc(pools + 1, sizeof *heap);
     int status = -1;
     size_t n;
-    if (!s || !cursors || !heap) {
+    if (!cursors || !heap)
         err_no_memory(e, "a sweep over the pools");
-    } else {
-        *s = (struct sweep){.memory = m, .to = to, .batch = first, .now = INT64_MIN};
-        s->queue.bound = m->pageable && m->pageable->dir ? m->pageable->budget : 0;
-        s->queue.file.dir = m->pageable ? m->pageable->dir : NULL;
-        first->n = 0;
-        if (sweep_open(m, only, cursors, heap, &n, e) == 0)
-            status = sweep_pools(s, heap, n, e);
-        due_queue_release(&s->queue);
-        pageable_vec_release(m->pageable, &s->pending);
-        pageable_vec_release(m->pageable, &s->vacant);
-    }
+    else if (sweep_open(s->memory, only, cursors, heap, &n, e) == 0)
+        status = sweep_pools(s, heap, n, e);
     for (size_t i = 0; cursors && i < pools; i++) {
         column_reader_release(&cursors[i].allocs);
         column_reader_release(&cursors[i].frees);
     }
+    free(cursors);
+    free(heap);
+    return status;
+}
+
+int memory_sweep_batches(struct memory *m, int64_t only, struct memory_batch *first,
+                         const struct memory_batch_sink *to, struct err *e)
+{
+    struct memory_sweep *s = calloc(1, sizeof *s);
+    if (!s)
+        return err_no_memory(e, "a sweep over the pools");
+    *s = (struct memory_sweep){.memory = m, .to = to, .batch = first, .now = INT64_MIN};
+    s->queue.bound = m->pageable && m->pageable->dir ? m->pageable->budget : 0;
+    s->queue.file.dir = m->pageable ? m->pageable->dir : NULL;
+    first->n = 0;
+    int status =
+        m->replay.run ? m->replay.run(m->replay.ctx, only, s, e) : sweep_columns(s, only, e);
+    due_queue_release(&s->queue);
+    pageable_vec_release(m->pageable, &s->pending);
+    pageable_vec_release(m->pageable, &s->vacant);
     if (status != 0 && m->pageable)
         pageable_explain(m->pageable, e);
     free(s);
-    free(cursors);
-    free(heap);
     return status;
 }
 

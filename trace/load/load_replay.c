@@ -1,0 +1,147 @@
+#include "trace/load/load_replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "trace/file/reader.h"
+#include "trace/store/memory_steps.h"
+
+struct replay {
+    struct memory *memory;
+    int fd;
+    char *name;
+    /* During a sweep: */
+    struct memory_sweep *to;
+    int64_t only;
+    uint64_t pools_left; /* from the current one on */
+    uint32_t pool;
+    bool wanted;    /* the pool is */
+    uint64_t index; /* of its next event */
+    bool done;      /* all pools were read */
+};
+
+static int changed(const struct replay *r, struct err *e)
+{
+    return err_set(e, ERR_INPUT, "%s changed while it was read", r->name);
+}
+
+static int begin_pool(struct replay *r, const struct rec_pool *pool, struct err *e)
+{
+    const uint64_t *number = map_find(&r->memory->pool_numbers, pool->key);
+    r->wanted = number && (r->only < 0 || (uint64_t)r->only == *number);
+    r->pool = number ? (uint32_t)*number : 0;
+    r->index = 0;
+    return number || pool->events == 0 ? 0 : changed(r, e);
+}
+
+static int take_events(struct replay *r, const struct rec_memory_event *recs, size_t n,
+                       struct err *e)
+{
+    for (size_t i = 0; i < n && r->wanted; i++) {
+        const struct memory_event_in ev = {.ptr = recs[i].ptr,
+                                           .size = recs[i].size & MEMORY_BITS48,
+                                           .time_alloc = recs[i].time_alloc,
+                                           .time_free = recs[i].time_free,
+                                           .callstack_alloc = recs[i].callstack_alloc,
+                                           .callstack_free = recs[i].callstack_free,
+                                           .thread_alloc = recs[i].thread_alloc,
+                                           .thread_free = recs[i].thread_free};
+        if (memory_sweep_take(r->to, r->pool, r->index++, &ev, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* After the last pool stops the reading by an error that is none. */
+static int end_pool(struct replay *r, struct err *e)
+{
+    r->done = --r->pools_left == 0 || (r->wanted && r->only >= 0);
+    if (r->wanted && memory_sweep_end(r->to, e) != 0)
+        return -1;
+    return r->done ? -1 : 0;
+}
+
+static int put_step(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct replay *r = ctx;
+    switch (type) {
+    case REC_POOLS:
+        r->pools_left = ((const struct rec_pools *)recs)->n;
+        return 0;
+    case REC_POOL:
+        return begin_pool(r, recs, e);
+    case REC_MEMORY_EVENT:
+        return take_events(r, recs, n, e);
+    default:
+        return end_pool(r, e);
+    }
+}
+
+static const bool pool_records[REC_TYPE_COUNT] = {
+    [REC_POOLS] = true, [REC_POOL] = true, [REC_MEMORY_EVENT] = true, [REC_POOL_END] = true};
+
+static int run(void *ctx, int64_t only, struct memory_sweep *to, struct err *e)
+{
+    struct replay *r = ctx;
+    const struct record_sink sink = {r, put_step};
+    const struct trace_read_options options = {.wanted = pool_records, .ahead = true};
+    struct trace_info info;
+    r->to = to;
+    r->only = only;
+    r->done = false;
+    if (lseek(r->fd, 0, SEEK_SET) != 0)
+        return err_errno(e, ERR_INPUT, "%s", r->name);
+    if (trace_read(r->fd, r->name, &sink, &options, &info, e) == 0)
+        return changed(r, e); /* it ended without its pools */
+    return r->done && !e->code ? 0 : -1;
+}
+
+static void release(void *ctx)
+{
+    struct replay *r = ctx;
+    close(r->fd);
+    free(r->name);
+    free(r);
+}
+
+/* ---- which traces */
+
+static bool name_is_shared(const struct trace *t, size_t pool)
+{
+    char room[32], other[32];
+    struct view name = trace_pool_name(t, t->memory.pools.at[pool], room);
+    for (size_t i = 0; i < pool; i++) {
+        if (view_equal(name, trace_pool_name(t, t->memory.pools.at[i], other)))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a sweep pool by pool is one in order of time, as far as questions see. */
+static bool fits(const struct trace *t, bool in_turn)
+{
+    const struct memory *m = &t->memory;
+    bool disorder = false;
+    size_t used = 0;
+    for (size_t i = 0; i < m->pools.len; i++) {
+        disorder |= m->pools.at[i]->disorder != 0;
+        used += m->pools.at[i]->totals.allocations != 0;
+        if (name_is_shared(t, i))
+            return false;
+    }
+    return used <= 1 || (in_turn && !disorder);
+}
+
+bool trace_replay(struct trace *t, int fd, const char *name, bool in_turn)
+{
+    struct replay *r = fits(t, in_turn) ? malloc(sizeof *r) : NULL;
+    char *copy = r ? strdup(name) : NULL;
+    if (!copy) {
+        free(r);
+        return false;
+    }
+    *r = (struct replay){.memory = &t->memory, .fd = fd, .name = copy};
+    t->memory.replay = (struct memory_replay){.ctx = r, .run = run, .release = release};
+    return true;
+}
