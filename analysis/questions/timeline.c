@@ -12,16 +12,12 @@ int64_t timeline_time(const struct timeline *t, size_t i)
     return t->begin + (int64_t)(length / count * i + length % count * i / count);
 }
 
-/* The bucket of a time within the window. */
-static size_t bucket_of(const struct timeline *t, int64_t time)
+/* The bucket of a time in the window, which is not before that of the last call. */
+static size_t bucket_of(const struct timeline *t, struct timeline_series *s, int64_t time)
 {
-    uint64_t length = (uint64_t)(t->end - t->begin);
-    unsigned __int128 at = (unsigned __int128)(uint64_t)(time - t->begin) * t->count;
-    size_t i = (size_t)(at / length);
-    /* Rounded down like timeline_time: a bucket begins at its time. */
-    while (i + 1 < t->count && timeline_time(t, i + 1) <= time)
-        i++;
-    return i;
+    while (time >= s->bucket_end && s->bucket + 1 < t->count)
+        s->bucket_end = timeline_time(t, ++s->bucket + 1);
+    return s->bucket;
 }
 
 /* The use at the end of s->now counts for its bucket and for the empty ones after it. */
@@ -32,8 +28,9 @@ static void settle(const struct timeline *t, struct timeline_series *s, int64_t 
         until = t->end;
     if (from >= until)
         return;
-    size_t last = bucket_of(t, until - 1);
-    for (size_t i = bucket_of(t, from); i <= last; i++) {
+    size_t first = bucket_of(t, s, from);
+    size_t last = bucket_of(t, s, until - 1);
+    for (size_t i = first; i <= last; i++) {
         struct timeline_bucket *b = &s->buckets[i];
         if (s->use < b->low)
             b->low = s->use;
@@ -65,7 +62,7 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
     s->live += is_alloc ? 1 : UINT64_MAX;
     if (s->now < t->begin || s->now >= t->end)
         return 0;
-    struct timeline_bucket *b = &s->buckets[bucket_of(t, s->now)];
+    struct timeline_bucket *b = &s->buckets[bucket_of(t, s, s->now)];
     b->allocations += is_alloc;
     b->frees += !is_alloc;
     b->allocated = saturating_add(b->allocated, is_alloc ? size : 0);
@@ -77,7 +74,8 @@ static int add_series(struct timeline *t, const struct selection *s, struct err 
 {
     for (size_t i = 0; i < s->pools.len && (i == 0 || !t->together); i++) {
         struct timeline_series series = {.name = t->together ? view_of("all") : s->pools.at[i].name,
-                                         .now = INT64_MIN};
+                                         .now = INT64_MIN,
+                                         .bucket_end = timeline_time(t, 1)};
         series.buckets = calloc(t->count + 1, sizeof *series.buckets);
         if (!series.buckets || !vec_push(&t->series, series)) {
             free(series.buckets);

@@ -30,6 +30,8 @@ struct timeline_series {
     struct timeline_bucket *buckets;
     uint64_t use, live; /* while building */
     int64_t now;
+    size_t bucket;      /* of a time not after the next step's */
+    int64_t bucket_end; /* exclusive */
     bool any;
 };
 
