@@ -49,7 +49,8 @@ const char *buf_str(struct buf *b);
 #define BUF_PUT(NAME, TYPE, STORE)                                                                 \
     static inline void NAME(struct buf *b, TYPE v)                                                 \
     {                                                                                              \
-        uint8_t *p = buf_reserve(b, sizeof v);                                                     \
+        bool fits = b->data && b->cap - b->len >= sizeof v;                                        \
+        uint8_t *p = fits ? b->data + b->len : buf_reserve(b, sizeof v);                           \
         if (p) {                                                                                   \
             STORE(p, v);                                                                           \
             b->len += sizeof v;                                                                    \

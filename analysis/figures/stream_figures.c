@@ -449,6 +449,15 @@ struct record_sink stream_figures_sink(struct stream_figures *f)
     return (struct record_sink){f, put};
 }
 
+bool stream_figures_try(struct stream_figures *f, enum record_type type, const void *recs, size_t n)
+{
+    struct err ignored = {0};
+    if (put(f, type, recs, n, &ignored) == 0)
+        return true;
+    stream_figures_release(f);
+    return false;
+}
+
 void stream_figures_end(struct stream_figures *f)
 {
     stream_pipe_close(f->pipe);

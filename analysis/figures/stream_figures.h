@@ -135,6 +135,13 @@ int stream_figures_read(struct stream_figures *f, const char *path, struct trace
  */
 struct record_sink stream_figures_sink(struct stream_figures *f);
 
+/*
+ * Takes records that are needed whether they can be counted or not. False, with `f` released, if
+ * they cannot.
+ */
+bool stream_figures_try(struct stream_figures *f, enum record_type type, const void *recs,
+                        size_t n);
+
 /* After the last record: ends the counting of all pools. Releases data needed only for counting. */
 void stream_figures_end(struct stream_figures *f);
 

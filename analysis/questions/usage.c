@@ -11,7 +11,7 @@ struct pool_usage {
     bool waiting; /* the interval has points */
     int64_t now;
     uint64_t bytes, count;
-    int64_t stretch;
+    int64_t end; /* of that interval, ns, exclusive */
     struct usage_point low, high, last;
 };
 
@@ -45,13 +45,14 @@ static int end_nanosecond(struct usage *u, size_t pool, struct err *e)
     const struct usage_point point = {u->selection->pools.at[pool].key, p->now, p->bytes, p->count};
     if (u->width == 0)
         return u->put(u->ctx, &point, e);
-    int64_t stretch = p->now / u->width;
-    if (p->waiting && stretch != p->stretch && end_stretch(u, p, e) != 0)
+    if (p->waiting && p->now >= p->end && end_stretch(u, p, e) != 0)
         return -1;
-    if (!p->waiting)
+    if (!p->waiting) {
         p->low = p->high = point;
+        int64_t number = p->now / u->width; /* rounded towards 0 */
+        p->end = number < 0 ? number * u->width + 1 : (number + 1) * u->width;
+    }
     p->waiting = true;
-    p->stretch = stretch;
     p->last = point;
     if (point.bytes < p->low.bytes)
         p->low = point;

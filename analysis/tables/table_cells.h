@@ -3,6 +3,7 @@
 
 /* Filling the cells of a row, and the two sources of rows. For analysis/ only. */
 
+#include "analysis/figures/stream_figures.h"
 #include "analysis/tables/tables.h"
 #include "analysis/tables/zone_texts.h"
 #include "analysis/tables/zone_walk.h"
@@ -145,6 +146,7 @@ static inline bool tables_need_events(const bool wanted[TABLE_COUNT])
            wanted[TABLE_OF_TOTALS] || wanted[TABLE_OF_RESIDENT];
 }
 
-int table_store_rows(const struct table_sink *sink, struct trace *t, struct err *e);
+int table_store_rows(const struct table_sink *sink, struct trace *t, struct stream_figures *counted,
+                     struct err *e);
 
 #endif

@@ -16,6 +16,7 @@
 struct store_rows {
     const struct table_sink *sink;
     struct trace *t;
+    struct stream_figures *counted; /* NULL: a sweep counts */
     struct sites sites;
     struct types types;
     struct buf name;
@@ -306,7 +307,8 @@ static int put_resident(const struct store_rows *s, const struct summary *sum, s
 
 static int put_memory(const struct store_rows *s, struct err *e)
 {
-    const struct summary_options options = {.by = GROUP_CALLSTACK, .only = s->sink->only};
+    const struct summary_options options = {
+        .by = GROUP_CALLSTACK, .only = s->sink->only, .stream = s->counted};
     struct summary sum;
     if (summary_build(&sum, s->t, &options, e) != 0)
         return -1;
@@ -450,9 +452,10 @@ static int put_all(struct store_rows *s, struct err *e)
     return memory ? put_memory(s, e) : 0;
 }
 
-int table_store_rows(const struct table_sink *sink, struct trace *t, struct err *e)
+int table_store_rows(const struct table_sink *sink, struct trace *t, struct stream_figures *counted,
+                     struct err *e)
 {
-    struct store_rows s = {.sink = sink, .t = t};
+    struct store_rows s = {.sink = sink, .t = t, .counted = counted};
     int status = put_all(&s, e);
     sites_release(&s.sites);
     types_release(&s.types);

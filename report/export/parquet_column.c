@@ -56,6 +56,7 @@ void parquet_column_clear(struct parquet_column *c)
 {
     buf_clear(&c->dictionary);
     c->entries.len = 0;
+    memset(c->recent, 0, sizeof c->recent);
     map_release(&c->numbers);
     buf_clear(&c->pages);
     c->raw_bytes = c->count = c->missing = 0;
@@ -190,6 +191,18 @@ static int add_index(struct parquet_column *c, uint64_t key, struct view bytes, 
     return vec_push(&c->indices, entry) ? 0 : no_room(e);
 }
 
+/* Most numbers were met a short time ago. */
+static int add_number_index(struct parquet_column *c, uint64_t n, struct err *e)
+{
+    struct parquet_recent *r = &c->recent[(n ^ n >> 9) % PARQUET_RECENT];
+    if (r->known && r->number == n)
+        return vec_push(&c->indices, r->entry) ? 0 : no_room(e);
+    if (add_index(c, n, (struct view){(const char *)&n, sizeof n}, e) != 0)
+        return -1;
+    *r = (struct parquet_recent){n, c->indices.at[c->indices.len - 1], true};
+    return 0;
+}
+
 static int add_text(struct parquet_column *c, struct view raw, struct err *e)
 {
     buf_clear(&c->text);
@@ -216,7 +229,7 @@ static int add_whole(struct parquet_column *c, uint64_t n, struct err *e)
         c->high = order;
     c->any = true;
     if (c->coding)
-        return add_index(c, n, (struct view){(const char *)&n, sizeof n}, e);
+        return add_number_index(c, n, e);
     buf_u64(&c->values, n);
     return 0;
 }

@@ -278,15 +278,10 @@ static int count_records(void *ctx, enum record_type type, const void *recs, siz
                          struct err *e)
 {
     struct saved_summary *s = ctx;
-    struct err ignored = {0};
     (void)e;
     if (type == REC_POOLS)
         begin_counting(s);
-    if (!s->counting)
-        return 0;
-    const struct record_sink to = stream_figures_sink(&s->counted);
-    if (record_put(&to, type, recs, n, &ignored) != 0)
-        stop_counting(s);
+    s->counting = s->counting && stream_figures_try(&s->counted, type, recs, n);
     return 0;
 }
 
