@@ -1,6 +1,7 @@
 #include "cli/html_source.h"
 
 #include "analysis/html/html_data.h"
+#include "analysis/html/html_lanes.h"
 #include "cli/trace_code.h"
 #include "report/html/html.h"
 #include "trace/load/load.h"
@@ -14,18 +15,33 @@ void page_source_init(struct page_source *p, struct trace *t)
 void page_source_release(struct page_source *p)
 {
     page_texts_release(&p->texts);
+    related_input_release(&p->told);
+}
+
+static int take(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct page_source *p = ctx;
+    bool told = type == REC_PLOT || type == REC_PLOT_POINT || type == REC_MESSAGE;
+    return told ? related_input_put(&p->told, type, recs, n, e)
+                : page_texts_put(&p->texts, type, recs, n, e);
 }
 
 int page_source_load(struct page_source *p, const char *path, const struct selection_options *only,
                      struct err *e)
 {
-    const struct record_sink texts = {&p->texts, page_texts_put};
+    const struct record_sink sink = {p, take};
     bool wanted[REC_TYPE_COUNT];
+    bool told[REC_TYPE_COUNT];
     page_texts_wanted(wanted);
-    const struct trace_load_options options = {.zones = only->zone != NULL,
+    related_input_wanted(told);
+    for (size_t i = 0; i < REC_TYPE_COUNT; i++)
+        wanted[i] |= told[i];
+    if (related_input_init(&p->told, p->trace, NULL, RELATED_INPUT_BUDGET, e) != 0)
+        return -1;
+    const struct trace_load_options options = {.zones = true,
                                                .frames = only->has_frame,
                                                .kernel = true,
-                                               .beside = &texts,
+                                               .beside = &sink,
                                                .beside_wanted = wanted};
     return trace_load_with(p->trace, path, &options, NULL, NULL, e);
 }
@@ -34,6 +50,7 @@ int page_source_write(struct page_source *p, const struct summary *s, const stru
                       FILE *out, struct err *e)
 {
     struct page_data d;
+    struct page_lanes lanes = {0};
     size_t written;
     if (page_data_build(&d, p->trace, s, skip, p->size, e) != 0)
         return -1;
@@ -42,12 +59,15 @@ int page_source_write(struct page_source *p, const struct summary *s, const stru
         p->trace->symbol_codes.list.len && trace_code_disassembler(&disassembler, p->trace);
     int status = page_texts_build(&p->texts, &d, skip, has_code ? &disassembler : NULL, e);
     if (status == 0)
-        status = html_write(&d, &p->texts, out, &written, e);
+        status = page_lanes_build(&lanes, &d, p->trace, &p->told, e);
+    if (status == 0)
+        status = html_write(&d, &p->texts, &lanes, out, &written, e);
     if (status == 0 && written > p->size)
         fprintf(stderr,
                 "tidemark: the page has %zu bytes: its tables leave less than --page-size\n",
                 written);
     trace_code_release(&disassembler);
+    page_lanes_release(&lanes);
     page_data_release(&d);
     return status;
 }

@@ -1,7 +1,10 @@
 #ifndef TIDEMARK_CLI_HTML_SOURCE_H
 #define TIDEMARK_CLI_HTML_SOURCE_H
 
-/* The additional data of a trace for `report --format html`: source and code. */
+/*
+ * The additional data of a trace for `report --format html`: source and code, zones, messages and
+ * plots.
+ */
 
 #include <stdio.h>
 
@@ -9,6 +12,7 @@
 #include "analysis/figures/summary.h"
 #include "analysis/html/html_texts.h"
 #include "analysis/names/skiplist.h"
+#include "analysis/questions/related_input.h"
 #include "base/err.h"
 #include "trace/store/store.h"
 
@@ -16,6 +20,7 @@ struct page_source {
     struct trace *trace;
     size_t size; /* bytes of the page, at most; PAGE_SIZE at first */
     struct page_texts texts;
+    struct related_input told; /* messages and plots */
 };
 
 void page_source_init(struct page_source *p, struct trace *t);

@@ -5,6 +5,7 @@
 
 #include "analysis/html/html_pack.h"
 #include "analysis/names/function_name.h"
+#include "analysis/names/zone_names.h"
 #include "base/format.h"
 #include "report/html/html_template.h"
 
@@ -16,6 +17,7 @@
 struct page {
     struct page_data *d;
     const struct page_texts *texts;
+    const struct page_lanes *lanes;
     struct buf out;
     struct buf strings; /* the list of texts, in JSON */
     struct buf shorts;  /* of functions with long names: "number":"short name", in JSON */
@@ -299,6 +301,76 @@ static void put_texts(struct page *p)
     end_list(out, "],");
 }
 
+/* ---- lanes */
+
+/* Runs of slots with the same zone, each a number of slots and a name; the empty name is none. */
+static void put_zone_row(struct page *p, const int32_t *open)
+{
+    const struct trace *t = p->d->summary->trace;
+    buf_puts(&p->out, "[");
+    for (size_t i = 0, end; i < PAGE_SLOTS; i = end) {
+        for (end = i + 1; end < PAGE_SLOTS && open[end] == open[i];)
+            end++;
+        struct view name = open[i] == PAGE_LANE_NONE ? view_of("") : zone_name(t, (int16_t)open[i]);
+        if (open[i] != PAGE_LANE_NONE && name.len == 0)
+            name = view_of("(zone without a name)");
+        buf_printf(&p->out, "%zu,%u,", end - i, string_number(p, name));
+    }
+    end_list(&p->out, "],");
+}
+
+static void put_zones(struct page *p)
+{
+    const struct trace *t = p->d->summary->trace;
+    buf_puts(&p->out, "\"zones\":[");
+    for (size_t i = 0; i < p->lanes->zones.len; i++) {
+        const struct page_zone_lane *lane = &p->lanes->zones.at[i];
+        const struct trace_thread *thread = &t->threads.list.at[lane->thread];
+        buf_printf(&p->out, "{\"name\":%u,\"id\":\"%" PRIu64 "\",\"rows\":[",
+                   string_number(p, strings_get(&t->strings, thread->name)), thread->id);
+        for (unsigned k = 0; k < PAGE_LANE_DEPTHS; k++)
+            put_zone_row(p, lane->open[k]);
+        end_list(&p->out, "]},");
+    }
+    end_list(&p->out, "],");
+}
+
+/* Of each slot with messages: its number, theirs, and the text of the first. */
+static void put_messages(struct page *p)
+{
+    const struct page_message *m = p->lanes->messages;
+    buf_puts(&p->out, "\"messages\":[");
+    for (size_t i = 0; m && i < PAGE_SLOTS; i++) {
+        if (m[i].count) {
+            struct view text = strings_get(&p->d->summary->trace->strings, (uint32_t)m[i].text);
+            buf_printf(&p->out, "%zu,%" PRIu64 ",%u,", i, m[i].count, string_number(p, text));
+        }
+    }
+    end_list(&p->out, "],");
+}
+
+static void put_lanes(struct page *p)
+{
+    buf_puts(&p->out, "\"lanes\":{");
+    put_zones(p);
+    put_messages(p);
+    buf_puts(&p->out, "\"plots\":[");
+    for (size_t i = 0; i < p->lanes->plots.len; i++) {
+        const struct page_plot *plot = &p->lanes->plots.at[i];
+        buf_printf(&p->out, "{\"name\":%u,\"values\":[", string_number(p, plot->name));
+        for (size_t k = 0; k < PAGE_SLOTS; k++) {
+            if (plot->known[k])
+                buf_printf(&p->out, "%.17g,", plot->high[k]);
+            else
+                buf_puts(&p->out, "null,");
+        }
+        end_list(&p->out, "]},");
+    }
+    end_list(&p->out, "],");
+    buf_printf(&p->out, "\"threadsLeftOut\":%" PRIu64 ",\"plotsLeftOut\":%" PRIu64 "},",
+               p->lanes->threads_left_out, p->lanes->plots_left_out);
+}
+
 /* ---- history */
 
 static int pack_history(const struct page_series *s, struct buf *out, struct err *e)
@@ -485,6 +557,7 @@ static int put_tables(struct page *p, struct err *e)
     put_faults(p);
     put_leaks(p);
     put_texts(p);
+    put_lanes(p);
     buf_puts(&p->out, "\"strings\":[\"\"");
     buf_put(&p->out, p->strings.data, p->strings.len);
     buf_puts(&p->out, "],\"shortNames\":{");
@@ -517,10 +590,10 @@ static int put_data(struct page *p, struct err *e)
     return p->out.failed ? err_no_memory(e, "the page") : 0;
 }
 
-int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, size_t *written,
-               struct err *e)
+int html_write(struct page_data *d, const struct page_texts *texts, const struct page_lanes *lanes,
+               FILE *out, size_t *written, struct err *e)
 {
-    struct page p = {.d = d, .texts = texts};
+    struct page p = {.d = d, .texts = texts, .lanes = lanes};
     int status = put_data(&p, e);
     if (status == 0 &&
         (fwrite(page_template.head, 1, page_template.head_len, out) != page_template.head_len ||

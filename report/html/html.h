@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "analysis/html/html_data.h"
+#include "analysis/html/html_lanes.h"
 #include "analysis/html/html_texts.h"
 #include "base/err.h"
 
@@ -21,7 +22,7 @@ bool html_available(void);
  * Writes the page, and sets *written to its bytes. If it would exceed d->size, the time steps in
  * `d` are made longer; if one step is left, it exceeds it. ERR_OUTPUT if `out` cannot be written.
  */
-int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, size_t *written,
-               struct err *e);
+int html_write(struct page_data *d, const struct page_texts *texts, const struct page_lanes *lanes,
+               FILE *out, size_t *written, struct err *e);
 
 #endif

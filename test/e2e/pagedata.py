@@ -107,6 +107,21 @@ class Page:
             raise AssertionError("resident: bytes left over")
         return out[1:]
 
+    def slot_of(self, ns):
+        """None outside of the timeline."""
+        time = self.data["time"]
+        slot = (ns - time["from"]) // time["slot"]
+        return slot if 0 <= slot < time["slots"] else None
+
+    def lane_rows(self):
+        """(thread name, its id) → for each depth the name of a zone by slot, "" for none."""
+        strings, out = self.data["strings"], {}
+        for lane in self.data["lanes"]["zones"]:
+            rows = [[strings[text] for n, text in zip(row[::2], row[1::2]) for _ in range(n)]
+                    for row in lane["rows"]]
+            out[strings[lane["name"]], lane["id"]] = rows
+        return out
+
     def step_begin(self, step):
         """ns; the first nanosecond of a step."""
         time = self.data["time"]

@@ -22,6 +22,7 @@ from tools import (BUILD, FIREHOSE, RELEASES, ROOT, TRACES, UNBUILT, Case, page_
                    report, run)
 
 MT = TRACES / "v0.14.0" / "memscen_mt.tracy"
+ALL = TRACES / "v0.14.0" / "allscen.tracy"
 SOURCE = TRACES / "v0.12.2" / "allscen_sys.tracy"
 BUILT = page_built()
 HOSTILE = ('</script><script>alert(1)</script>', '"><img src=x onerror=alert(2)>', "' onload='x",
@@ -362,6 +363,95 @@ class WhatIsResident(Case):
         self.assertIsNone(make_page(MT, self.dir / "y.html").resident())
 
 
+def dumped(trace, sections):
+    result = run("dump", trace, "--section", sections, "--format", "jsonl")
+    return list(map(json.loads, result.stdout.splitlines()))
+
+
+@unittest.skipUnless(BUILT, UNBUILT)
+class Lanes(Case):
+    """Zones, messages and plots of each slot, from the list of all of them."""
+
+    def setUp(self):
+        super().setUp()
+        self.pages = [(trace, make_page(trace, self.dir / f"{trace.stem}.html"))
+                      for trace in (MT, ALL)]
+
+    def test_zones(self):
+        for trace, page in self.pages:
+            zones = {}
+            for zone in dumped(trace, "zones"):
+                if zone["depth"] < 2:
+                    zones.setdefault(str(zone["thread"]), []).append(zone)
+            busy = {thread: sum(self.overlap(page, z, 0, 1024) for z in all_ if z["depth"] == 0)
+                    for thread, all_ in zones.items()}
+            most = sorted((n for n in busy.values() if n), reverse=True)
+            lanes = page.lane_rows()
+            self.assertEqual([busy[thread] for _, thread in lanes], most[:6])
+            self.assertEqual(page.data["lanes"]["threadsLeftOut"], max(0, len(most) - 6))
+            for (_, thread), rows in lanes.items():
+                self.assertEqual(len(rows), 2)
+                for depth, row in enumerate(rows):
+                    wanted = self.longest(page, [z for z in zones[thread] if z["depth"] == depth])
+                    self.assertEqual(row, wanted, (trace, thread, depth))
+
+    def overlap(self, page, zone, first, last):
+        time = page.data["time"]
+        begin, end = (time["from"] + slot * time["slot"] for slot in (first, last))
+        return max(0, min(end, zone.get("end", end)) - max(begin, zone["start"]))
+
+    def longest(self, page, zones):
+        """For each slot the name of the zones that were open longest in it."""
+        sums = [{} for _ in range(page.data["time"]["slots"])]
+        for zone in zones:
+            key = zone.get("name") or zone["function"], zone["file"], zone["line"]
+            first = page.slot_of(max(zone["start"], page.data["time"]["from"]))
+            for slot in range(first, len(sums)) if first is not None else ():
+                ns = self.overlap(page, zone, slot, slot + 1)
+                if ns == 0:
+                    break
+                sums[slot][key] = sums[slot].get(key, 0) + ns
+        return [max(by_key, key=by_key.get)[0] if by_key else "" for by_key in sums]
+
+    def test_messages(self):
+        found = 0
+        for trace, page in self.pages:
+            wanted = {}
+            for message in sorted(dumped(trace, "messages"), key=lambda m: m["time"]):
+                slot = page.slot_of(message["time"])
+                if slot is not None:
+                    first = wanted.setdefault(slot, [0, message["text"]])
+                    first[0] += 1
+            flat, strings = page.data["lanes"]["messages"], page.data["strings"]
+            shown = {slot: [n, strings[text]]
+                     for slot, n, text in zip(flat[::3], flat[1::3], flat[2::3])}
+            self.assertEqual(shown, wanted)
+            found += len(shown)
+        self.assertGreater(found, 100)
+
+    def test_plots(self):
+        found = 0
+        for trace, page in self.pages:
+            wanted = {}
+            for point in dumped(trace, "plots,plot-points"):
+                if "value" not in point:
+                    continue
+                slot = page.slot_of(point["time"])
+                if slot is not None:
+                    row = wanted.setdefault(point.get("plot", ""), [None] * 1024)
+                    old = row[slot]
+                    row[slot] = point["value"] if old is None else max(old, point["value"])
+            lanes = page.data["lanes"]
+            shown = {page.data["strings"][p["name"]]: p["values"] for p in lanes["plots"]}
+            shown["Frame"] = shown.pop("Frame", None)
+            self.assertEqual(len(lanes["plots"]) + lanes["plotsLeftOut"], len(wanted))
+            for name, row in shown.items():
+                if name != "Frame":
+                    self.assertEqual(row, wanted[name], name)
+            found += len(shown)
+        self.assertGreater(found, 4)
+
+
 @unittest.skipUnless(BUILT, UNBUILT)
 class Escaping(Case):
     def setUp(self):
@@ -516,7 +606,7 @@ class Browser(Case):
         if cls.missing:
             return
         work = BUILD / "test-web"
-        traces = {"mt": MT, "source": SOURCE, "hostile": work / "hostile.tracy",
+        traces = {"mt": MT, "lanes": ALL, "source": SOURCE, "hostile": work / "hostile.tracy",
                   "empty": work / "empty.tracy", "resident": work / "resident.tracy"}
         for name in ("hostile", "empty"):
             traces[name].unlink(missing_ok=True)

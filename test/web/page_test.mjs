@@ -280,7 +280,7 @@ const checks = {
     assert.equal((await text(page, "findings")).toLowerCase(), `${data.leakHead} · checks: 6 passed, 0 failed`.toLowerCase());
     const top = async (id) => (await page.locator(`#${id}`).boundingBox()).y;
     assert.ok((await top("flame")) <= 420, `${await top("flame")}`);
-    assert.equal((await page.locator("#timeline canvas").boundingBox()).height, 160);
+    assert.equal((await page.locator("#timeline .uplot canvas").boundingBox()).height, 160);
     assert.equal(await page.inputValue("#flame-what"), "peak");
     await page.setViewportSize({ width: 1440, height: 500 });
     await page.evaluate(() => window.scrollTo(0, document.body.scrollHeight));
@@ -378,7 +378,7 @@ const checks = {
     await page.selectOption("#flame-what", "total");
     const heights = async () => (await page.locator("#flame").boundingBox()).height;
     const folded = [await heights(), new Set(await frames(page))];
-    await page.click(".menu summary");
+    await page.click("#panel-flame .menu summary");
     await page.uncheck("#flame-fold");
     assert.ok((await heights()) > folded[0], "the height follows the content");
     assert.deepEqual(new Set(await frames(page)), folded[1]);
@@ -476,6 +476,7 @@ const checks = {
       await look("search");
       await page.locator("#flame .frame").nth(1).click();
       await look("pinned");
+      await page.keyboard.press("Escape");
       await done();
     }
   },
@@ -731,6 +732,44 @@ const checks = {
     const other = await open("mt");
     assert.equal(await other.page.locator("#plot-resident").isVisible(), false);
     await other.done();
+  },
+
+  "lanes follow the plot": async () => {
+    const { page, done } = await open("lanes", { viewport: { width: 1440, height: 900 } });
+    const canvas = page.locator("#timeline .lanes");
+    const height = async () => (await page.locator("#timeline").boundingBox()).height;
+    const before = await height();
+    assert.ok((await page.locator("#flame").boundingBox()).y <= 420);
+    await shot(page, "lanes", false);
+    const box = await canvas.boundingBox();
+    const tip = async () => page.locator("#timeline .tip").innerText();
+    const axis = await page.locator("#timeline .u-over").boundingBox();
+    await page.mouse.move(axis.x + 300, box.y + 3);
+    await page.mouse.move(axis.x + 2, box.y + 3);
+    assert.match(await tip(), /Main thread: frame/);
+    assert.match(await tip(), /messages: (\d+, first: )?\S/);
+    await page.mouse.move(5, 5);
+    assert.equal(await page.locator("#timeline .tip").isVisible(), false);
+    const [bar, colors] = await canvas.evaluate((c) => { // where the first zone begins and ends
+      const { data, width } = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+      const filled = [...Array(width).keys()].filter((x) => x > 68 && data[4 * (2 * width + x) + 3]);
+      return [[filled[0], filled.at(-1)], new Set(new Uint32Array(data.buffer)).size];
+    });
+    assert.ok(colors > 3);
+    assert.ok(Math.abs(bar[0] - (axis.x - box.x)) < 4 && Math.abs(bar[1] - (axis.x + axis.width - box.x)) < 4, `${bar} ${axis.x} ${axis.width}`);
+    await page.click("#lanes-menu summary");
+    await page.check("#lanes-choice label:has-text('io') input");
+    assert.ok((await height()) > before);
+    assert.match(page.url(), /lanes=/);
+    const address = page.url();
+    const checked = page.locator("#lanes-choice input:checked");
+    while (await checked.count()) await checked.first().uncheck();
+    assert.equal(await height(), 162);
+    await page.goto("about:blank");
+    await page.goto(address);
+    await page.waitForSelector("html[data-ready]");
+    assert.ok((await height()) > before);
+    await done();
   },
 
   "light and dark": async () => {

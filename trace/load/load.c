@@ -379,10 +379,10 @@ static int load_put(void *ctx, enum record_type type, const void *recs, size_t n
         count_record(l->counts, type, recs);
     const struct trace_load_options *o = l->options;
     bool zone = type == REC_ZONE_BEGIN || type == REC_ZONE_END;
+    if (load_record(l, type, recs, n, e) != 0)
+        return -1;
     if ((zone ? o->zones : o->zones || o->frames) &&
         zone_loader_put(&l->more, l->t, type, recs, n, e) != 0)
-        return -1;
-    if (load_record(l, type, recs, n, e) != 0)
         return -1;
     return o->beside && o->beside_wanted[type] ? record_put(o->beside, type, recs, n, e) : 0;
 }

@@ -5,11 +5,10 @@ static int no_room(struct err *e)
     return err_no_memory(e, "zones");
 }
 
-/* Threads missing from the table of local threads have no activity that zones could explain. */
+/* The store has the thread: its record was loaded before. */
 static void begin_thread(struct zone_loader *l, const struct trace *t, const struct rec_thread *r)
 {
     const uint64_t *number = map_find(&t->threads.numbers, r->id);
-    l->skip = number == NULL;
     l->thread = number ? (uint16_t)*number : 0;
     l->open.len = 0;
 }
@@ -108,9 +107,9 @@ int zone_loader_put(struct zone_loader *l, struct trace *t, enum record_type typ
         begin_thread(l, t, recs);
         return 0;
     case REC_ZONE_BEGIN:
-        return l->skip ? 0 : put_begins(l, t, recs, n, e);
+        return put_begins(l, t, recs, n, e);
     case REC_ZONE_END:
-        return l->skip ? 0 : put_ends(l, t, recs, n, e);
+        return put_ends(l, t, recs, n, e);
     default:
         return 0;
     }

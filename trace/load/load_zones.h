@@ -13,14 +13,13 @@ struct load_zone {
 
 /* Zero-initialise. */
 struct zone_loader {
-    bool skip; /* skip the zones of this thread */
     uint16_t thread;
     VEC(struct load_zone) open;
     VEC(int16_t) locations; /* a location's number in the file → in the store */
     bool base_set;          /* the following frames are the base set's */
 };
 
-/* Takes a record of zones or frames; ignores other types. */
+/* Takes a record of zones or frames that the store has taken; ignores other types. */
 int zone_loader_put(struct zone_loader *l, struct trace *t, enum record_type type, const void *recs,
                     size_t n, struct err *e);
 void zone_loader_release(struct zone_loader *l);

@@ -36,6 +36,7 @@ class App {
       this.zoom(from, to);
       this.save(true);
     };
+    $("lanes-choice").addEventListener("change", () => this.save());
     this.timeline = new Timeline($("timeline"), model, (from, to) => this.choose(from, to), zoomTo);
     showFindings(data);
     this.addFilters();
@@ -89,6 +90,7 @@ class App {
     const state = { tab: this.tab, range: ns([range.from, range.to]), zoom: ns(timeline.zoomed), pools: chosen(filter.pools), threads: chosen(filter.threads), site: filter.site < 0 ? "" : String(filter.site) };
     state.frames = filter.frames.map((f) => `${f.keep ? "only" : "hide"} ${f.number}`).join(",");
     for (const id of CONTROLS) state[id] = valueOf($(id));
+    state.lanes = timeline.lanes.chosen;
     state.at = this.flame.place;
     return state;
   }
@@ -109,6 +111,7 @@ class App {
     this.tab = this.views[state.tab] ? state.tab : "flame";
     this.showChips();
     this.markTabs();
+    this.timeline.lanes.chosen = state.lanes;
     this.drawTimeline();
     this.zoom(...steps(state.zoom));
     flame.place = state.at;
@@ -466,7 +469,6 @@ function showTrace({ trace, answer, verdict, selection }) {
   for (const id of ["origin", "trace-facts"]) $(id).replaceChildren(foreign(facts.filter(Boolean).join(" · ")));
   $("answer").replaceChildren(foreign(sentence(answer || verdict)));
   $("verdict").replaceChildren(foreign(answer ? sentence(verdict) : ""));
-  $("verdict").hidden = !answer;
   $("selection").replaceChildren(...(selection ? ["Only allocations ", foreign(selection), "."] : []));
   $("selection").hidden = !selection;
 }

@@ -3,6 +3,7 @@
 import uPlot from "uplot";
 import { amount, duration } from "./format.js";
 import { foreign, make } from "./dom.js";
+import { Lanes } from "./lanes.js";
 
 const TICKS = Array.from({ length: 60 }, (_, i) => 2 ** i); // of bytes
 
@@ -16,6 +17,9 @@ export class Timeline {
   // choose(from, to) receives a new range in steps, zoomTo(from, to) what is to be in view.
   constructor(element, model, choose, zoomTo) {
     Object.assign(this, { element, model, choose, zoomTo, from: 0, to: model.steps, unit: "bytes", view: null, zoomed: [0, model.steps] });
+    this.lanes = new Lanes(model, () => this.lanesChanged());
+    this.lanes.canvas.addEventListener("pointermove", (event) => this.plot.setCursor({ left: event.offsetX - this.plot.over.offsetLeft, top: this.plot.over.clientHeight - 1 }));
+    this.lanes.canvas.addEventListener("pointerleave", () => this.plot.setCursor({ left: -10, top: -10 }));
     element.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.resize()).observe(element);
   }
@@ -32,6 +36,12 @@ export class Timeline {
     this.build();
   }
 
+  // Others are shown.
+  lanesChanged() {
+    this.element.style.height = `${HEIGHT + 2 + this.lanes.height}px`;
+    this.lanes.draw(this.plot);
+  }
+
   build() {
     this.plot?.destroy();
     const axis = { stroke: () => css("--text"), grid: { stroke: () => css("--line") }, ticks: { stroke: () => css("--line") }, font: "12px system-ui" };
@@ -46,11 +56,13 @@ export class Timeline {
         { ...axis, values: (_, ticks) => ticks.map((t) => amount(t, this.unit)), size: 70, space: 26, ...(this.unit === "bytes" ? { incrs: TICKS } : {}) },
       ],
       series: [{}, ...this.lines.map((line) => this.series(line))],
-      hooks: { setSelect: [(plot) => this.selected(plot)], setCursor: [(plot) => this.read(plot)], draw: [(plot) => this.markPeaks(plot), () => this.mark()] },
+      hooks: { setSelect: [(plot) => this.selected(plot)], setCursor: [(plot) => this.read(plot)], draw: [(plot) => this.markPeaks(plot), () => this.mark(), (plot) => this.lanes.draw(plot)] },
     };
     this.plot = new uPlot(options, [this.times, ...this.lines.map((l) => l.values)], this.element);
     this.values = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
     this.plot.over.append(this.values);
+    this.element.append(this.lanes.canvas);
+    this.lanesChanged();
     this.addTouch(this.plot.over);
     this.plot.over.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.plot.over.addEventListener("dblclick", () => this.choose(0, this.model.steps));
@@ -93,10 +105,10 @@ export class Timeline {
     if (this.values.hidden) return;
     const value = (i) => (plot.data[i + 1][idx] === null ? "unknown" : amount(plot.data[i + 1][idx], this.unit));
     const row = (line, i) => make("div", {}, mark(lineColor(line)), foreign(line.name), ` ${value(i)}`);
-    this.values.replaceChildren(make("div", { text: duration(this.times[idx] * 1e9) }), ...this.lines.map(row));
+    this.values.replaceChildren(make("div", { text: duration(this.times[idx] * 1e9) }), ...this.lines.map(row), ...this.lanes.at(Math.floor(idx * (this.model.slots / this.times.length))).map(([name, text]) => make("div", { class: "tip-lane" }, foreign(name), ": ", foreign(text))));
     const right = left > plot.over.clientWidth / 2;
     this.values.style.left = `${right ? left - this.values.offsetWidth - 12 : left + 12}px`;
-    this.values.style.top = `${Math.max(0, Math.min(top, plot.over.clientHeight - this.values.offsetHeight))}px`;
+    this.values.style.top = `${Math.max(0, Math.min(top, this.element.clientHeight - 10 - this.values.offsetHeight))}px`;
   }
 
   // A triangle at the highest point of each line, and the highest one's value.
