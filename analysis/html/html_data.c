@@ -26,7 +26,7 @@ struct candidates {
 
 /* What fits the page. */
 struct limits {
-    size_t cells, histogram, map; /* see page_series_options */
+    size_t cells, histogram, map, lives; /* see page_series_options */
     size_t keys, sites, stacks, nodes;
     size_t folded_nodes; /* with those of folded call stacks */
     size_t text;         /* bytes of names, before compression */
@@ -42,6 +42,7 @@ struct builder {
     uint32_t *threads;           /* thread number → of the page */
     uint32_t *stacks;            /* call stack id → of the page */
     uint8_t *owners;             /* call stack id → index of its site among the map's owners */
+    VEC(uint32_t) sites;         /* stack of the page → its site */
     size_t stack_limit;
     struct program_frames program;
     struct map site_numbers; /* the summary's site → of the page */
@@ -69,6 +70,7 @@ static struct limits limits_of(size_t size)
     struct limits max = {.cells = size / 12,
                          .histogram = size / 50,
                          .map = size / 40,
+                         .lives = size / 100,
                          .keys = size / 30,
                          .sites = size / 300,
                          .stacks = size / 40,
@@ -682,10 +684,22 @@ static void choose_owners(struct builder *b)
     }
 }
 
+static int list_sites(struct builder *b, struct err *e)
+{
+    b->sites.len = 0;
+    for (size_t i = 0; i < b->d->stacks.len; i++) {
+        if (!vec_push(&b->sites, b->d->stacks.at[i].site))
+            return err_no_memory(e, "call stacks");
+    }
+    return 0;
+}
+
 static int build_series(struct builder *b, const struct memory_observer *also, struct err *e)
 {
     struct page_data *d = b->d;
     choose_owners(b);
+    if (list_sites(b, e) != 0)
+        return -1;
     const struct page_series_options o = {
         .pools = b->pools,
         .pool_count = (uint32_t)d->pools.len,
@@ -696,6 +710,7 @@ static int build_series(struct builder *b, const struct memory_observer *also, s
         .stacks = b->stacks,
         .stack_limit = b->stack_limit,
         .stack_other = 0,
+        .sites = b->sites.at,
         .owners = b->owners,
         .from = d->from,
         .to = d->to,
@@ -704,6 +719,7 @@ static int build_series(struct builder *b, const struct memory_observer *also, s
         .cells_max = b->limits.cells,
         .histogram_max = b->limits.histogram,
         .map_max = b->limits.map,
+        .lives_max = b->limits.lives,
     };
     return page_series_build(&d->series, &o, also, e);
 }
@@ -833,6 +849,7 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     }
     d->series.options.pools = d->series.options.threads = d->series.options.stacks = NULL;
     d->series.options.owners = NULL;
+    d->series.options.sites = NULL;
     free(b.pools);
     free(b.threads);
     free(b.stacks);
@@ -844,6 +861,7 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     map_release(&b.node_numbers);
     map_release(&b.frame_numbers);
     page_tree_release(&b.tree);
+    vec_release(&b.sites);
     vec_release(&b.path);
     vec_release(&b.candidates);
     if (status != 0)

@@ -113,6 +113,22 @@ void pack_tree(const struct page_data *d, struct buf *raw)
         pack_signed(raw, (int64_t)keys[i].stack - (i ? keys[i - 1].stack : 0));
 }
 
+void pack_lives(const struct page_lives *l, struct buf *raw)
+{
+    const struct page_life *all = l->list.at;
+    size_t n = l->list.len;
+    for (size_t i = 0; i < n; i++)
+        pack_unsigned(raw, all[i].row - (i ? all[i - 1].row : 0));
+    for (size_t i = 0; i < n; i++)
+        pack_unsigned(raw, all[i].born);
+    for (size_t i = 0; i < n; i++)
+        pack_signed(raw, (int64_t)all[i].freed - all[i].born);
+    for (size_t i = 0; i < n; i++)
+        pack_unsigned(raw, all[i].count);
+    for (size_t i = 0; i < n; i++)
+        pack_unsigned(raw, all[i].bytes);
+}
+
 int pack_room(const struct page_data *d, size_t *cells, size_t *tree, struct err *e)
 {
     struct buf raw = {0};

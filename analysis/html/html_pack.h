@@ -31,6 +31,9 @@ void pack_cells(const struct page_cells *c, struct buf *raw);
  */
 void pack_tree(const struct page_data *d, struct buf *raw);
 
+/* Rows as differences, then the parts, numbers and bytes of all pairs. */
+void pack_lives(const struct page_lives *l, struct buf *raw);
+
 /* The bytes that the cells of keys and the tree have in the page. -1 if memory is short. */
 int pack_room(const struct page_data *d, size_t *cells, size_t *tree, struct err *e);
 

@@ -286,24 +286,38 @@ static int count_key(struct page_series *s, const struct memory_op *op, uint32_t
     return 0;
 }
 
+/* The slot of a time; blocks from before the first event shown count for the first slot. */
+static uint32_t slot_of(const struct page_series *s, int64_t time)
+{
+    uint64_t since = time > s->options.from ? (uint64_t)time - (uint64_t)s->options.from : 0;
+    uint64_t slot = since / s->slot_ns;
+    return slot < PAGE_SLOTS ? (uint32_t)slot : PAGE_SLOTS - 1;
+}
+
+static int count_life(struct page_series *s, const struct memory_op *op, uint32_t key,
+                      uint32_t slot, struct err *e)
+{
+    const struct page_key *k = &s->keys.at[key];
+    if (op->kind == MEMORY_ALLOC || !s->options.sites)
+        return 0;
+    uint32_t row = s->options.sites[k->stack] * s->options.pool_count + k->pool;
+    return page_lives_add(&s->lives, row, slot_of(s, op->block.time), slot, op->block.size, e);
+}
+
 static int take_step(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct page_series *s = ctx;
     if (s->shown_as[op->pool] >= s->options.pool_count)
         return 0;
     struct page_series_pool *p = &s->pools[s->shown_as[op->pool]];
-    uint64_t since =
-        op->time > s->options.from ? (uint64_t)op->time - (uint64_t)s->options.from : 0;
-    uint64_t slot = since / s->slot_ns;
-    if (slot >= PAGE_SLOTS)
-        slot = PAGE_SLOTS - 1;
-    if (slot > p->slot && advance(s, (uint32_t)slot, e) != 0)
+    uint32_t slot = slot_of(s, op->time);
+    if (slot > p->slot && advance(s, slot, e) != 0)
         return -1;
     if (op->time > p->now)
         pool_advance(p, op->time);
     uint32_t key;
     if (key_number(s, op, &key, e) != 0 || count_key(s, op, key, e) != 0 ||
-        count_histogram(s, op, key, e) != 0)
+        count_histogram(s, op, key, e) != 0 || count_life(s, op, key, p->slot, e) != 0)
         return -1;
     return count_map(s, op, e);
 }
@@ -385,6 +399,7 @@ static int build(struct page_series *s, const struct memory_observer *also, stru
         return -1;
     for (uint32_t i = 0; i < s->options.pool_count; i++)
         pool_fill(&s->pools[i], PAGE_SLOTS);
+    page_lives_finish(&s->lives);
     if (page_cells_finish(&s->cells, e) != 0 || page_cells_finish(&s->histogram, e) != 0)
         return -1;
     return page_cells_finish(&s->blocks, e);
@@ -415,6 +430,7 @@ int page_series_build(struct page_series *s, const struct page_series_options *o
     page_cells_init(&s->histogram, &histogram);
     page_cells_init(&s->blocks, &blocks);
     page_map_init(&s->map);
+    page_lives_init(&s->lives, PAGE_SLOTS, limit(options->lives_max));
     if (build(s, also, e) == 0)
         return 0;
     page_series_release(s);
@@ -429,6 +445,7 @@ void page_series_release(struct page_series *s)
     vec_release(&s->keys);
     vec_release(&s->epochs);
     page_map_release(&s->map);
+    page_lives_release(&s->lives);
     page_cells_release(&s->cells);
     page_cells_release(&s->histogram);
     page_cells_release(&s->blocks);

@@ -17,6 +17,7 @@
 
 #include "analysis/figures/selection.h"
 #include "analysis/html/html_cells.h"
+#include "analysis/html/html_lives.h"
 #include "analysis/html/html_map.h"
 #include "base/err.h"
 #include "base/map.h"
@@ -67,12 +68,14 @@ struct page_series_options {
     const uint32_t *stacks; /* call stack id → stack of the page */
     size_t stack_limit;     /* length of `stacks`; ids beyond it are stack_other */
     uint32_t stack_other;
+    const uint32_t *sites; /* stack of the page → its site; NULL: no lives are counted */
     const uint8_t *owners; /* call stack id → site among the owners of html_map.h; NULL: others */
     int64_t from, to;      /* ns; of the first and the last event */
     struct selection *selection; /* which allocations; its pools of one name are in one pool */
     size_t cells_max;            /* of keys; 0 in each of these: no limit */
     size_t histogram_max;        /* cells of the histograms */
     size_t map_max;              /* cells of the memory map */
+    size_t lives_max;            /* pairs of html_lives.h */
     bool all_threads;            /* histograms combine all threads as thread 0 */
 };
 
@@ -88,6 +91,7 @@ struct page_series {
     VEC(uint64_t) epochs; /* by key: the peak of its pool to which the sums of PEAK belong */
     uint64_t folded;      /* allocations without a separate key, since there was no room */
     struct page_map map;
+    struct page_lives lives; /* rows: site * pool_count + pool */
     struct page_cells cells;
     struct page_cells histogram; /* keys: page_histogram_key */
     struct page_cells blocks;    /* keys: pieces of the map; values: see page_series.c */

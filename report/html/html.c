@@ -503,6 +503,18 @@ static int put_map(struct page *p, struct err *e)
     return status;
 }
 
+static int put_lives(struct page *p, struct err *e)
+{
+    const struct page_lives *l = &p->d->series.lives;
+    struct buf raw = {0};
+    pack_lives(l, &raw);
+    buf_printf(&p->out, "\"lifeParts\":%u,\"lifeCount\":%zu,\"lives\":\"", l->parts, l->list.len);
+    int status = pack_text(&raw, &p->out, e);
+    buf_puts(&p->out, "\",");
+    buf_release(&raw);
+    return status;
+}
+
 /* The verdicts of `report --leaks`, in the same order. */
 static void put_leaks(struct page *p)
 {
@@ -581,7 +593,8 @@ static int put_data(struct page *p, struct err *e)
     put_pools(p);
     put_bounds(p);
     if (put_tree(p, e) != 0 || put_timeline(p, e) != 0 || put_resident(p, e) != 0 ||
-        put_map(p, e) != 0 || put_owners(p, e) != 0 || put_history(p, e) != 0)
+        put_map(p, e) != 0 || put_owners(p, e) != 0 || put_lives(p, e) != 0 ||
+        put_history(p, e) != 0)
         return -1;
     buf_printf(&p->out,
                "\"time\":{\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"slots\":%u,\"slot\":%" PRIu64

@@ -107,6 +107,17 @@ class Page:
             raise AssertionError("resident: bytes left over")
         return out[1:]
 
+    def lives(self):
+        """(row, part in which allocated, part in which freed, blocks, bytes)."""
+        reader, n = Reader(self.data["lives"]), self.data["lifeCount"]
+        plain = lambda: [reader.unsigned() for _ in range(n)]
+        rows, born = list(itertools.accumulate(plain())), plain()
+        freed = [part + reader.signed() for part in born]
+        out = list(zip(rows, born, freed, plain(), plain()))
+        if not reader.done():
+            raise AssertionError("lives: bytes left over")
+        return out
+
     def slot_of(self, ns):
         """None outside of the timeline."""
         time = self.data["time"]

@@ -232,6 +232,34 @@ class Figures(Case):
                 wanted[kind][size_class] = wanted[kind].get(size_class, 0) + 1
         self.assertEqual(found, wanted)
 
+    def test_lives(self):
+        """In which parts of the time freed blocks were allocated and freed; and of which sites."""
+        page, events = make_page(MT, self.dir / "x.html"), events_of(MT)
+        parts, pools = page.data["lifeParts"], page.data["pools"]
+        part = page.data["time"]["slots"] // parts
+        self.assertEqual(parts, 64)
+        found, sites, wanted = {}, {}, {}
+        for row, born, freed, n, size in page.lives():
+            pool = pools[row % len(pools)]["name"]
+            for to, key in ((found, (pool, born, freed)),
+                            (sites, (pool, page.site(row // len(pools))))):
+                old = to.get(key, (0, 0))
+                to[key] = (old[0] + n, old[1] + size)
+        for event in events:
+            if event["free_ns"]:
+                times = (page.slot_of(int(event[name])) // part for name in ("alloc_ns", "free_ns"))
+                key = (event["pool"], *times)
+                old = wanted.get(key, (0, 0))
+                wanted[key] = (old[0] + 1, old[1] + int(event["size"]))
+        self.assertEqual(found, wanted)
+        rows = {}
+        for s in report(MT)["sites"]:
+            key = (s["pool"], (s["function"], s["file"], s["line"]))
+            old = rows.get(key, (0, 0))
+            rows[key] = (old[0] + s["count"] - s["live_count"],
+                         old[1] + s["bytes"] - s["live_bytes"])
+        self.assertEqual(sites, {key: freed for key, freed in rows.items() if freed[0]})
+
     def test_memory_map(self):
         """Bytes in use in each piece of the address space, at three moments."""
         page, events = make_page(MT, self.dir / "x.html"), events_of(MT)

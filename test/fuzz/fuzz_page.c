@@ -80,6 +80,12 @@ static void check_sums(const struct page_data *d, const struct summary *s)
         for (unsigned k = 0; k < PAGE_VALUES; k++)
             sums[d->series.keys.at[c->list.at[i].key].pool][k] += (uint64_t)c->list.at[i].v[k];
     }
+    uint64_t freed[POOLS] = {0};
+    for (size_t i = 0; i < d->series.lives.list.len; i++) {
+        const struct page_life *life = &d->series.lives.list.at[i];
+        check(life->freed < d->series.lives.parts && life->born < d->series.lives.parts);
+        freed[life->row % d->pools.len] += life->count;
+    }
     for (size_t i = 0; i < s->pools.len; i++) {
         const struct pool_figures *f = &s->pools.at[i].figures;
         uint64_t highest = 0;
@@ -92,6 +98,7 @@ static void check_sums(const struct page_data *d, const struct summary *s)
         check(sums[i][PAGE_ALLOC_BYTES] - sums[i][PAGE_FREE_BYTES] == f->live_bytes);
         check(sums[i][PAGE_TEMPORARY] == f->temporary);
         check(highest == f->peak_bytes);
+        check(freed[i] == f->frees);
         /* One step: its peak is that of the pool. */
         check(page_cells_steps(c) > 1 || sums[i][PAGE_PEAK_BYTES] == f->peak_bytes);
     }

@@ -543,6 +543,57 @@ const checks = {
     await done();
   },
 
+  "blocks of the range are told apart": async () => {
+    const { page, done } = await open("mt");
+    await page.click("#tab-sites");
+    const heads = page.locator("#sites-table thead th:visible");
+    assert.equal(await heads.count(), 9);
+    const show = (id) => page.selectOption("#sites-show", id);
+    await show("newer-freed");
+    assert.equal(await heads.count(), 11);
+    assert.match(await text(page, "sites-asked"), /^The last two columns have these blocks, .* Choose a range in the plot/);
+    const sum = async (column) => (await rows(page, "sites-table", column)).map((t) => t.replaceAll(",", "").split(" to ").map(Number)).reduce(([a, b], [low, high]) => [a + low, b + (high ?? low)], [0, 0]);
+    assert.deepEqual(await sum(10), [9325, 9325], "all frees are of the range");
+    await show("older-kept");
+    assert.deepEqual(await rows(page, "sites-table", 1), []);
+    // 1/64 of the time is 16 slots: the first range begins at a part, so its figures are exact.
+    const choose = async (from, to) => {
+      const range = await page.evaluate(([a, b]) => {
+        const { time } = JSON.parse(document.getElementById("data").textContent);
+        return `${time.from + a * time.slot}-${time.from + b * time.slot}`;
+      }, [from, to]);
+      await page.evaluate((text) => (location.hash = `#tab=sites&range=${text}`), range);
+      await page.waitForFunction(() => !document.getElementById("range-all").disabled);
+    };
+    const events = async () => {
+      const counts = {};
+      for (const id of ["older-kept", "older-freed", "newer-kept", "newer-freed"]) {
+        await show(id);
+        counts[id] = await sum(10);
+      }
+      const blocks = async (name) => Number((await page.locator(`#range-figures div:has(dt:text-is("${name}")) small`).innerText()).split(" ")[0].replaceAll(",", ""));
+      return { ...counts, allocs: await number(page, "Allocations"), frees: await number(page, "Frees"), before: await blocks("At start"), live: await blocks("At end") };
+    };
+    await choose(256, 768);
+    const exact = await events();
+    for (const id of ["older-kept", "older-freed", "newer-kept", "newer-freed"]) assert.equal(exact[id][0], exact[id][1], `${id} ${JSON.stringify(exact)}`);
+    assert.equal(exact["older-kept"][0] + exact["older-freed"][0], exact.before);
+    assert.equal(exact["older-kept"][0] + exact["newer-kept"][0], exact.live);
+    assert.equal(exact["older-freed"][0] + exact["newer-freed"][0], exact.frees);
+    assert.equal(exact["newer-kept"][0] + exact["newer-freed"][0], exact.allocs);
+    assert.ok(exact["older-freed"][0] > 0 && exact["newer-kept"][0] > 0);
+    await shot(page, "blocks-asked");
+    await choose(263, 761);
+    const about = await events();
+    assert.match(await text(page, "sites-asked"), /They are bounds: .* of 64 parts/);
+    assert.ok(about["older-freed"][0] <= about["older-freed"][1] && about["older-freed"][1] <= about.before);
+    assert.ok(about["newer-freed"][0] + about["newer-kept"][1] >= about.allocs && about["newer-freed"][1] + about["newer-kept"][0] <= about.allocs);
+    await page.reload();
+    await page.waitForSelector("html[data-ready]");
+    assert.equal(await page.locator("#sites-table th[aria-sort=descending]").innerText(), "Their bytes");
+    await done();
+  },
+
   "leaks tell what grows": async () => {
     const { page, done } = await open("mt");
     await page.click("#tab-leaks");

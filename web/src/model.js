@@ -20,11 +20,12 @@ export async function loadPoints(data) {
 // … then the rest.
 export async function loadCells(m) {
   const { data } = m;
-  const [cells, histogram, blocks, pieces, owners] = await Promise.all([data.cells, data.histogram, data.blocks, data.pieces, data.owners].map(inflate));
+  const [cells, histogram, blocks, pieces, owners, lives] = await Promise.all([data.cells, data.histogram, data.blocks, data.pieces, data.owners, data.lives].map(inflate));
   m.cells = readCells(cells, m.steps, VALUES);
   m.histogram = readCells(histogram, m.steps, 2);
   m.blocks = readCells(blocks, m.steps, 3);
   m.readPieces(pieces, owners);
+  m.readLives(lives);
 }
 
 class Model {
@@ -174,6 +175,55 @@ class Model {
       this.pieces.push({ pool, number: last, address: last << BigInt(this.data.pieceShift), owner: { thread: owners.unsigned(), site: owners.unsigned() } });
       lastPool = pool;
     }
+  }
+
+  // Blocks by row, and the parts of time in which they were allocated and freed.
+  readLives(reader) {
+    const column = (next) => Float64Array.from({ length: this.data.lifeCount }, next);
+    let row = 0;
+    const lives = { row: column(() => (row += reader.unsigned())), born: column(() => reader.unsigned()) };
+    lives.freed = column((_, i) => lives.born[i] + reader.signed());
+    this.lives = Object.assign(lives, { count: column(() => reader.unsigned()), bytes: column(() => reader.unsigned()) });
+  }
+
+  // What a range of steps did with each row's blocks, [blocks, bytes] each with its bounds {low, high}:
+  // by "kept" and "freed" within it, of "older" and "newer" ones. The parts of time may be longer than
+  // the steps; then they are bounds.
+  lifeQuestions(query) {
+    const { keyCount, lives, data } = this;
+    const rows = new Map();
+    const at = (number) => {
+      if (!rows.has(number)) rows.set(number, { before: [0, 0], made: [0, 0], freed: [0, 0], older: [{ low: 0, high: 0 }, { low: 0, high: 0 }] });
+      return rows.get(number);
+    };
+    for (let key = 0; key < keyCount; key++) {
+      const row = at(this.row(key));
+      ["count", "bytes"].forEach((unit, k) => {
+        row.before[k] += query.before[unit][key];
+        row.made[k] += query.total[unit][key];
+        row.freed[k] += query.frees[unit][key];
+      });
+    }
+    const part = this.slots / data.lifeParts;
+    const [from, to] = [query.from * this.perStep, query.to * this.perStep];
+    for (let i = 0; i < lives.row.length; i++) {
+      const [born, freed] = [lives.born[i] * part, lives.freed[i] * part];
+      if (born >= from || freed >= to || freed + part <= from) continue;
+      const surely = born + part <= from && freed >= from && freed + part <= to;
+      [lives.count[i], lives.bytes[i]].forEach((n, k) => {
+        const bounds = at(lives.row[i]).older[k];
+        bounds.high += n;
+        if (surely) bounds.low += n;
+      });
+    }
+    for (const row of rows.values()) {
+      const { before, made, freed } = row;
+      const older = row.older.map(({ low, high }, k) => ({ low: Math.max(low, freed[k] - made[k]), high: Math.min(high, before[k], freed[k]) }));
+      const less = (whole) => older.map(({ low, high }, k) => ({ low: whole[k] - high, high: whole[k] - low }));
+      const newer = less(freed);
+      Object.assign(row, { "older-freed": older, "older-kept": less(before), "newer-freed": newer, "newer-kept": newer.map(({ low, high }, k) => ({ low: made[k] - high, high: made[k] - low })) });
+    }
+    return rows;
   }
 
   // The names of the owners in the map; the last one is for all others.

@@ -14,11 +14,18 @@ const SHOW = [
   { id: "kept", name: "with blocks from before, none freed", test: (r) => r.before && !r.freed },
   { id: "emptied", name: "that freed all they allocated", test: (r) => r.count && !r.live },
   { id: "short", name: "short-lived: half or more temporary", test: (r) => r.count && 2 * r.temporary >= r.count },
+  { id: "older-kept", name: "blocks allocated before the range, freed after it or never" },
+  { id: "older-freed", name: "blocks allocated before the range, freed in it" },
+  { id: "newer-kept", name: "blocks allocated in the range, freed after it or never" },
+  { id: "newer-freed", name: "blocks allocated and freed in the range" },
 ];
+const THESE = 9; // the column of what was asked for
+
+const bounds = (b, show) => (!b ? "" : b.low === b.high ? show(b.high) : `${show(Math.max(0, b.low))} to ${show(b.high)}`);
 
 export class Sites {
   constructor(model, filterSite) {
-    Object.assign(this, { model, filterSite, rows: [], open: null });
+    Object.assign(this, { model, filterSite, rows: [], open: null, question: "" });
     const named = (r) => this.nameCell(r);
     this.table = new Table(
       $("sites-table"),
@@ -33,11 +40,16 @@ export class Sites {
         { name: "Growth", value: (r) => r.growth, show: (r) => bytes(r.growth), title: "in use at the end of the range less that at its begin" },
         { name: "At peak", value: (r) => r.peak, show: (r) => bytes(r.peak), title: "what it held when its pool stood highest within the range" },
         { name: "Temporary", value: (r) => r.temporary, show: (r) => count(r.temporary), title: "blocks that the next memory event of the same thread in that pool freed" },
+        { name: "These", value: (r) => r.these?.[0].high ?? 0, show: (r) => bounds(r.these?.[0], count), title: "the number of blocks that were asked for" },
+        { name: "Their bytes", value: (r) => r.these?.[1].high ?? 0, show: (r) => bounds(r.these?.[1], bytes), title: "bytes of the blocks that were asked for" },
       ],
       { sortable: true, sort: 4, limit: 50, more: $("sites-more") },
     );
     for (const { id, name } of SHOW) $("sites-show").append(make("option", { value: id, text: name }));
-    $("sites-show").addEventListener("change", () => this.search());
+    $("sites-show").addEventListener("change", () => {
+      this.answer();
+      this.search();
+    });
     $("sites-search").addEventListener("input", () => this.search());
     $("site-close").addEventListener("click", () => this.close());
     $("site-only").addEventListener("click", () => this.filterSite(this.open));
@@ -61,7 +73,7 @@ export class Sites {
       let row = rows.get(number);
       if (!row) {
         const siteNumber = model.rowSite(number);
-        row = { siteNumber, site: model.sites[siteNumber], pool: model.poolName(model.rowPool(number)), count: 0, bytes: 0, live: 0, growth: 0, peak: 0, temporary: 0, before: 0, freed: 0 };
+        row = { number, siteNumber, site: model.sites[siteNumber], pool: model.poolName(model.rowPool(number)), count: 0, bytes: 0, live: 0, growth: 0, peak: 0, temporary: 0, before: 0, freed: 0 };
         rows.set(number, row);
       }
       row.count += query.total.count[key];
@@ -74,15 +86,33 @@ export class Sites {
       row.freed += query.frees.count[key];
     }
     Object.assign(this, { query, mask });
-    this.rows = [...rows.values()].filter((r) => r.count || r.live || r.peak || r.growth);
+    this.rows = [...rows.values()].filter((r) => r.count || r.live || r.peak || r.growth || r.before);
+    this.answer();
     this.search();
     if (this.open !== null) this.describe();
+  }
+
+  // Finds the blocks that were asked for, of rows that pass the filters.
+  answer() {
+    const { id, test } = SHOW.find((s) => s.id === $("sites-show").value) ?? SHOW[0];
+    const question = test ? "" : id;
+    if (question !== this.question) Object.assign(this.table, { sort: question ? THESE + 1 : 4, down: true });
+    this.question = question;
+    $("sites-table").classList.toggle("asked", Boolean(this.question));
+    const answers = this.question ? this.model.lifeQuestions(this.query) : null;
+    for (const row of this.rows) {
+      const these = answers?.get(row.number)?.[id];
+      row.these = these?.[0].high ? these : undefined;
+    }
+    const exact = !this.rows.some((r) => r.these?.some(({ low, high }) => low !== high));
+    const parts = this.model.data.lifeParts;
+    $("sites-asked").textContent = this.question ? `The last two columns have these blocks, of all threads and call stacks of a site.${exact ? "" : ` They are bounds: the page knows in which ${parts > 1 ? `of ${parts} parts` : "part"} of the time a freed block was allocated.`}${this.query.from === 0 && this.query.to === this.model.steps ? " Choose a range in the plot to ask about its begin and its end." : ""}` : "";
   }
 
   search() {
     const term = $("sites-search").value.trim().toLowerCase();
     const { test } = SHOW.find((s) => s.id === $("sites-show").value) ?? SHOW[0];
-    const asked = this.rows.filter(test);
+    const asked = this.rows.filter(test ?? ((r) => r.these));
     const rows = term ? asked.filter((r) => [r.site.name, r.site.path, r.site.image, r.site.type, r.pool].some((t) => t.toLowerCase().includes(term))) : asked;
     const { sites } = this.model.data.other;
     $("sites-count").textContent = `${count(rows.length)} of ${count(this.rows.length)} rows${sites ? `; "(other sites)" stands for ${count(sites)} small ones` : ""}`;

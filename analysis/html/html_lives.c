@@ -1,0 +1,76 @@
+#include "analysis/html/html_lives.h"
+
+#include <stdlib.h>
+
+#include "base/saturate.h"
+
+void page_lives_init(struct page_lives *l, uint32_t slots, size_t max)
+{
+    *l = (struct page_lives){.slots = slots, .parts = PAGE_LIVES_PARTS, .max = max};
+}
+
+void page_lives_release(struct page_lives *l)
+{
+    map_release(&l->numbers);
+    vec_release(&l->list);
+}
+
+static int count(struct page_lives *l, const struct page_life *life, struct err *e)
+{
+    bool fresh;
+    uint64_t *number = map_add(
+        &l->numbers, (uint64_t)life->row << 16 | (uint64_t)life->born << 8 | life->freed, &fresh);
+    if (!number || (fresh && !vec_push(&l->list, *life)))
+        return err_no_memory(e, "lives of blocks");
+    if (fresh) {
+        *number = l->list.len - 1;
+        return 0;
+    }
+    struct page_life *to = &l->list.at[*number];
+    to->count += life->count;
+    to->bytes = saturating_add(to->bytes, life->bytes);
+    return 0;
+}
+
+/* Doubles the length of a part. */
+static int halve(struct page_lives *l, struct err *e)
+{
+    struct page_lives coarse = {.slots = l->slots, .parts = l->parts / 2, .max = l->max};
+    int status = 0;
+    for (size_t i = 0; i < l->list.len && status == 0; i++) {
+        struct page_life life = l->list.at[i];
+        life.born /= 2;
+        life.freed /= 2;
+        status = count(&coarse, &life, e);
+    }
+    page_lives_release(l);
+    *l = coarse;
+    return status;
+}
+
+int page_lives_add(struct page_lives *l, uint32_t row, uint32_t born, uint32_t freed, uint64_t size,
+                   struct err *e)
+{
+    uint32_t part = l->slots / l->parts;
+    const struct page_life life = {row, (uint8_t)(born / part), (uint8_t)(freed / part), 1, size};
+    int status = count(l, &life, e);
+    while (status == 0 && l->list.len > l->max && l->parts > 1)
+        status = halve(l, e);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct page_life *x = a;
+    const struct page_life *y = b;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    return x->born != y->born ? x->born - y->born : x->freed - y->freed;
+}
+
+void page_lives_finish(struct page_lives *l)
+{
+    map_release(&l->numbers);
+    if (l->list.len)
+        qsort(l->list.at, l->list.len, sizeof *l->list.at, compare);
+}
