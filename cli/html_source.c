@@ -15,15 +15,15 @@ void page_source_init(struct page_source *p, struct trace *t)
 void page_source_release(struct page_source *p)
 {
     page_texts_release(&p->texts);
-    related_input_release(&p->told);
+    related_input_release(&p->input);
 }
 
 static int take(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct page_source *p = ctx;
-    bool told = type == REC_PLOT || type == REC_PLOT_POINT || type == REC_MESSAGE;
-    return told ? related_input_put(&p->told, type, recs, n, e)
-                : page_texts_put(&p->texts, type, recs, n, e);
+    bool is_input = type == REC_PLOT || type == REC_PLOT_POINT || type == REC_MESSAGE;
+    return is_input ? related_input_put(&p->input, type, recs, n, e)
+                    : page_texts_put(&p->texts, type, recs, n, e);
 }
 
 int page_source_load(struct page_source *p, const char *path, const struct selection_options *only,
@@ -31,12 +31,12 @@ int page_source_load(struct page_source *p, const char *path, const struct selec
 {
     const struct record_sink sink = {p, take};
     bool wanted[REC_TYPE_COUNT];
-    bool told[REC_TYPE_COUNT];
+    bool more[REC_TYPE_COUNT];
     page_texts_wanted(wanted);
-    related_input_wanted(told);
+    related_input_wanted(more);
     for (size_t i = 0; i < REC_TYPE_COUNT; i++)
-        wanted[i] |= told[i];
-    if (related_input_init(&p->told, p->trace, NULL, RELATED_INPUT_BUDGET, e) != 0)
+        wanted[i] |= more[i];
+    if (related_input_init(&p->input, p->trace, NULL, RELATED_INPUT_BUDGET, e) != 0)
         return -1;
     const struct trace_load_options options = {.zones = true,
                                                .frames = only->has_frame,
@@ -59,7 +59,7 @@ int page_source_write(struct page_source *p, const struct summary *s, const stru
         p->trace->symbol_codes.list.len && trace_code_disassembler(&disassembler, p->trace);
     int status = page_texts_build(&p->texts, &d, skip, has_code ? &disassembler : NULL, e);
     if (status == 0)
-        status = page_lanes_build(&lanes, &d, p->trace, &p->told, e);
+        status = page_lanes_build(&lanes, &d, p->trace, &p->input, e);
     if (status == 0)
         status = html_write(&d, &p->texts, &lanes, out, &written, e);
     if (status == 0 && written > p->size)

@@ -20,7 +20,7 @@ struct page_source {
     struct trace *trace;
     size_t size; /* bytes of the page, at most; PAGE_SIZE at first */
     struct page_texts texts;
-    struct related_input told; /* messages and plots */
+    struct related_input input; /* messages and plots */
 };
 
 void page_source_init(struct page_source *p, struct trace *t);

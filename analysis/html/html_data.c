@@ -27,6 +27,7 @@ struct candidates {
 /* What fits the page. */
 struct limits {
     size_t cells, histogram, map, lives; /* see page_series_options */
+    size_t blocks;                       /* of the list of html_blocks.h */
     size_t keys, sites, stacks, nodes;
     size_t folded_nodes; /* with those of folded call stacks */
     size_t text;         /* bytes of names, before compression */
@@ -71,6 +72,7 @@ static struct limits limits_of(size_t size)
                          .histogram = size / 50,
                          .map = size / 40,
                          .lives = size / 100,
+                         .blocks = size / 200,
                          .keys = size / 30,
                          .sites = size / 300,
                          .stacks = size / 40,
@@ -605,8 +607,9 @@ static void widen(struct page_data *d, int64_t time)
         d->to = time;
 }
 
-/* The times of a block's allocation and free, as far as they are selected. */
-static void widen_by(struct builder *b, uint32_t pool, const struct memory_alloc *a, int64_t freed)
+/* The times of a block's allocation and free, as far as they are selected; and the block itself. */
+static int take_block(struct builder *b, uint32_t pool, const struct memory_alloc *a, int64_t freed,
+                      struct err *e)
 {
     const struct selection *only = narrowed(b);
     const struct selection_block block = {.pool = pool,
@@ -616,13 +619,21 @@ static void widen_by(struct builder *b, uint32_t pool, const struct memory_alloc
                                           .time = a->time,
                                           .freed = freed};
     if (only && !selection_wants(only, &block))
-        return;
+        return 0;
+    bool lives = is_live_before(freed, only ? only->end : INT64_MAX);
     widen(b->d, a->time);
-    if (!is_live_before(freed, only ? only->end : INT64_MAX))
+    if (!lives)
         widen(b->d, freed);
+    const struct page_block shown = {.pool = b->pools[pool],
+                                     .site = a->callstack,
+                                     .ptr = a->ptr,
+                                     .size = block.size,
+                                     .time = a->time,
+                                     .freed = lives ? INT64_MAX : freed};
+    return page_blocks_offer(&b->d->blocks, &shown, e);
 }
 
-static int read_times(struct builder *b, uint32_t number, struct err *e)
+static int read_blocks(struct builder *b, uint32_t number, struct err *e)
 {
     struct pool *pool = b->trace->memory.pools.at[number];
     struct column_reader allocs;
@@ -631,13 +642,16 @@ static int read_times(struct builder *b, uint32_t number, struct err *e)
     const struct memory_free *f = NULL;
     size_t n = 0;
     size_t same = 0;
+    int status = 0;
     column_reader_init(&allocs, &pool->allocs);
     column_reader_init(&frees, &pool->frees);
-    while ((a = column_reader_next(&allocs, &n, e)) && (f = column_reader_next(&frees, &same, e))) {
-        for (size_t i = 0; i < n; i++)
-            widen_by(b, number, &a[i], memory_free_time(&a[i], &f[i]));
+    while (status == 0 && (a = column_reader_next(&allocs, &n, e)) &&
+           (f = column_reader_next(&frees, &same, e))) {
+        for (size_t i = 0; i < n && status == 0; i++)
+            status = take_block(b, number, &a[i], memory_free_time(&a[i], &f[i]), e);
     }
-    int status = allocs.next < pool->allocs.len ? -1 : 0;
+    if (allocs.next < pool->allocs.len)
+        status = -1;
     column_reader_release(&allocs);
     column_reader_release(&frees);
     return status;
@@ -648,8 +662,9 @@ static int find_span(struct builder *b, struct err *e)
     struct page_data *d = b->d;
     d->from = INT64_MAX;
     d->to = INT64_MIN;
+    d->blocks.max = b->limits.blocks;
     for (uint32_t i = 0; i < b->trace->memory.pools.len; i++) {
-        if (b->pools[i] < d->pools.len && read_times(b, i, e) != 0)
+        if (b->pools[i] < d->pools.len && read_blocks(b, i, e) != 0)
             return -1;
     }
     if (d->from > d->to)
@@ -673,6 +688,18 @@ static int align_steps(struct page_series *s, struct err *e)
         }
     }
     return 0;
+}
+
+/* The blocks were collected before sites were chosen. */
+static void find_block_sites(struct builder *b)
+{
+    struct page_data *d = b->d;
+    for (size_t i = 0; i < d->blocks.list.len; i++) {
+        uint32_t callstack = d->blocks.list.at[i].site;
+        uint32_t stack = callstack < b->stack_limit ? b->stacks[callstack] : 0;
+        d->blocks.list.at[i].site = d->stacks.at[stack].site;
+    }
+    page_blocks_finish(&d->blocks);
 }
 
 /* Sites are sorted by importance, after the first, which is "other". */
@@ -820,6 +847,7 @@ static int build(struct builder *b, struct err *e)
         forget_places(b);
     }
     struct page_data *d = b->d;
+    find_block_sites(b);
     int64_t end = d->from + (int64_t)(d->series.slot_ns * PAGE_SLOTS);
     return kernel_curve_build(&d->kernel, b->trace, d->from, end, PAGE_SLOTS, e) == 0
                ? align_steps(&d->series, e)
@@ -878,6 +906,7 @@ void page_data_release(struct page_data *d)
     vec_release(&d->nodes);
     vec_release(&d->frames);
     page_series_release(&d->series);
+    page_blocks_release(&d->blocks);
     kernel_curve_release(&d->kernel);
     leaks_release(&d->leaks);
     *d = (struct page_data){0};

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "analysis/figures/summary.h"
+#include "analysis/html/html_blocks.h"
 #include "analysis/html/html_series.h"
 #include "analysis/names/frames.h"
 #include "analysis/figures/kernel_curve.h"
@@ -80,6 +81,7 @@ struct page_data {
     VEC(struct page_node) nodes;     /* the first one is the root */
     VEC(struct frame_view) frames;
     struct page_series series;
+    struct page_blocks blocks;  /* those of the pools shown */
     struct kernel_curve kernel; /* of the slots of the series */
     struct leaks leaks; /* of everything shown; pools are those of the summary's selection */
     int64_t from, to;   /* ns; of the first and the last memory event shown */

@@ -2,8 +2,8 @@
 #define TIDEMARK_ANALYSIS_HTML_HTML_LANES_H
 
 /*
- * What the program told of itself, on the page's time axis: zones, messages and plots for each slot
- * of the timeline (PAGE_SLOTS). Of the whole process, whatever is selected.
+ * The program's zones, messages and plots for each slot of the page's timeline (PAGE_SLOTS). Of the
+ * whole process, whatever is selected.
  */
 
 #include <stdbool.h>

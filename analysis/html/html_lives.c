@@ -43,8 +43,9 @@ static int halve(struct page_lives *l, struct err *e)
         life.freed /= 2;
         status = count(&coarse, &life, e);
     }
-    page_lives_release(l);
+    struct page_lives fine = *l;
     *l = coarse;
+    page_lives_release(&fine);
     return status;
 }
 

@@ -3,9 +3,9 @@
 
 /*
  * When freed blocks were allocated: for each row (a pool and a site) and each pair of parts of
- * time, the blocks that were allocated in the first and freed in the second. So the page can tell
- * which of the blocks that a range of time frees are older than the range. If there are too many
- * pairs, parts become twice as long.
+ * time, the blocks that were allocated in the first and freed in the second. So the page
+ * knows which of the blocks that a range of time frees are older than the range. If there are too
+ * many pairs, parts become twice as long.
  */
 
 #include <stddef.h>

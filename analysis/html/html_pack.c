@@ -129,6 +129,46 @@ void pack_lives(const struct page_lives *l, struct buf *raw)
         pack_unsigned(raw, all[i].bytes);
 }
 
+/* A number of a block by which it is packed. */
+static uint64_t block_value(const struct page_data *d, const struct page_block *b, int which)
+{
+    const struct page_map *m = &d->series.map;
+    uint64_t slot = ((uint64_t)b->time - (uint64_t)d->from) / d->series.slot_ns;
+    switch (which) {
+    case 1:
+        return b->ptr & ((UINT64_C(1) << m->shift) - 1);
+    case 2:
+        return b->size;
+    case 3:
+        return slot;
+    case 4:
+        if (b->freed == INT64_MAX)
+            return 0;
+        return 1 + ((uint64_t)b->freed - (uint64_t)d->from) / d->series.slot_ns - slot;
+    case 5:
+        return b->site;
+    default:
+        return page_map_find(m, b->pool, b->ptr, b->size).first;
+    }
+}
+
+void pack_blocks(const struct page_data *d, struct buf *raw, size_t *n)
+{
+    const struct page_block *all = d->blocks.list.at;
+    for (int which = 0; which < 6; which++) {
+        uint64_t last = 0;
+        *n = 0;
+        for (size_t i = 0; i < d->blocks.list.len; i++) {
+            if (page_map_find(&d->series.map, all[i].pool, all[i].ptr, all[i].size).count == 0)
+                continue;
+            uint64_t value = block_value(d, &all[i], which);
+            pack_unsigned(raw, which ? value : value - last);
+            last = value;
+            ++*n;
+        }
+    }
+}
+
 int pack_room(const struct page_data *d, size_t *cells, size_t *tree, struct err *e)
 {
     struct buf raw = {0};

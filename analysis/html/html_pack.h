@@ -34,6 +34,13 @@ void pack_tree(const struct page_data *d, struct buf *raw);
 /* Rows as differences, then the parts, numbers and bytes of all pairs. */
 void pack_lives(const struct page_lives *l, struct buf *raw);
 
+/*
+ * The blocks of the list that hold addresses: the piece of the map in which each begins, as
+ * differences; the offset in it; sizes; the slot of the allocation; 0, or 1 and the slots until the
+ * free; sites. Sets *n to their number.
+ */
+void pack_blocks(const struct page_data *d, struct buf *raw, size_t *n);
+
 /* The bytes that the cells of keys and the tree have in the page. -1 if memory is short. */
 int pack_room(const struct page_data *d, size_t *cells, size_t *tree, struct err *e);
 

@@ -515,6 +515,19 @@ static int put_lives(struct page *p, struct err *e)
     return status;
 }
 
+static int put_blocks(struct page *p, struct err *e)
+{
+    struct buf raw = {0};
+    size_t n;
+    pack_blocks(p->d, &raw, &n);
+    buf_printf(&p->out, "\"allBlocks\":%" PRIu64 ",\"listedBlocks\":%zu,\"singles\":\"",
+               p->d->blocks.count, n);
+    int status = pack_text(&raw, &p->out, e);
+    buf_puts(&p->out, "\",");
+    buf_release(&raw);
+    return status;
+}
+
 /* The verdicts of `report --leaks`, in the same order. */
 static void put_leaks(struct page *p)
 {
@@ -594,7 +607,7 @@ static int put_data(struct page *p, struct err *e)
     put_bounds(p);
     if (put_tree(p, e) != 0 || put_timeline(p, e) != 0 || put_resident(p, e) != 0 ||
         put_map(p, e) != 0 || put_owners(p, e) != 0 || put_lives(p, e) != 0 ||
-        put_history(p, e) != 0)
+        put_blocks(p, e) != 0 || put_history(p, e) != 0)
         return -1;
     buf_printf(&p->out,
                "\"time\":{\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"slots\":%u,\"slot\":%" PRIu64

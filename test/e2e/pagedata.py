@@ -118,6 +118,25 @@ class Page:
             raise AssertionError("lives: bytes left over")
         return out
 
+    def blocks(self):
+        """(pool, address, size, slot of the allocation, of the free or None, site)."""
+        n, shift, pools = self.data["listedBlocks"], self.data["pieceShift"], self.data["pools"]
+        reader = Reader(self.data["pieces"])
+        pieces, last = [], (None, 0)
+        for _ in range(self.data["pieceCount"]):
+            pool = reader.unsigned()
+            last = (pool, reader.unsigned() + (last[1] if pool == last[0] else 0))
+            pieces.append((pools[pool]["name"], last[1] << shift))
+        reader = Reader(self.data["singles"])
+        plain = lambda: [reader.unsigned() for _ in range(n)]
+        begins = [pieces[i] for i in itertools.accumulate(plain())]
+        offsets, sizes, born, after, sites = (plain() for _ in range(5))
+        if not reader.done():
+            raise AssertionError("singles: bytes left over")
+        return [(pool, begin + offset, size, slot, slot + life - 1 if life else None, self.site(site))
+                for (pool, begin), offset, size, slot, life, site in
+                zip(begins, offsets, sizes, born, after, sites)]
+
     def slot_of(self, ns):
         """None outside of the timeline."""
         time = self.data["time"]

@@ -294,6 +294,23 @@ class Figures(Case):
             self.assertEqual(dict(zip(pieces, use)), wanted)
         self.check_owners(page, events, pieces)
 
+    def test_single_blocks(self):
+        """Those live at the end, and of the others the largest and earliest ones."""
+        page, events = make_page(MT, self.dir / "x.html"), events_of(MT)
+        blocks = page.blocks()
+        self.assertEqual(page.data["allBlocks"], len(events))
+        self.assertLess(len(blocks), len(events))
+        order = sorted(events, key=lambda e: (e["free_ns"] != "", -int(e["size"]),
+                                              int(e["alloc_ns"]), int(e["address"], 16)))
+        wanted = [(e["pool"], int(e["address"], 16), int(e["size"]),
+                   page.slot_of(int(e["alloc_ns"])),
+                   page.slot_of(int(e["free_ns"])) if e["free_ns"] else None)
+                  for e in order[:len(blocks)]]
+        self.assertEqual(sorted((b[:5] for b in blocks), key=str), sorted(wanted, key=str))
+        largest = max(report(MT)["sites"], key=lambda s: s["bytes"] / s["count"])
+        self.assertEqual(max(blocks, key=lambda b: b[2])[5],
+                         (largest["function"], largest["file"], largest["line"]))
+
     def check_owners(self, page, events, pieces):
         """Who allocated most bytes in each piece; of equal ones the first."""
         shift, others = page.data["pieceShift"], page.data["ownerCount"]

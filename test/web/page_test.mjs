@@ -393,12 +393,17 @@ const checks = {
   "colours have a legend": async () => {
     const { page, done } = await open("mt");
     await page.selectOption("#flame-what", "total");
-    for (const [by, least] of [["module", 1], ["file", 1], ["thread", 3], ["growth", 1]]) {
+    for (const [by, least] of [["module", 1], ["file", 1], ["thread", 3], ["growth", 1], ["age", 2]]) {
       await page.selectOption("#flame-color", by);
       const colors = await page.locator("#flame-legend .mark").evaluateAll((all) => all.map((m) => m.style.background));
       assert.ok(colors.length >= least && new Set(colors).size === colors.length, `${by}: ${colors}`);
       await shot(page, `flame-by-${by}`, false);
     }
+    await page.selectOption("#flame-color", "age");
+    assert.match(await text(page, "flame-legend"), /allocated on average in the (first|second|middle|fourth|last) fifth of the range/);
+    await drag(page, 0.95, 0.99);
+    await page.selectOption("#flame-what", "live");
+    assert.match(await text(page, "flame-legend"), /nothing allocated in the range/);
     await page.selectOption("#flame-color", "function");
     assert.equal(await page.locator("#flame-legend").isVisible(), false);
     await done();
@@ -551,7 +556,7 @@ const checks = {
     const show = (id) => page.selectOption("#sites-show", id);
     await show("newer-freed");
     assert.equal(await heads.count(), 11);
-    assert.match(await text(page, "sites-asked"), /^The last two columns have these blocks, .* Choose a range in the plot/);
+    assert.match(await text(page, "sites-asked"), /^The last two columns have the matching blocks, .* Choose a range in the plot/);
     const sum = async (column) => (await rows(page, "sites-table", column)).map((t) => t.replaceAll(",", "").split(" to ").map(Number)).reduce(([a, b], [low, high]) => [a + low, b + (high ?? low)], [0, 0]);
     assert.deepEqual(await sum(10), [9325, 9325], "all frees are of the range");
     await show("older-kept");
@@ -590,7 +595,7 @@ const checks = {
     assert.ok(about["newer-freed"][0] + about["newer-kept"][1] >= about.allocs && about["newer-freed"][1] + about["newer-kept"][0] <= about.allocs);
     await page.reload();
     await page.waitForSelector("html[data-ready]");
-    assert.equal(await page.locator("#sites-table th[aria-sort=descending]").innerText(), "Their bytes");
+    assert.equal(await page.locator("#sites-table th[aria-sort=descending]").innerText(), "Matching bytes");
     await done();
   },
 
@@ -642,7 +647,7 @@ const checks = {
       await shot(page, `map-${what}`);
     }
     assert.match(await text(page, "map-detail"), /most bytes by thread .+, site .+/);
-    assert.equal(await page.locator("#map-legend li").count(), 0);
+    assert.equal(await page.locator("#map-legend li").count(), 4);
     for (const what of ["thread", "site"]) {
       await page.selectOption("#map-what", what);
       assert.ok((await page.locator("#map-legend li").count()) > 1);
@@ -650,6 +655,43 @@ const checks = {
     }
     const inUse = (await rows(page, "map-table", 4)).join(" ");
     assert.match(inUse, /KiB.*KiB.*KiB/);
+    await done();
+  },
+
+  "a square of the map lists its blocks": async () => {
+    const { page, done } = await open("mt");
+    await page.click("#tab-map");
+    assert.match(await text(page, "map-legend"), /full\s+nearly empty\s+empty now, used before\s+gap: never used/);
+    const canvas = page.locator("#map canvas").first();
+    const listed = [];
+    const { height } = await canvas.boundingBox();
+    const places = [...Array(80 * Math.floor(height / 11)).keys()].map((i) => ({ x: 5 + 11 * (i % 80), y: 5 + 11 * Math.floor(i / 80) })).reverse();
+    const named = async () => /^0x/.test(await text(page, "map-detail"));
+    for (const position of places) {
+      await canvas.click({ position });
+      if (!(await named())) continue; // beyond the last square
+      const said = await text(page, "map-blocks-text");
+      const sizes = await rows(page, "map-blocks", 2);
+      assert.match(said, new RegExp(`^${sizes.length} blocks? in use at 0x[0-9a-f]+ at .* of this square\\.$`), "all that is live at the end is listed");
+      const used = /: ([\d.]+ \w+) of /.exec(await text(page, "map-detail"))[1];
+      assert.ok(said.includes(` ${used} of this square`), `${said} ${used}`);
+      listed.push(...(await rows(page, "map-blocks", 5)));
+      if (listed.length > 5) break;
+    }
+    assert.ok(listed.length > 5 && listed.every((freed) => freed === "never"), `${listed}`);
+    await shot(page, "map-blocks");
+    await drag(page, 0.2, 0.5);
+    assert.ok(await page.locator("#map-chosen").isHidden());
+    await canvas.focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    assert.ok(await page.locator("#map-chosen").isVisible());
+    for (const position of places) {
+      await canvas.click({ position });
+      if (await page.locator("#map-blocks tbody tr").count()) break;
+    }
+    await page.locator("#map-blocks tbody button").first().click();
+    assert.ok(await page.locator("#site").isVisible());
     await done();
   },
 

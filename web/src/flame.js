@@ -12,7 +12,11 @@ const LEGEND_MOST = 10;
 const HUES = [28, 205, 130, 325, 262, 55, 178, 0, 95, 295]; // degrees
 const [GREW, SHRANK] = ["more at the end of the range than at its start", "less at the end of the range than at its start"];
 
-// Columns of amounts by call stack; those of threads follow.
+const FIFTHS = ["first", "second", "middle", "fourth", "last"].map((name) => `allocated on average in the ${name} fifth of the range`);
+const OLDER = "nothing allocated in the range";
+
+// Columns of amounts by call stack; those of threads follow, or for ages the bytes allocated in the
+// range, and these times the share of the range that had gone.
 export const [BYTES, COUNT, GROWTH, COLUMNS] = [0, 1, 2, 3];
 
 export class Flame {
@@ -170,7 +174,7 @@ export class Flame {
     const legend = new Map();
     const named = this.drawn.map((node) => [node, this.label(node, color)]);
     for (const [node, label] of named) if (label) legend.set(label, (legend.get(label) ?? 0) + node.width);
-    const items = [...legend].sort((a, b) => b[1] - a[1]);
+    const items = [...legend].sort((a, b) => (color === "age" ? FIFTHS.indexOf(a[0]) - FIFTHS.indexOf(b[0]) : b[1] - a[1]));
     for (const [label] of items) if (!this.hues.has(label)) this.hues.set(label, this.hues.size);
     for (const [node, label] of named) if (node.element) node.element.style.background = this.color(node, label, color);
     const mark = (paint) => {
@@ -191,6 +195,10 @@ export class Flame {
     if (by === "growth") return frame.sums[GROWTH] > 0 ? GREW : frame.sums[GROWTH] < 0 ? SHRANK : "";
     if (by === "file") return frame.place.replace(/:\d+$/, "") || "(file unknown)";
     if (by === "module") return baseName(frame.image) || "(module unknown)";
+    if (by === "age") {
+      const [allocated, gone] = [frame.sums[COLUMNS], frame.sums[COLUMNS + 1]];
+      return allocated > 0 ? FIFTHS[Math.min(4, Math.floor((5 * gone) / allocated))] : OLDER;
+    }
     let most = COLUMNS;
     for (let k = COLUMNS; k < frame.sums.length; k++) if (frame.sums[k] > frame.sums[most]) most = k;
     return `most by ${this.model.threadName(most - COLUMNS)}`;
@@ -205,6 +213,8 @@ export class Flame {
   paintOf(label, tone) {
     if (label === GREW) return "var(--grown)";
     if (label === SHRANK) return "var(--shrunk)";
+    if (label === OLDER) return "var(--flame-rest)";
+    if (FIFTHS.includes(label)) return `var(--age-${FIFTHS.indexOf(label)})`;
     const n = this.hues.get(label);
     return `hsl(${n < HUES.length ? HUES[n] : (n * 47) % 360}deg 62% ${71 + tone}%)`;
   }

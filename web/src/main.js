@@ -51,7 +51,7 @@ class App {
     this.flame = new Flame(model, (what, frame) => this.filterFrame(what, frame), () => this.save());
     this.tree = new Tree(model, (what, frame) => this.filterFrame(what, frame));
     const leaks = new Leaks(model, (site) => this.openSite(site));
-    const map = new MemoryMap(model);
+    const map = new MemoryMap(model, (site) => this.openSite(site));
     const histograms = new Histograms(model);
     this.views = {
       flame: () => this.showFlame(),
@@ -371,14 +371,18 @@ class App {
     const { bytes: size, count: blocks } = query[$("flame-what").value];
     const color = $("flame-color").value;
     const threads = color === "thread" ? model.data.threads.length : 0;
-    const columns = Array.from({ length: COLUMNS + threads }, () => new Float64Array(model.stackSite.length));
+    const ages = color === "age" ? model.ages(query) : null;
+    const columns = Array.from({ length: COLUMNS + (ages ? 2 : threads) }, () => new Float64Array(model.stackSite.length));
     for (let key = 0; key < model.keyCount; key++) {
       if (!mask[key]) continue;
       const stack = model.keyStack[key];
       columns[BYTES][stack] += Math.max(0, size[key]);
       columns[COUNT][stack] += Math.max(0, blocks[key]);
       columns[GROWTH][stack] += query.live.bytes[key] - query.before.bytes[key];
-      if (threads) columns[COLUMNS + model.keyThread[key]][stack] += Math.max(0, size[key]);
+      if (ages) {
+        columns[COLUMNS][stack] += query.total.bytes[key];
+        columns[COLUMNS + 1][stack] += ages[key];
+      } else if (threads) columns[COLUMNS + model.keyThread[key]][stack] += Math.max(0, size[key]);
     }
     this.flame.show(columns, { unit: $("flame-unit").value, way: $("flame-way").value, allocators: $("flame-allocators").checked, fold: $("flame-fold").checked, upside: $("flame-upside").checked, color });
   }

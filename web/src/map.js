@@ -15,7 +15,8 @@ function mark(i) {
 }
 
 export class MemoryMap {
-  constructor(model) {
+  // openSite(site): shows what is known of a site.
+  constructor(model, openSite) {
     this.model = model;
     this.views = [];
     this.table = new Table($("map-table"), "Use of each pool's address space at the end of the range", [
@@ -28,16 +29,30 @@ export class MemoryMap {
       { name: "Utilisation", value: (r) => r.bytes, show: (r) => percent(r.bytes, r.used * r.size), title: "the bytes in use, of the pieces that hold any: less means more fragmented" },
       { name: "Empty between", value: (r) => r.holes, show: (r) => count(r.holes), title: "pieces without blocks between the first and the last that has some" },
     ]);
+    const slot = (n) => (n === Infinity ? "never" : `≈ ${duration(model.slotTime(n))}`);
+    this.blocks = new Table(
+      $("map-blocks"),
+      "Blocks of the chosen square at the end of the range",
+      [
+        { name: "Address", text: true, value: (b) => b.address, show: (b) => `0x${b.address.toString(16)}` },
+        { name: "Size", value: (b) => b.size, show: (b) => (b.size < 1024 ? `${b.size} B` : bytes(b.size)) },
+        { name: "Site", text: true, value: (b) => model.sites[b.site].name, show: (b) => make("button", { type: "button", class: "link", title: model.sites[b.site].name, onclick: () => openSite(b.site) }, foreign(model.sites[b.site].shown)) },
+        { name: "Allocated", value: (b) => b.born, show: (b) => slot(b.born) },
+        { name: "Freed", value: (b) => b.freed, show: (b) => slot(b.freed) },
+      ],
+      { sortable: true, limit: 50, more: $("map-more") },
+    );
     $("map-what").addEventListener("change", () => this.paintAll());
     new ResizeObserver(() => this.paintAll()).observe($("map"));
   }
 
   update(range, filter) {
     const { model } = this;
-    Object.assign(this, { range, at: model.mapAt(range.from, range.to) });
-    const size = bytes(this.at.size);
+    Object.assign(this, { range, state: model.mapAt(range.from, range.to) });
+    const size = bytes(this.state.size);
     $("map-text").textContent = `State at ${duration(model.stepTime(range.to))}. Each square is ${size} of addresses that were used at some time; outlined ones hold nothing that the colour shows, and longer unused ranges are left out. Colours by thread or site show which one allocated most bytes there over the whole trace; pale squares hold nothing at the end of the range.`;
     this.filter = filter;
+    $("map-chosen").hidden = true;
     this.views = [];
     const rows = [];
     $("map").replaceChildren();
@@ -54,21 +69,22 @@ export class MemoryMap {
 
   addPool(pool, pieces) {
     const name = this.model.poolName(pool);
-    const canvas = make("canvas", { role: "img", tabindex: "0", "aria-label": `Memory map of pool ${name}; the table below has its figures, the arrow keys read single pieces` });
+    const canvas = make("canvas", { role: "img", tabindex: "0", "aria-label": `Memory map of pool ${name}; the table below has its figures, the arrow keys read single pieces, Enter lists the blocks of one` });
     const view = { pool, pieces, canvas, chosen: -1 };
     canvas.addEventListener("mousemove", (e) => this.hover(view, e));
+    canvas.addEventListener("click", (e) => this.pick(view, e));
     canvas.addEventListener("keydown", (e) => this.key(view, e));
     $("map").append(make("h2", {}, foreign(name)), canvas);
     this.views.push(view);
   }
 
   row(pool, pieces) {
-    const used = pieces.filter((i) => this.at.bytes[i] > 0);
+    const used = pieces.filter((i) => this.state.bytes[i] > 0);
     const hex = (n) => `0x${n.toString(16)}`;
     const last = this.model.pieces[pieces[pieces.length - 1]].address;
     let holes = 0;
     if (used.length) holes = pieces.indexOf(used[used.length - 1]) - pieces.indexOf(used[0]) + 1 - used.length;
-    return { name: this.model.poolName(pool), low: hex(this.model.pieces[pieces[0]].address), high: hex(last + BigInt(this.at.size)), bytes: used.reduce((s, i) => s + this.at.bytes[i], 0), touched: pieces.length, used: used.length, size: this.at.size, holes };
+    return { name: this.model.poolName(pool), low: hex(this.model.pieces[pieces[0]].address), high: hex(last + BigInt(this.state.size)), bytes: used.reduce((s, i) => s + this.state.bytes[i], 0), touched: pieces.length, used: used.length, size: this.state.size, holes };
   }
 
   // What the squares are coloured by: "thread", "site", or neither.
@@ -79,7 +95,7 @@ export class MemoryMap {
 
   // 0 … 1
   shade(i) {
-    const { bytes: used, size, last, allocs } = this.at;
+    const { bytes: used, size, last, allocs } = this.state;
     if (this.kind) return this.owned(i) ? (used[i] > 0 ? 1 : 0.3) : 0;
     if ($("map-what").value === "activity") return allocs[i] ? 0.15 + 0.85 * Math.min(1, Math.log2(1 + allocs[i]) / 14) : 0;
     if (used[i] <= 0) return 0;
@@ -100,7 +116,15 @@ export class MemoryMap {
   legend() {
     const kind = this.kind;
     const used = new Set(this.views.flatMap((v) => v.pieces).map((i) => kind && this.model.pieces[i].owner[kind]));
-    const items = kind ? this.model.owners(kind).map((name, i) => (used.has(i) ? make("li", {}, mark(i), foreign(name)) : null)) : [];
+    const sample = (text, style) => {
+      const span = make("span", { class: "mark", "aria-hidden": "true" });
+      Object.assign(span.style, style);
+      return make("li", {}, span, text);
+    };
+    const shade = (n) => ({ background: `rgb(var(--map) / ${n})` });
+    const what = { fill: ["full", "nearly empty"], age: ["allocated in lately", "long ago"], activity: ["many allocations in the range", "few"] }[$("map-what").value];
+    const plain = what && [sample(what[0], shade(1)), sample(what[1], shade(0.25)), sample({ fill: "empty now, used before", age: "empty now, used before", activity: "none in the range" }[$("map-what").value], { border: "1px solid var(--line)" }), make("li", { text: "gap: never used" })];
+    const items = plain ? plain : kind ? this.model.owners(kind).map((name, i) => (used.has(i) ? make("li", {}, mark(i), foreign(name)) : null)) : [];
     $("map-legend").replaceChildren(...items.filter(Boolean));
   }
 
@@ -153,13 +177,36 @@ export class MemoryMap {
     });
   }
 
+  at(view, event) {
+    return view.places.indexOf(Math.floor(event.offsetY / view.cell) * view.columns + Math.floor(event.offsetX / view.cell));
+  }
+
   hover(view, event) {
-    const place = Math.floor(event.offsetY / view.cell) * view.columns + Math.floor(event.offsetX / view.cell);
-    const n = view.places.indexOf(place);
+    const n = this.at(view, event);
     if (n >= 0 && n !== view.chosen) this.choose(view, n);
   }
 
+  pick(view, event) {
+    const n = this.at(view, event);
+    if (n >= 0) this.choose(view, n);
+    if (n >= 0) this.list(view.pieces[n]);
+  }
+
+  // The blocks of a square.
+  list(piece) {
+    const { model, range, state } = this;
+    const blocks = model.singlesIn(piece, range.to);
+    const { address } = model.pieces[piece];
+    const inside = blocks.reduce((sum, b) => sum + b.inside, 0);
+    const used = state.bytes[piece];
+    const all = inside === used;
+    $("map-blocks-text").textContent = `${count(blocks.length)} block${blocks.length === 1 ? "" : "s"} in use at 0x${address.toString(16)} at ${duration(model.stepTime(range.to))}, ${bytes(inside)} of this square${all ? "." : `; ${bytes(used - inside)} more are of blocks that this page does not list. All: tidemark find FILE 0x${address.toString(16)}+${state.size} --at ${range.to === model.steps ? model.data.time.to : Math.round(model.stepTime(range.to)) - 1}`}`;
+    this.blocks.show(blocks);
+    $("map-chosen").hidden = false;
+  }
+
   key(view, event) {
+    if (event.key === "Enter" && view.chosen >= 0) this.list(view.pieces[view.chosen]);
     const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -view.columns, ArrowDown: view.columns }[event.key];
     if (!by) return;
     event.preventDefault();
@@ -169,7 +216,7 @@ export class MemoryMap {
   choose(view, n) {
     view.chosen = n;
     const i = view.pieces[n];
-    const { last, allocs, bytes: used, size } = this.at;
+    const { last, allocs, bytes: used, size } = this.state;
     const age = last[i] < 0 ? "no allocation began in it" : `last allocation ${duration(this.model.stepTime(this.range.to) - this.model.stepTime(last[i]))} before the end of the range or less`;
     const { owner } = this.model.pieces[i];
     const by = (k) => this.model.owners(k)[owner[k]];

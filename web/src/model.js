@@ -20,12 +20,13 @@ export async function loadPoints(data) {
 // … then the rest.
 export async function loadCells(m) {
   const { data } = m;
-  const [cells, histogram, blocks, pieces, owners, lives] = await Promise.all([data.cells, data.histogram, data.blocks, data.pieces, data.owners, data.lives].map(inflate));
+  const [cells, histogram, blocks, pieces, owners, lives, singles] = await Promise.all([data.cells, data.histogram, data.blocks, data.pieces, data.owners, data.lives, data.singles].map(inflate));
   m.cells = readCells(cells, m.steps, VALUES);
   m.histogram = readCells(histogram, m.steps, 2);
   m.blocks = readCells(blocks, m.steps, 3);
   m.readPieces(pieces, owners);
   m.readLives(lives);
+  m.readSingles(singles);
 }
 
 class Model {
@@ -186,6 +187,35 @@ class Model {
     this.lives = Object.assign(lives, { count: column(() => reader.unsigned()), bytes: column(() => reader.unsigned()) });
   }
 
+  // Single blocks, in order of address within each pool.
+  readSingles(reader) {
+    const column = (next) => Float64Array.from({ length: this.data.listedBlocks }, next);
+    let at = 0;
+    const plain = () => column(() => reader.unsigned());
+    this.singles = { piece: column(() => (at += reader.unsigned())), offset: plain(), size: plain(), born: plain() };
+    this.singles.freed = column((_, i) => {
+      const after = reader.unsigned();
+      return after ? this.singles.born[i] + after - 1 : Infinity;
+    });
+    this.singles.site = plain();
+  }
+
+  // Those in use within a piece at the end of a step: {address, size, inside, site, born, freed}, with
+  // slots; `inside` are the bytes within the piece.
+  singlesIn(piece, to) {
+    const { singles } = this;
+    const size = 2 ** this.data.pieceShift;
+    const slot = to * this.perStep;
+    const list = [];
+    for (let i = 0; i < singles.piece.length && singles.piece[i] <= piece; i++) {
+      const begin = singles.piece[i] * size + singles.offset[i];
+      const inside = Math.min((piece + 1) * size, begin + singles.size[i]) - Math.max(piece * size, begin);
+      if (inside <= 0 || singles.born[i] >= slot || singles.freed[i] < slot) continue;
+      list.push({ address: this.pieces[singles.piece[i]].address + BigInt(singles.offset[i]), size: singles.size[i], inside, site: singles.site[i], born: singles.born[i], freed: singles.freed[i] });
+    }
+    return list;
+  }
+
   // What a range of steps did with each row's blocks, [blocks, bytes] each with its bounds {low, high}:
   // by "kept" and "freed" within it, of "older" and "newer" ones. The parts of time may be longer than
   // the steps; then they are bounds.
@@ -283,6 +313,14 @@ class Model {
       }
     }
     return q;
+  }
+
+  // Of every key the bytes allocated within a query's steps, each times the share of the steps gone.
+  ages({ from, to }) {
+    const out = new Float64Array(this.keyCount);
+    const { first, keys, v } = this.cells;
+    for (let step = from; step < to; step++) for (let i = first[step]; i < first[step + 1]; i++) out[keys[i]] += (v[ALLOC_BYTES][i] * (step + 0.5 - from)) / (to - from);
+    return out;
   }
 
   // Pools that are highest in this step: what was live at its begin, and what came until then.

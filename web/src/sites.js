@@ -40,8 +40,8 @@ export class Sites {
         { name: "Growth", value: (r) => r.growth, show: (r) => bytes(r.growth), title: "in use at the end of the range less that at its begin" },
         { name: "At peak", value: (r) => r.peak, show: (r) => bytes(r.peak), title: "what it held when its pool stood highest within the range" },
         { name: "Temporary", value: (r) => r.temporary, show: (r) => count(r.temporary), title: "blocks that the next memory event of the same thread in that pool freed" },
-        { name: "These", value: (r) => r.these?.[0].high ?? 0, show: (r) => bounds(r.these?.[0], count), title: "the number of blocks that were asked for" },
-        { name: "Their bytes", value: (r) => r.these?.[1].high ?? 0, show: (r) => bounds(r.these?.[1], bytes), title: "bytes of the blocks that were asked for" },
+        { name: "Matching", value: (r) => r.these?.[0].high ?? 0, show: (r) => bounds(r.these?.[0], count), title: "the number of blocks that were asked for" },
+        { name: "Matching bytes", value: (r) => r.these?.[1].high ?? 0, show: (r) => bounds(r.these?.[1], bytes), title: "bytes of the blocks that were asked for" },
       ],
       { sortable: true, sort: 4, limit: 50, more: $("sites-more") },
     );
@@ -106,7 +106,7 @@ export class Sites {
     }
     const exact = !this.rows.some((r) => r.these?.some(({ low, high }) => low !== high));
     const parts = this.model.data.lifeParts;
-    $("sites-asked").textContent = this.question ? `The last two columns have these blocks, of all threads and call stacks of a site.${exact ? "" : ` They are bounds: the page knows in which ${parts > 1 ? `of ${parts} parts` : "part"} of the time a freed block was allocated.`}${this.query.from === 0 && this.query.to === this.model.steps ? " Choose a range in the plot to ask about its begin and its end." : ""}` : "";
+    $("sites-asked").textContent = this.question ? `The last two columns have the matching blocks, of all threads and call stacks of a site.${exact ? "" : ` They are bounds: the page knows in which ${parts > 1 ? `of ${parts} parts` : "part"} of the time a freed block was allocated.`}${this.query.from === 0 && this.query.to === this.model.steps ? " Choose a range in the plot to ask about its begin and its end." : ""}` : "";
   }
 
   search() {
