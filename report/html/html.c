@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "analysis/html/html_pack.h"
-#include "analysis/names/function_name.h"
 #include "analysis/names/zone_names.h"
 #include "base/format.h"
+#include "report/html/html_json.h"
 #include "report/html/html_template.h"
 
 #define FAULTS_MAX 200u
@@ -18,12 +18,7 @@ struct page {
     struct page_data *d;
     const struct page_texts *texts;
     const struct page_lanes *lanes;
-    struct buf out;
-    struct buf strings; /* the list of texts, in JSON */
-    struct buf shorts;  /* of functions with long names: "number":"short name", in JSON */
-    uint32_t string_count;
-    struct map string_numbers; /* address of a text → number */
-    struct buf scratch;
+    struct html_json json;
 };
 
 bool html_available(void)
@@ -31,215 +26,90 @@ bool html_available(void)
     return page_template.head_len != 0;
 }
 
-/* ---- JSON */
-
-/* Whether the three bytes at `p` are U+2028 or U+2029, which end a line in JavaScript. */
-static bool is_separator(const uint8_t *p, size_t left)
-{
-    return left >= 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
-}
-
-/* Escapes well-formed text as a JSON string that is safe within an HTML element. */
-static void escape(struct buf *out, const uint8_t *p, size_t n)
-{
-    buf_u8(out, '"');
-    for (size_t i = 0; i < n; i++) {
-        if (is_separator(p + i, n - i)) {
-            buf_puts(out, p[i + 2] == 0xa8 ? "\\u2028" : "\\u2029");
-            i += 2;
-        } else if (p[i] < 0x20 || p[i] == 0x7f || p[i] == '<' || p[i] == '>' || p[i] == '&') {
-            buf_printf(out, "\\u%04x", p[i]);
-        } else {
-            if (p[i] == '"' || p[i] == '\\')
-                buf_u8(out, '\\');
-            buf_u8(out, p[i]);
-        }
-    }
-    buf_u8(out, '"');
-}
-
-static void put_text(struct page *p, struct buf *out, struct view text)
-{
-    size_t n = text.len;
-    if (n > PAGE_STRING_MAX) {
-        n = PAGE_STRING_MAX;
-        while (n && ((uint8_t)text.p[n] & 0xc0) == 0x80)
-            n--;
-    }
-    buf_clear(&p->scratch);
-    format_terminal(&p->scratch, (struct view){text.p, n});
-    if (n < text.len)
-        buf_printf(&p->scratch, "… (%zu bytes more)", text.len - n);
-    escape(out, p->scratch.data, p->scratch.len);
-    out->failed |= p->scratch.failed;
-}
-
-static void put_member(struct page *p, const char *name, struct view text)
-{
-    buf_printf(&p->out, "\"%s\":", name);
-    put_text(p, &p->out, text);
-    buf_puts(&p->out, ",");
-}
-
-/* Closes a list whose items each end with a comma. */
-static void end_list(struct buf *out, const char *end)
-{
-    if (out->len && out->data[out->len - 1] == ',')
-        out->len--;
-    buf_puts(out, end);
-}
-
-/* Writes the lines of a text as a list. */
-static void put_lines(struct page *p, const char *name, struct view text)
-{
-    buf_printf(&p->out, "\"%s\":[", name);
-    while (text.len) {
-        const char *end = memchr(text.p, '\n', text.len);
-        size_t n = end ? (size_t)(end - text.p) : text.len;
-        if (n) {
-            put_text(p, &p->out, (struct view){text.p, n});
-            buf_puts(&p->out, ",");
-        }
-        text.p += n + (end != NULL);
-        text.len -= n + (end != NULL);
-    }
-    end_list(&p->out, "],");
-}
-
-/* The number of a text in the page's list; 0 is the empty text. */
-static uint32_t string_number(struct page *p, struct view text)
-{
-    bool fresh;
-    if (text.len == 0)
-        return 0;
-    /*
-     * Names at the same address but of different length (one without its offset) are different
-     * texts.
-     */
-    uint64_t key = (uint64_t)(uintptr_t)text.p ^ map_hash(text.len);
-    uint64_t *number = map_add(&p->string_numbers, key, &fresh);
-    if (!number) {
-        p->out.failed = true;
-        return 0;
-    }
-    if (fresh) {
-        *number = ++p->string_count;
-        buf_puts(&p->strings, ",");
-        put_text(p, &p->strings, text);
-    }
-    return (uint32_t)*number;
-}
-
-/* ---- tables */
-
-/* The name for people, if it is another one. */
-static void put_short_name(struct page *p, uint32_t number, struct view function)
-{
-    buf_clear(&p->scratch);
-    function_name_short(&p->scratch, function);
-    struct view name = buf_view(&p->scratch);
-    if (view_equal(name, function))
-        return;
-    struct buf raw = p->scratch;
-    p->scratch = (struct buf){0};
-    buf_printf(&p->shorts, "%s\"%u\":", p->shorts.len ? "," : "", number);
-    put_text(p, &p->shorts, name);
-    p->shorts.failed |= raw.failed;
-    buf_release(&raw);
-}
-
-/* [function, file, line, image, address, inline]; texts are numbers. */
-static void put_frame(struct page *p, const struct frame_view *f)
-{
-    uint32_t count = p->string_count, function = string_number(p, f->function);
-    if (p->string_count != count)
-        put_short_name(p, function, f->function);
-    uint32_t file = string_number(p, f->file);
-    uint32_t image = string_number(p, f->image);
-    buf_printf(&p->out, "[%u,%u,%u,%u,\"%" PRIx64 "\",%d],", function, file, f->line, image,
-               f->function.len ? 0 : f->address, f->is_inline);
-}
-
 static void put_trace(struct page *p)
 {
     const struct summary *s = p->d->summary;
     const struct trace *t = s->trace;
     char date[FORMAT_SIZE];
-    buf_puts(&p->out, "\"trace\":{");
-    put_member(p, "program", strings_get(&t->strings, t->facts.program));
-    put_member(p, "name", strings_get(&t->strings, t->facts.capture_name));
-    put_lines(p, "host", strings_get(&t->strings, t->facts.host_info));
-    put_member(p, "version", view_of(s->file_version));
-    put_member(p, "captured", view_of(format_date(date, t->facts.capture_time)));
-    buf_printf(&p->out, "\"duration\":%" PRId64 ",\"complete\":%s},", t->facts.last_time,
+    buf_puts(&p->json.out, "\"trace\":{");
+    html_put_member(&p->json, "program", strings_get(&t->strings, t->facts.program));
+    html_put_member(&p->json, "name", strings_get(&t->strings, t->facts.capture_name));
+    html_put_lines(&p->json, "host", strings_get(&t->strings, t->facts.host_info));
+    html_put_member(&p->json, "version", view_of(s->file_version));
+    html_put_member(&p->json, "captured", view_of(format_date(date, t->facts.capture_time)));
+    buf_printf(&p->json.out, "\"duration\":%" PRId64 ",\"complete\":%s},", t->facts.last_time,
                s->complete ? "true" : "false");
-    put_member(p, "verdict", (struct view){(const char *)s->verdict.data, s->verdict.len});
-    put_member(p, "answer", (struct view){(const char *)s->answer.data, s->answer.len});
+    html_put_member(&p->json, "verdict",
+                    (struct view){(const char *)s->verdict.data, s->verdict.len});
+    html_put_member(&p->json, "answer", (struct view){(const char *)s->answer.data, s->answer.len});
     struct buf head = {0};
     leaks_put_head(&p->d->leaks, &head);
-    put_member(p, "leakHead", (struct view){(const char *)head.data, head.len});
-    p->out.failed |= head.failed;
+    html_put_member(&p->json, "leakHead", (struct view){(const char *)head.data, head.len});
+    p->json.out.failed |= head.failed;
     buf_release(&head);
     struct buf only = {0};
     selection_describe(&only, &s->selection.options);
-    put_member(p, "selection", (struct view){only.len ? (const char *)only.data : "", only.len});
-    p->out.failed |= only.failed;
+    html_put_member(&p->json, "selection",
+                    (struct view){only.len ? (const char *)only.data : "", only.len});
+    p->json.out.failed |= only.failed;
     buf_release(&only);
-    buf_puts(&p->out, "\"checks\":[");
+    buf_puts(&p->json.out, "\"checks\":[");
     for (size_t i = 0; i < s->checks.len; i++) {
-        buf_puts(&p->out, "{");
-        put_member(p, "name", view_of(s->checks.at[i].name));
-        put_member(p, "detail", view_of(s->checks.at[i].detail));
-        put_member(p, "remedy", view_of(s->checks.at[i].remedy ? s->checks.at[i].remedy : ""));
-        buf_printf(&p->out, "\"holds\":%s},", s->checks.at[i].holds ? "true" : "false");
+        buf_puts(&p->json.out, "{");
+        html_put_member(&p->json, "name", view_of(s->checks.at[i].name));
+        html_put_member(&p->json, "detail", view_of(s->checks.at[i].detail));
+        html_put_member(&p->json, "remedy",
+                        view_of(s->checks.at[i].remedy ? s->checks.at[i].remedy : ""));
+        buf_printf(&p->json.out, "\"holds\":%s},", s->checks.at[i].holds ? "true" : "false");
     }
-    end_list(&p->out, "],");
+    html_end_list(&p->json.out, "],");
 }
 
 static void put_pools(struct page *p)
 {
     const struct page_data *d = p->d;
-    buf_puts(&p->out, "\"pools\":[");
+    buf_puts(&p->json.out, "\"pools\":[");
     for (size_t i = 0; i < d->pools.len; i++) {
         const struct page_pool *pool = &d->pools.at[i];
-        buf_puts(&p->out, "{");
-        put_member(p, "name", pool->name);
+        buf_puts(&p->json.out, "{");
+        html_put_member(&p->json, "name", pool->name);
         if (pool->only >= 0) {
             const struct summary_pool *in = &d->summary->pools.at[pool->only];
-            buf_printf(&p->out, "\"low\":\"%" PRIx64 "\",\"high\":\"%" PRIx64 "\",",
+            buf_printf(&p->json.out, "\"low\":\"%" PRIx64 "\",\"high\":\"%" PRIx64 "\",",
                        in->low_address, in->high_address);
         }
-        buf_printf(&p->out, "\"count\":%u},", pool->count);
+        buf_printf(&p->json.out, "\"count\":%u},", pool->count);
     }
-    end_list(&p->out, "],\"threads\":[");
+    html_end_list(&p->json.out, "],\"threads\":[");
     for (size_t i = 0; i < d->threads.len; i++) {
         const struct page_thread *thread = &d->threads.at[i];
-        buf_puts(&p->out, "{");
-        put_member(p, "name", thread->name);
-        buf_printf(&p->out, "\"id\":\"%" PRIu64 "\",\"rest\":%d},", thread->id, thread->rest);
+        buf_puts(&p->json.out, "{");
+        html_put_member(&p->json, "name", thread->name);
+        buf_printf(&p->json.out, "\"id\":\"%" PRIu64 "\",\"rest\":%d},", thread->id, thread->rest);
     }
-    end_list(&p->out, "],");
+    html_end_list(&p->json.out, "],");
 }
 
 static void put_stacks(struct page *p)
 {
     const struct page_data *d = p->d;
-    struct buf *out = &p->out;
+    struct buf *out = &p->json.out;
     buf_puts(out, "\"sites\":[");
     for (size_t i = 0; i < d->sites.len; i++) {
         const struct page_site *site = &d->sites.at[i];
         if (site->rest || site->no_callstack)
             buf_printf(out, "%d,", site->rest ? 1 : 2);
         else
-            put_frame(p, &site->frame);
+            html_put_frame(&p->json, &site->frame);
     }
-    end_list(out, "],\"siteTypes\":[");
+    html_end_list(out, "],\"siteTypes\":[");
     for (size_t i = 0; i < d->sites.len; i++)
-        buf_printf(out, "%u,%d,", string_number(p, d->sites.at[i].type), d->sites.at[i].more_types);
-    end_list(out, "],\"frames\":[");
+        buf_printf(out, "%u,%d,", html_string_number(&p->json, d->sites.at[i].type),
+                   d->sites.at[i].more_types);
+    html_end_list(out, "],\"frames\":[");
     for (size_t i = 0; i < d->frames.len; i++)
-        put_frame(p, &d->frames.at[i]);
-    end_list(out, "],");
+        html_put_frame(&p->json, &d->frames.at[i]);
+    html_end_list(out, "],");
 }
 
 static int put_tree(struct page *p, struct err *e)
@@ -247,10 +117,10 @@ static int put_tree(struct page *p, struct err *e)
     const struct page_data *d = p->d;
     struct buf raw = {0};
     pack_tree(d, &raw);
-    buf_printf(&p->out, "\"nodeCount\":%zu,\"stackCount\":%zu,\"keyCount\":%zu,\"tree\":\"",
+    buf_printf(&p->json.out, "\"nodeCount\":%zu,\"stackCount\":%zu,\"keyCount\":%zu,\"tree\":\"",
                d->nodes.len, d->stacks.len, d->series.keys.len);
-    int status = pack_text(&raw, &p->out, e);
-    buf_puts(&p->out, "\",");
+    int status = pack_text(&raw, &p->json.out, e);
+    buf_puts(&p->json.out, "\",");
     buf_release(&raw);
     return status;
 }
@@ -258,47 +128,47 @@ static int put_tree(struct page *p, struct err *e)
 static void put_faults(struct page *p)
 {
     const struct summary *s = p->d->summary;
-    struct buf *out = &p->out;
+    struct buf *out = &p->json.out;
     size_t n = s->faults.len < FAULTS_MAX ? s->faults.len : FAULTS_MAX;
     buf_puts(out, "\"faults\":[");
     for (size_t i = 0; i < n; i++) {
         const struct summary_fault *f = &s->faults.at[i];
         buf_puts(out, "{");
-        put_member(p, "pool", f->pool);
-        put_member(p, "kind", view_of(fault_kind_name(f->kind)));
+        html_put_member(&p->json, "pool", f->pool);
+        html_put_member(&p->json, "kind", view_of(fault_kind_name(f->kind)));
         buf_printf(out,
                    "\"count\":%" PRIu64 ",\"least\":%" PRIu64 ",\"time\":%" PRId64
                    ",\"address\":\"%" PRIx64 "\",\"site\":",
                    f->count, f->least, f->sample_count ? f->samples[0].time : -1,
                    f->sample_count ? f->samples[0].ptr : 0);
-        put_frame(p, &f->site);
-        end_list(out, "},");
+        html_put_frame(&p->json, &f->site);
+        html_end_list(out, "},");
     }
-    end_list(out, "],");
+    html_end_list(out, "],");
     buf_printf(out, "\"faultsLeftOut\":%" PRIu64 ",", s->faults.len - n + s->faults_left_out);
 }
 
 static void put_texts(struct page *p)
 {
     const struct page_texts *texts = p->texts;
-    struct buf *out = &p->out;
+    struct buf *out = &p->json.out;
     buf_puts(out, "\"texts\":[");
     for (size_t i = 0; i < texts->list.len; i++) {
         const struct page_text *text = &texts->list.at[i];
         buf_printf(out, "{\"site\":%u,\"code\":%s,", text->site, text->is_code ? "true" : "false");
-        put_member(p, "of", text->file);
+        html_put_member(&p->json, "of", text->file);
         buf_puts(out, "\"lines\":[");
         for (size_t k = text->first_line; k < text->first_line + text->line_count; k++) {
             const struct page_line *line = &texts->lines.at[k];
             buf_printf(out, text->is_code ? "[\"%" PRIx64 "\"," : "[\"%" PRIu64 "\",",
                        line->number);
-            put_text(p, out,
-                     (struct view){(const char *)texts->bytes.data + line->text, line->len});
+            html_put_text(&p->json, out,
+                          (struct view){(const char *)texts->bytes.data + line->text, line->len});
             buf_printf(out, ",%d],", line->here);
         }
-        end_list(out, "]},");
+        html_end_list(out, "]},");
     }
-    end_list(out, "],");
+    html_end_list(out, "],");
 }
 
 /* ---- lanes */
@@ -307,67 +177,70 @@ static void put_texts(struct page *p)
 static void put_zone_row(struct page *p, const int32_t *open)
 {
     const struct trace *t = p->d->summary->trace;
-    buf_puts(&p->out, "[");
+    buf_puts(&p->json.out, "[");
     for (size_t i = 0, end; i < PAGE_SLOTS; i = end) {
         for (end = i + 1; end < PAGE_SLOTS && open[end] == open[i];)
             end++;
         struct view name = open[i] == PAGE_LANE_NONE ? view_of("") : zone_name(t, (int16_t)open[i]);
         if (open[i] != PAGE_LANE_NONE && name.len == 0)
             name = view_of("(zone without a name)");
-        buf_printf(&p->out, "%zu,%u,", end - i, string_number(p, name));
+        buf_printf(&p->json.out, "%zu,%u,", end - i, html_string_number(&p->json, name));
     }
-    end_list(&p->out, "],");
+    html_end_list(&p->json.out, "],");
 }
 
 static void put_zones(struct page *p)
 {
     const struct trace *t = p->d->summary->trace;
-    buf_puts(&p->out, "\"zones\":[");
+    buf_puts(&p->json.out, "\"zones\":[");
     for (size_t i = 0; i < p->lanes->zones.len; i++) {
         const struct page_zone_lane *lane = &p->lanes->zones.at[i];
         const struct trace_thread *thread = &t->threads.list.at[lane->thread];
-        buf_printf(&p->out, "{\"name\":%u,\"id\":\"%" PRIu64 "\",\"rows\":[",
-                   string_number(p, strings_get(&t->strings, thread->name)), thread->id);
+        buf_printf(&p->json.out, "{\"name\":%u,\"id\":\"%" PRIu64 "\",\"rows\":[",
+                   html_string_number(&p->json, strings_get(&t->strings, thread->name)),
+                   thread->id);
         for (unsigned k = 0; k < PAGE_LANE_DEPTHS; k++)
             put_zone_row(p, lane->open[k]);
-        end_list(&p->out, "]},");
+        html_end_list(&p->json.out, "]},");
     }
-    end_list(&p->out, "],");
+    html_end_list(&p->json.out, "],");
 }
 
 /* Of each slot with messages: its number, theirs, and the text of the first. */
 static void put_messages(struct page *p)
 {
     const struct page_message *m = p->lanes->messages;
-    buf_puts(&p->out, "\"messages\":[");
+    buf_puts(&p->json.out, "\"messages\":[");
     for (size_t i = 0; m && i < PAGE_SLOTS; i++) {
         if (m[i].count) {
             struct view text = strings_get(&p->d->summary->trace->strings, (uint32_t)m[i].text);
-            buf_printf(&p->out, "%zu,%" PRIu64 ",%u,", i, m[i].count, string_number(p, text));
+            buf_printf(&p->json.out, "%zu,%" PRIu64 ",%u,", i, m[i].count,
+                       html_string_number(&p->json, text));
         }
     }
-    end_list(&p->out, "],");
+    html_end_list(&p->json.out, "],");
 }
 
 static void put_lanes(struct page *p)
 {
-    buf_puts(&p->out, "\"lanes\":{");
+    buf_puts(&p->json.out, "\"lanes\":{");
     put_zones(p);
     put_messages(p);
-    buf_puts(&p->out, "\"plots\":[");
+    buf_puts(&p->json.out, "\"plots\":[");
     for (size_t i = 0; i < p->lanes->plots.len; i++) {
         const struct page_plot *plot = &p->lanes->plots.at[i];
-        buf_printf(&p->out, "{\"name\":%u,\"values\":[", string_number(p, plot->name));
+        buf_printf(&p->json.out, "{\"name\":%u,\"values\":[",
+                   html_string_number(&p->json, plot->name));
         for (size_t k = 0; k < PAGE_SLOTS; k++) {
             if (plot->known[k])
-                buf_printf(&p->out, "%.17g,", plot->high[k]);
+                buf_printf(&p->json.out, "%.17g,", plot->high[k]);
             else
-                buf_puts(&p->out, "null,");
+                buf_puts(&p->json.out, "null,");
         }
-        end_list(&p->out, "]},");
+        html_end_list(&p->json.out, "]},");
     }
-    end_list(&p->out, "],");
-    buf_printf(&p->out, "\"threadsLeftOut\":%" PRIu64 ",\"plotsLeftOut\":%" PRIu64 "},",
+    html_end_list(&p->json.out, "],");
+    buf_printf(&p->json.out, "\"threadsLeftOut\":%" PRIu64 ",\"plotsLeftOut\":%" PRIu64 "},",
                p->lanes->threads_left_out, p->lanes->plots_left_out);
 }
 
@@ -399,7 +272,7 @@ static int put_history(struct page *p, struct err *e)
     struct page_series *s = &p->d->series;
     struct buf packed = {0};
     size_t size = p->d->size;
-    size_t taken = page_template.head_len + page_template.tail_len + p->out.len + END_SIZE;
+    size_t taken = page_template.head_len + page_template.tail_len + p->json.out.len + END_SIZE;
     size_t room = taken + size / 4 < size ? size - taken : size / 4;
     int status = pack_history(s, &packed, e);
     while (status == 0 && packed.len > room && page_cells_steps(&s->cells) > 1) {
@@ -409,8 +282,8 @@ static int put_history(struct page *p, struct err *e)
         if (status == 0)
             status = pack_history(s, &packed, e);
     }
-    buf_put(&p->out, packed.data, packed.len);
-    p->out.failed |= packed.failed;
+    buf_put(&p->json.out, packed.data, packed.len);
+    p->json.out.failed |= packed.failed;
     buf_release(&packed);
     return status;
 }
@@ -431,9 +304,9 @@ static int put_timeline(struct page *p, struct err *e)
             last = points[i];
         }
     }
-    buf_puts(&p->out, "\"points\":\"");
-    int status = pack_text(&raw, &p->out, e);
-    buf_puts(&p->out, "\",");
+    buf_puts(&p->json.out, "\"points\":\"");
+    int status = pack_text(&raw, &p->json.out, e);
+    buf_puts(&p->json.out, "\",");
     buf_release(&raw);
     return status;
 }
@@ -452,9 +325,9 @@ static int put_resident(struct page *p, struct err *e)
         pack_signed(&raw, (int64_t)(r->swapped - last.swapped));
         last = *r;
     }
-    buf_puts(&p->out, "\"resident\":\"");
-    int status = pack_text(&raw, &p->out, e);
-    buf_puts(&p->out, "\",");
+    buf_puts(&p->json.out, "\"resident\":\"");
+    int status = pack_text(&raw, &p->json.out, e);
+    buf_puts(&p->json.out, "\",");
     buf_release(&raw);
     return status;
 }
@@ -474,9 +347,9 @@ static int put_owners(struct page *p, struct err *e)
         for (unsigned k = 0; k < PAGE_MAP_KINDS; k++)
             pack_unsigned(&raw, most[k * n + i]);
     }
-    buf_printf(&p->out, "\"ownerCount\":%u,\"owners\":\"", PAGE_MAP_OWNERS);
-    int status = pack_text(&raw, &p->out, e);
-    buf_puts(&p->out, "\",");
+    buf_printf(&p->json.out, "\"ownerCount\":%u,\"owners\":\"", PAGE_MAP_OWNERS);
+    int status = pack_text(&raw, &p->json.out, e);
+    buf_puts(&p->json.out, "\",");
     buf_release(&raw);
     free(most);
     return status;
@@ -495,10 +368,10 @@ static int put_map(struct page *p, struct err *e)
         pack_unsigned(&raw, piece - last);
         last = piece;
     }
-    buf_printf(&p->out, "\"pieceShift\":%u,\"pieceCount\":%zu,\"pieces\":\"", m->shift,
+    buf_printf(&p->json.out, "\"pieceShift\":%u,\"pieceCount\":%zu,\"pieces\":\"", m->shift,
                m->pieces.len);
-    int status = pack_text(&raw, &p->out, e);
-    buf_puts(&p->out, "\",");
+    int status = pack_text(&raw, &p->json.out, e);
+    buf_puts(&p->json.out, "\",");
     buf_release(&raw);
     return status;
 }
@@ -508,9 +381,10 @@ static int put_lives(struct page *p, struct err *e)
     const struct page_lives *l = &p->d->series.lives;
     struct buf raw = {0};
     pack_lives(l, &raw);
-    buf_printf(&p->out, "\"lifeParts\":%u,\"lifeCount\":%zu,\"lives\":\"", l->parts, l->list.len);
-    int status = pack_text(&raw, &p->out, e);
-    buf_puts(&p->out, "\",");
+    buf_printf(&p->json.out, "\"lifeParts\":%u,\"lifeCount\":%zu,\"lives\":\"", l->parts,
+               l->list.len);
+    int status = pack_text(&raw, &p->json.out, e);
+    buf_puts(&p->json.out, "\",");
     buf_release(&raw);
     return status;
 }
@@ -520,10 +394,10 @@ static int put_blocks(struct page *p, struct err *e)
     struct buf raw = {0};
     size_t n;
     pack_blocks(p->d, &raw, &n);
-    buf_printf(&p->out, "\"allBlocks\":%" PRIu64 ",\"listedBlocks\":%zu,\"singles\":\"",
+    buf_printf(&p->json.out, "\"allBlocks\":%" PRIu64 ",\"listedBlocks\":%zu,\"singles\":\"",
                p->d->blocks.count, n);
-    int status = pack_text(&raw, &p->out, e);
-    buf_puts(&p->out, "\",");
+    int status = pack_text(&raw, &p->json.out, e);
+    buf_puts(&p->json.out, "\",");
     buf_release(&raw);
     return status;
 }
@@ -536,38 +410,38 @@ static void put_leaks(struct page *p)
     size_t n = l->rows.len < PAGE_LEAKS_MAX ? l->rows.len : PAGE_LEAKS_MAX;
     uint64_t count, bytes;
     leaks_total(l, &count, &bytes);
-    buf_puts(&p->out, "\"leaks\":{");
-    buf_printf(&p->out,
+    buf_puts(&p->json.out, "\"leaks\":{");
+    buf_printf(&p->json.out,
                "\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"growing\":%" PRIu64
                ",\"more\":%zu,\"rows\":[",
                count, bytes, l->bytes[LEAK_GROWING], l->rows.len - n);
     for (size_t i = 0; i < n; i++) {
         const struct leak_row *r = &l->rows.at[i];
         const char *confidence = leak_confidence_name(r->confidence);
-        buf_puts(&p->out, "{");
-        put_member(p, "pool", s->pools.at[r->pool].name);
-        put_member(p, "kind", view_of(leak_kind_name(r->kind)));
-        put_member(p, "confidence", view_of(confidence ? confidence : ""));
-        buf_puts(&p->out, "\"site\":");
+        buf_puts(&p->json.out, "{");
+        html_put_member(&p->json, "pool", s->pools.at[r->pool].name);
+        html_put_member(&p->json, "kind", view_of(leak_kind_name(r->kind)));
+        html_put_member(&p->json, "confidence", view_of(confidence ? confidence : ""));
+        buf_puts(&p->json.out, "\"site\":");
         if (r->no_callstack)
-            buf_puts(&p->out, "2,");
+            buf_puts(&p->json.out, "2,");
         else
-            put_frame(p, &r->frame);
-        buf_printf(&p->out,
+            html_put_frame(&p->json, &r->frame);
+        buf_printf(&p->json.out,
                    "\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"allocations\":%" PRIu64
                    ",\"first\":%" PRId64 ",\"last\":%" PRId64,
                    r->count, r->bytes, r->allocations, r->first, r->last);
         if (r->spread >= 3)
-            buf_printf(&p->out, ",\"rate\":%.6g,\"z\":%.4f", r->rate, r->z);
-        buf_puts(&p->out, "},");
+            buf_printf(&p->json.out, ",\"rate\":%.6g,\"z\":%.4f", r->rate, r->z);
+        buf_puts(&p->json.out, "},");
     }
-    end_list(&p->out, "]},");
+    html_end_list(&p->json.out, "]},");
 }
 
 static void put_bounds(struct page *p)
 {
     const struct page_data *d = p->d;
-    buf_printf(&p->out,
+    buf_printf(&p->json.out,
                "\"other\":{\"threads\":%" PRIu64 ",\"sites\":%" PRIu64 ",\"stacks\":%" PRIu64
                ",\"allocations\":%" PRIu64 "},\"allThreads\":%s,\"textsLeftOut\":%" PRIu64 ",",
                d->other_threads, d->other_sites, d->other_stacks, d->series.folded,
@@ -577,24 +451,13 @@ static void put_bounds(struct page *p)
 /* The tables that refer to the list of texts, and this list: JSON, which compresses well. */
 static int put_tables(struct page *p, struct err *e)
 {
-    buf_puts(&p->out, "{");
+    buf_puts(&p->json.out, "{");
     put_stacks(p);
     put_faults(p);
     put_leaks(p);
     put_texts(p);
     put_lanes(p);
-    buf_puts(&p->out, "\"strings\":[\"\"");
-    buf_put(&p->out, p->strings.data, p->strings.len);
-    buf_puts(&p->out, "],\"shortNames\":{");
-    buf_put(&p->out, p->shorts.data, p->shorts.len);
-    buf_puts(&p->out, "}}");
-    struct buf raw = p->out;
-    p->out = (struct buf){.failed = p->strings.failed || p->shorts.failed};
-    buf_puts(&p->out, "{\"schema\":\"tidemark.page/3\",\"tables\":\"");
-    int status = pack_text(&raw, &p->out, e);
-    buf_puts(&p->out, "\",");
-    buf_release(&raw);
-    return status;
+    return html_put_tables(&p->json, "tidemark.page/3", e);
 }
 
 static int put_data(struct page *p, struct err *e)
@@ -609,11 +472,11 @@ static int put_data(struct page *p, struct err *e)
         put_map(p, e) != 0 || put_owners(p, e) != 0 || put_lives(p, e) != 0 ||
         put_blocks(p, e) != 0 || put_history(p, e) != 0)
         return -1;
-    buf_printf(&p->out,
+    buf_printf(&p->json.out,
                "\"time\":{\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"slots\":%u,\"slot\":%" PRIu64
                ",\"steps\":%u}}\n",
                d->from, d->to, PAGE_SLOTS, d->series.slot_ns, page_cells_steps(&d->series.cells));
-    return p->out.failed ? err_no_memory(e, "the page") : 0;
+    return p->json.out.failed ? err_no_memory(e, "the page") : 0;
 }
 
 int html_write(struct page_data *d, const struct page_texts *texts, const struct page_lanes *lanes,
@@ -623,15 +486,11 @@ int html_write(struct page_data *d, const struct page_texts *texts, const struct
     int status = put_data(&p, e);
     if (status == 0 &&
         (fwrite(page_template.head, 1, page_template.head_len, out) != page_template.head_len ||
-         fwrite(p.out.data, 1, p.out.len, out) != p.out.len ||
+         fwrite(p.json.out.data, 1, p.json.out.len, out) != p.json.out.len ||
          fwrite(page_template.tail, 1, page_template.tail_len, out) != page_template.tail_len ||
          fflush(out) != 0))
         status = err_errno(e, ERR_OUTPUT, "cannot write the report");
-    *written = page_template.head_len + p.out.len + page_template.tail_len;
-    buf_release(&p.out);
-    buf_release(&p.strings);
-    buf_release(&p.shorts);
-    buf_release(&p.scratch);
-    map_release(&p.string_numbers);
+    *written = page_template.head_len + p.json.out.len + page_template.tail_len;
+    html_json_release(&p.json);
     return status;
 }
