@@ -1,6 +1,6 @@
 /* Differences between two traces. */
 
-#include "analysis/questions/diff.h"
+#include "analysis/diff/diff.h"
 
 #include <string.h>
 

@@ -3,10 +3,10 @@
 #include "report/diff_report.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "analysis/diff/diff_answer.h"
 #include "base/format.h"
 #include "report/diff_text.h"
 #include "report/write/counter_columns.h"
@@ -71,6 +71,11 @@ static void write_json(struct diff_writer *w)
     document_open(&w->doc, "tidemark.diff/1");
     document_member(&w->doc, "base", document_trace(d->trace[0]));
     document_member(&w->doc, "now", document_trace(d->trace[1]));
+    struct buf answer = {0};
+    diff_answer(&answer, d);
+    document_member(&w->doc, "answer", json_text_or_null(buf_view(&answer)));
+    w->doc.failed |= answer.failed;
+    buf_release(&answer);
     document_member(&w->doc, "metric", json_string(diff_metric_name(d->options.metric)));
     document_member(&w->doc, "noise_known", json_false());
     document_list(&w->doc, "pools");

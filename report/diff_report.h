@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "analysis/figures/summary.h"
-#include "analysis/questions/diff.h"
+#include "analysis/diff/diff.h"
 #include "base/err.h"
 
 enum diff_format { DIFF_TEXT, DIFF_JSON, DIFF_CSV, DIFF_MARKDOWN, DIFF_JUNIT };

@@ -1,28 +1,11 @@
 /* What the formats of a diff share: figures, names and ranges of rows. */
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/format.h"
 #include "report/diff_text.h"
 #include "report/write/text_cells.h"
-
-const char *diff_change(char *out, size_t size, uint64_t base, uint64_t now, bool is_bytes)
-{
-    char text[FORMAT_SIZE];
-    uint64_t by = now > base ? now - base : base - now;
-    const char *sign = now > base ? "+" : now < base ? "-" : "";
-    const char *number = is_bytes ? format_bytes(text, by) : format_count(text, by);
-    double percent = base ? ((double)now - (double)base) / (double)base * 100 : 0;
-    if (now == base)
-        snprintf(out, size, "=");
-    else if (base == 0 || fabs(percent) >= 1e6)
-        snprintf(out, size, "%s%s", sign, number);
-    else
-        snprintf(out, size, "%s%s (%+.1f %%)", sign, number, percent);
-    return out;
-}
 
 void diff_row_name(struct buf *out, const struct diff_row *r, enum diff_by by)
 {

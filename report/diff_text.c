@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "analysis/diff/diff_answer.h"
 #include "base/format.h"
 #include "report/junit.h"
 #include "report/write/markup.h"
@@ -136,10 +137,10 @@ void diff_text_write(struct diff_writer *w)
 {
     struct buf *b = &w->doc.buf;
     char text[FORMAT_SIZE];
+    diff_answer(b, w->d);
+    buf_puts(b, w->d->pools.len ? "\n\n" : "no memory data in either trace\n");
     for (size_t i = 0; i < w->d->pools.len; i++)
         text_pool(w, &w->d->pools.at[i]);
-    if (w->d->pools.len == 0)
-        buf_puts(b, "no memory data in either trace\n");
     for (int k = 0; k < DIFF_SAME; k++) {
         struct diff_range range = diff_rows_of(w, (enum diff_kind)k);
         if (range.count == 0)

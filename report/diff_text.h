@@ -13,9 +13,6 @@ struct diff_writer {
     bool types; /* Markdown: rows have a type column */
 };
 
-/* "+1.50 MiB (+3.2 %)"; "new" if the base is 0. Room for 2 * FORMAT_SIZE. */
-const char *diff_change(char *out, size_t size, uint64_t base, uint64_t now, bool is_bytes);
-
 /* "function (file.cpp:12)", or the type, raw bytes. */
 void diff_row_name(struct buf *out, const struct diff_row *r, enum diff_by by);
 

@@ -32,18 +32,19 @@ MAY = {
     "analysis/code": "base trace/file trace/store analysis/names analysis/figures",
     "analysis/questions": "base trace/file trace/store trace/load analysis/names "
                           "analysis/figures analysis/code",
-    "analysis/runs": "base trace/store analysis/figures analysis/questions",
+    "analysis/diff": "base trace/store analysis/names analysis/figures analysis/code",
+    "analysis/runs": "base trace/store analysis/figures analysis/questions analysis/diff",
     "analysis/tables": "base trace/file trace/store trace/ingest trace/load analysis/names "
                        "analysis/figures analysis/questions",
     "analysis/dump": "base trace/file trace/store trace/filter",
     "analysis/csvexport": "base trace/file trace/store analysis/names analysis/tables",
     "analysis/html": "base trace/file trace/store analysis/names analysis/figures analysis/code "
-                     "analysis/questions",
+                     "analysis/questions analysis/diff",
     "report/write": "base analysis/names analysis/figures",
     "report": "base analysis report/write",
     "report/picture": "base analysis/questions report/write",
     "report/export": "base analysis/questions analysis/tables report/write",
-    "report/html": "base analysis/names analysis/html",
+    "report/html": "base analysis/names analysis/figures analysis/diff analysis/html",
     "naming": "base trace/store trace/filter analysis/names analysis/code report/write symbols "
               "symbols/elf symbols/index symbols/place symbols/helper",
     "server/net": "base protocol",

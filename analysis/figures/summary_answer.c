@@ -3,47 +3,23 @@
  * "peak 8.00 MiB at 215.94 ms: 41.2 % at load (a.c:5), …, 7.1 % at 4 other sites".
  */
 
+#include "analysis/figures/answer_site.h"
 #include "analysis/figures/summary_parts.h"
 #include "base/format.h"
 #include "base/saturate.h"
 
 #define ANSWER_SITES 3u
-#define NAME_MAX_BYTES 64u /* longer names lose their middle */
 
-/* Appends text without its middle if it is long; no UTF-8 character is cut. */
-static void put_short(struct buf *out, struct view text)
-{
-    size_t head = NAME_MAX_BYTES / 2;
-    size_t tail = text.len - head;
-    if (text.len <= NAME_MAX_BYTES) {
-        buf_put(out, text.p, text.len);
-        return;
-    }
-    while (((uint8_t)text.p[head] & 0xc0) == 0x80)
-        head--;
-    while (tail < text.len && ((uint8_t)text.p[tail] & 0xc0) == 0x80)
-        tail++;
-    buf_put(out, text.p, head);
-    buf_puts(out, "…");
-    buf_put(out, text.p + tail, text.len - tail);
-}
-
-static void put_site_short(struct buf *out, const struct summary_row *row)
+static void put_site(struct buf *out, const struct summary_row *row)
 {
     struct buf name = {0};
-    struct buf safe = {0};
     if (row->name.len == 0 && !row->no_callstack)
         frame_short_name(&name, &row->frame);
     else
         summary_row_name(&name, row);
-    format_terminal(&safe, (struct view){(const char *)name.data, name.len});
-    put_short(out, (struct view){(const char *)safe.data, safe.len});
-    buf_clear(&name);
-    frame_source(&name, &row->frame);
-    format_terminal(out, (struct view){(const char *)name.data, name.len});
-    out->failed |= name.failed || safe.failed;
+    answer_put_site(out, buf_view(&name), &row->frame);
+    out->failed |= name.failed;
     buf_release(&name);
-    buf_release(&safe);
 }
 
 /* The sites of a pool with most bytes at its peak, most first; the number of those with any. */
@@ -88,7 +64,7 @@ int summary_answer(struct summary *s, struct err *e)
     for (size_t i = 0; i < n && i < ANSWER_SITES; i++) {
         buf_printf(v, "%s %s at ", i ? "," : ":",
                    format_percent(a, owners[i]->figures.at_peak_bytes, peak));
-        put_site_short(v, owners[i]);
+        put_site(v, owners[i]);
         rest = saturating_sub(rest, owners[i]->figures.at_peak_bytes);
     }
     if (n > ANSWER_SITES)

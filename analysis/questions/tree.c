@@ -577,6 +577,8 @@ int tree_build(struct tree *t, struct selection *s, const struct tree_options *o
     struct builder b = {.tree = t, .selection = s, .cut_label = NO_LABEL};
     b.seed = map_hash(UINT64_C(0x74726565));
     int status = program_frames_init(&b.program, s->trace, options->skip, e);
+    if (status == 0 && options->beside)
+        status = program_frames_pass_over(&b.program, &options->beside->wrappers, e);
     if (status == 0)
         status = cut_stacks_init(&b.cut, s->trace, e);
     if (status == 0)

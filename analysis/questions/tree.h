@@ -77,6 +77,8 @@ struct tree_label {
     bool no_callstack; /* allocations without a call stack */
 };
 
+struct program_frames;
+
 struct tree_options {
     enum tree_by by;
     bool bottom_up;
@@ -84,6 +86,8 @@ struct tree_options {
     bool all_frames; /* with the allocator's and the instrumentation's functions */
     enum tree_metric sort;
     const struct skiplist *skip; /* NULL: the built-in rules */
+    /* NULL, or a trace that is compared: its wrappers are passed over, too (program_frames.h). */
+    const struct program_frames *beside;
     /* Also receives all steps, before the tree is built; may be NULL. */
     const struct memory_observer *also;
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "analysis/questions/diff_lines.h"
+#include "analysis/diff/diff_lines.h"
 #include "analysis/runs/runs_budgets.h"
 #include "base/map.h"
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #include "analysis/questions/budget_summary.h"
-#include "analysis/questions/diff.h"
+#include "analysis/diff/diff.h"
 #include "analysis/runs/noise.h"
 #include "analysis/runs/run_figures.h"
 #include "base/err.h"

@@ -9,6 +9,9 @@ import unittest
 
 from tools import TRACES, Case, run
 
+MEMSCEN = TRACES / "v0.13.1" / "memscen.tracy"
+MT = TRACES / "v0.14.0" / "memscen_mt.tracy"
+
 SOURCE = """#include <stdlib.h>
 {above}
 void *volatile keep[100000];
@@ -143,6 +146,30 @@ class Repeated(Case):
         documents = {run("diff", folder / "allscen_sys.tracy", folder / "memscen.tracy",
                          "--format", "json").stdout for _ in range(8)}
         self.assertEqual(len(documents), 1)
+
+
+class Sentence(Case):
+    def test_the_sentence(self):
+        """Its parts from the rows and the pools of the JSON; the text begins with it."""
+        def ask(*args):
+            doc = json.loads(run("diff", *args, "--format", "json").stdout)
+            self.assertEqual(run("diff", *args).stdout.split("\n")[0], doc["answer"])
+            return doc
+        for metric, key in (("bytes", "bytes"), ("count", "count"), ("live", "live_bytes")):
+            doc = ask(MEMSCEN, MT, "--metric", metric)
+            figure = lambda row, side: row[side][key] if row[side] else 0
+            changes = sorted((abs(figure(r, "now") - figure(r, "base")) for r in doc["rows"]),
+                             reverse=True)
+            most = max(doc["rows"], key=lambda r: abs(figure(r, "now") - figure(r, "base")))
+            self.assertEqual(doc["answer"].count(" at "), 4 + (metric == "live"), doc["answer"])
+            self.assertRegex(doc["answer"], "^peak 8.00 MiB in pool default, as before; ")
+            first = doc["answer"].split(": ")[1].split(", ")[0]
+            self.assertIn(f"at {most['function'].split('(')[0]}", first)
+            self.assertEqual(first[0], "+" if figure(most, "now") > figure(most, "base") else "-")
+            self.assertIn(f"at {len(changes) - 3} other sites", doc["answer"])
+        same = ask(MT, MT)["answer"]
+        self.assertEqual(same, "peak 8.00 MiB in pool default, as before; "
+                               "allocated 71.7 MiB, as before")
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/questions/diff.h"
-#include "analysis/questions/diff_lines.h"
+#include "analysis/diff/diff.h"
+#include "analysis/diff/diff_lines.h"
 #include "test/unit/analysis_fixture.h"
 #include "test/unit/random_history.h"
 

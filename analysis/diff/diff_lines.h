@@ -1,5 +1,5 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_DIFF_LINES_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_DIFF_LINES_H
+#ifndef TIDEMARK_ANALYSIS_DIFF_DIFF_LINES_H
+#define TIDEMARK_ANALYSIS_DIFF_DIFF_LINES_H
 
 /*
  * Matches the lines of a function in one trace with those in the other. For diff*.c only.

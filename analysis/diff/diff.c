@@ -1,4 +1,4 @@
-#include "analysis/questions/diff.h"
+#include "analysis/diff/diff.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 #include <xxhash.h>
 
 #include "analysis/names/program_frames.h"
-#include "analysis/questions/diff_lines.h"
-#include "analysis/questions/diff_types.h"
+#include "analysis/diff/diff_lines.h"
+#include "analysis/diff/diff_types.h"
 #include "base/buf.h"
 #include "base/map.h"
 

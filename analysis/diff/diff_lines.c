@@ -1,4 +1,4 @@
-#include "analysis/questions/diff_lines.h"
+#include "analysis/diff/diff_lines.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_DIFF_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_DIFF_H
+#ifndef TIDEMARK_ANALYSIS_DIFF_DIFF_H
+#define TIDEMARK_ANALYSIS_DIFF_DIFF_H
 
 /*
  * What changed between two traces. Call stacks are matched from the allocation site outwards by

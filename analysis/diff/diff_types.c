@@ -1,4 +1,4 @@
-#include "analysis/questions/diff_types.h"
+#include "analysis/diff/diff_types.h"
 
 #include <stdlib.h>
 

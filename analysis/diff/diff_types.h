@@ -1,9 +1,9 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_DIFF_TYPES_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_DIFF_TYPES_H
+#ifndef TIDEMARK_ANALYSIS_DIFF_DIFF_TYPES_H
+#define TIDEMARK_ANALYSIS_DIFF_DIFF_TYPES_H
 
 /* The types of the rows of a comparison (types.h). For diff*.c only. */
 
-#include "analysis/questions/diff.h"
+#include "analysis/diff/diff.h"
 #include "base/map.h"
 
 /*

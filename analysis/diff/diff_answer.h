@@ -1,0 +1,16 @@
+#ifndef TIDEMARK_ANALYSIS_DIFF_DIFF_ANSWER_H
+#define TIDEMARK_ANALYSIS_DIFF_DIFF_ANSWER_H
+
+#include "analysis/diff/diff.h"
+#include "base/buf.h"
+
+/*
+ * Appends the changes of the highest peak and of the metric, and the three rows that changed most,
+ * in a sentence, escaped as for a terminal; nothing without memory data.
+ */
+void diff_answer(struct buf *out, const struct diff *d);
+
+/* "+1.50 MiB (+3.2 %)"; "=" if nothing changed. `size` is 2 * FORMAT_SIZE at least. */
+const char *diff_change(char *out, size_t size, uint64_t base, uint64_t now, bool is_bytes);
+
+#endif
