@@ -8,8 +8,10 @@
 #include "base/memory_bound.h"
 #include "cli/cmd_diff_runs.h"
 #include "cli/commands.h"
+#include "cli/html_source.h"
 #include "cli/options/question.h"
 #include "report/diff_report.h"
+#include "report/html/html_diff_write.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
 #include "trace/load/load_beside.h"
@@ -84,8 +86,9 @@ static bool take_fail_if(void *ctx, const char *option, const char *value, struc
 static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
 {
     (void)option;
-    (void)e;
-    return diff_format_parse(value, &((struct diff_command *)ctx)->report.format);
+    struct diff_command *c = ctx;
+    return diff_format_parse(value, &c->report.format) &&
+           (c->report.format != DIFF_HTML || page_source_available(e));
 }
 
 #define FIELD(NAME) OPTION_FIELD(struct diff_command, NAME)
@@ -114,8 +117,8 @@ static const struct option_row rows[] = {
     {"--no-suppressions", NULL,
      "count as leaked what the C library, the C++ library and the loader keep until the end",
      FIELD(all_leaks)},
-    {"--format", "F", "{}", "text", .words = "text, json, csv, markdown or junit",
-     .take = take_format},
+    {"--format", "F", "{}; html is one page for a browser, which chooses and sorts rows itself",
+     "text", .words = "text, json, csv, html, markdown or junit", .take = take_format},
     {0},
 };
 
@@ -184,6 +187,23 @@ static bool check_runs(struct diff_command *c, struct err *e)
     return false;
 }
 
+/* The page has all rows. */
+static bool check_html(const struct diff_command *c, struct err *e)
+{
+    if (c->report.format != DIFF_HTML)
+        return true;
+    if (c->runs.asked)
+        err_set(e, ERR_USAGE, "--format html is for one trace on each side");
+    else if (c->limit_given || c->report.stack_traces)
+        err_set(
+            e, ERR_USAGE,
+            "rows are chosen and sorted in the page: --format html goes with neither --limit nor "
+            "--stack-traces");
+    else
+        return true;
+    return false;
+}
+
 static bool check_traces(struct diff_command *c, int n, char **arguments, struct err *e)
 {
     c->base = n > 0 ? arguments[0] : NULL;
@@ -207,7 +227,8 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
         c->report.limit = TEXT_LIMIT;
     if (!runs_question_take(&c->runs, n, arguments, c->separator, e))
         return false;
-    return c->runs.asked ? check_runs(c, e) : check_traces(c, n, arguments, e);
+    return check_html(c, e) &&
+           (c->runs.asked ? check_runs(c, e) : check_traces(c, n, arguments, e));
 }
 
 /* ---- expressions on the summaries of both */
@@ -224,6 +245,17 @@ static void judge(const struct budget_checks *checks, struct err *verdict)
 
 /* ---- */
 
+static int write_page(struct diff_command *c, const struct diff *d, struct selection *before,
+                      struct selection *after, FILE *out, struct err *e)
+{
+    struct page_diff p;
+    if (page_diff_build(&p, d, before, after, e) != 0)
+        return -1;
+    int status = html_diff_write(&p, c->report.checks, c->report.check_count, out, e);
+    page_diff_release(&p);
+    return status;
+}
+
 static int compare(struct diff_command *c, struct trace *base, struct trace *now, FILE *out,
                    struct err *e)
 {
@@ -236,7 +268,8 @@ static int compare(struct diff_command *c, struct trace *base, struct trace *now
     if (status == 0) {
         status = diff_build(&d, &before, &after, &c->diff, e);
         if (status == 0) {
-            status = diff_write(&d, &c->report, out, e);
+            status = c->report.format == DIFF_HTML ? write_page(c, &d, &before, &after, out, e)
+                                                   : diff_write(&d, &c->report, out, e);
             diff_release(&d);
         }
         selection_release(&after);

@@ -14,7 +14,6 @@
 #include "cli/commands.h"
 #include "cli/html_source.h"
 #include "cli/options/question.h"
-#include "report/html/html.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load_beside.h"
 
@@ -62,13 +61,9 @@ static bool take_format(void *ctx, const char *option, const char *value, struct
     c->html = strcmp(value, "html") == 0;
     c->review = review_form_parse(value);
     c->report.format = REPORT_TEXT;
-    if (c->html && !html_available()) {
-        err_set(e, ERR_USAGE,
-                "this program was built without the page that --format html needs; "
-                "`make web` builds it when node and npm are there");
-        return false;
-    }
-    return c->html || c->review || report_format_parse(value, &c->report.format);
+    if (c->html)
+        return page_source_available(e);
+    return c->review || report_format_parse(value, &c->report.format);
 }
 
 static bool take_page_size(void *ctx, const char *option, const char *value, struct err *e)

@@ -6,6 +6,15 @@
 #include "report/html/html.h"
 #include "trace/load/load.h"
 
+bool page_source_available(struct err *e)
+{
+    if (!html_available())
+        err_set(e, ERR_USAGE,
+                "this program was built without the page that --format html needs; "
+                "`make web` builds it when node and npm are there");
+    return html_available();
+}
+
 void page_source_init(struct page_source *p, struct trace *t)
 {
     *p = (struct page_source){.trace = t, .size = PAGE_SIZE};

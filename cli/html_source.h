@@ -23,6 +23,9 @@ struct page_source {
     struct related_input input; /* messages and plots */
 };
 
+/* ERR_USAGE and false if this program was built without the page. */
+bool page_source_available(struct err *e);
+
 void page_source_init(struct page_source *p, struct trace *t);
 void page_source_release(struct page_source *p);
 

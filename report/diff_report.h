@@ -9,9 +9,16 @@
 #include "analysis/diff/diff.h"
 #include "base/err.h"
 
-enum diff_format { DIFF_TEXT, DIFF_JSON, DIFF_CSV, DIFF_MARKDOWN, DIFF_JUNIT };
+enum diff_format {
+    DIFF_TEXT,
+    DIFF_JSON,
+    DIFF_CSV,
+    DIFF_MARKDOWN,
+    DIFF_JUNIT,
+    DIFF_HTML, /* report/html/html_diff_write.h writes it */
+};
 
-/* "text", "json", "csv", "markdown" or "junit". */
+/* "text", "json", "csv", "markdown", "junit" or "html". */
 bool diff_format_parse(const char *text, enum diff_format *format);
 
 struct diff_report_options {
@@ -22,7 +29,7 @@ struct diff_report_options {
     size_t check_count;
 };
 
-/* ERR_OUTPUT if `out` cannot be written. */
+/* For all formats but DIFF_HTML. ERR_OUTPUT if `out` cannot be written. */
 int diff_write(const struct diff *d, const struct diff_report_options *options, FILE *out,
                struct err *e);
 

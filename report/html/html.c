@@ -484,13 +484,8 @@ int html_write(struct page_data *d, const struct page_texts *texts, const struct
 {
     struct page p = {.d = d, .texts = texts, .lanes = lanes};
     int status = put_data(&p, e);
-    if (status == 0 &&
-        (fwrite(page_template.head, 1, page_template.head_len, out) != page_template.head_len ||
-         fwrite(p.json.out.data, 1, p.json.out.len, out) != p.json.out.len ||
-         fwrite(page_template.tail, 1, page_template.tail_len, out) != page_template.tail_len ||
-         fflush(out) != 0))
-        status = err_errno(e, ERR_OUTPUT, "cannot write the report");
-    *written = page_template.head_len + p.json.out.len + page_template.tail_len;
+    if (status == 0)
+        status = html_json_write(&p.json, out, written, e);
     html_json_release(&p.json);
     return status;
 }

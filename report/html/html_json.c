@@ -7,6 +7,7 @@
 #include "analysis/html/html_pack.h"
 #include "analysis/names/function_name.h"
 #include "base/format.h"
+#include "report/html/html_template.h"
 
 /* Whether the three bytes at `p` are U+2028 or U+2029, which end a line in JavaScript. */
 static bool is_separator(const uint8_t *p, size_t left)
@@ -147,6 +148,17 @@ int html_put_tables(struct html_json *p, const char *schema, struct err *e)
     buf_puts(&p->out, "\",");
     buf_release(&raw);
     return status;
+}
+
+int html_json_write(const struct html_json *p, FILE *out, size_t *written, struct err *e)
+{
+    const struct page_template *t = &page_template;
+    *written = t->head_len + p->out.len + t->tail_len;
+    if (fwrite(t->head, 1, t->head_len, out) != t->head_len ||
+        fwrite(p->out.data, 1, p->out.len, out) != p->out.len ||
+        fwrite(t->tail, 1, t->tail_len, out) != t->tail_len || fflush(out) != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot write the report");
+    return 0;
 }
 
 void html_json_release(struct html_json *p)

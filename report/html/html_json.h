@@ -7,6 +7,7 @@
  */
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "analysis/names/frames.h"
 #include "base/buf.h"
@@ -49,5 +50,8 @@ void html_put_frame(struct html_json *p, const struct frame_view *f);
  * them, and begins the page's object with its schema and them.
  */
 int html_put_tables(struct html_json *p, const char *schema, struct err *e);
+
+/* Writes the page with that data, and sets *written to its bytes. ERR_OUTPUT: it cannot. */
+int html_json_write(const struct html_json *p, FILE *out, size_t *written, struct err *e);
 
 #endif

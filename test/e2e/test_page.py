@@ -662,6 +662,9 @@ class Browser(Case):
             make_page(trace, work / f"{name}.html", "--force")
         make_page(MT, work / "selected.html", "--force", "--thread", "Main thread", "--size", "1K:",
                   "--match", "<b>|.")
+        for name, now in (("diff", MT), ("hostilediff", traces["hostile"])):
+            run("diff", TRACES / "v0.13.1" / "memscen.tracy", now, "--format", "html", "-fo",
+                work / f"{name}.html", "--fail-if", "peak>+5%", "--fail-if", "count>+5%")
         result = subprocess.run(
             ["node", str(ROOT / "test" / "web" / "page_test.mjs"), CHROMIUM, str(work)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900)

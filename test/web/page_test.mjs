@@ -865,6 +865,114 @@ const checks = {
     await done();
   },
 
+  "a comparison answers": async () => {
+    const { page, done } = await open("diff", { viewport: { width: 1440, height: 900 } });
+    const data = await dataOf(page);
+    assert.match(await page.title(), /^memscen: what changed$/);
+    assert.equal((await text(page, "answer")).toLowerCase(), data.answer.toLowerCase());
+    assert.match(await text(page, "verdict"), /^Budgets: 1 passed, 1 failed: count>\+5%: count is 9,598, was 9,001 \(\+6\.6 %\) · One run on each side/);
+    assert.equal(await figure(page, "Peak"), "8.00 MiB");
+    assert.ok((await page.locator("#flame").boundingBox()).y <= 420);
+    for (const id of ["range", "filters", "pools"]) assert.ok(await page.locator(`#${id}`).isHidden());
+    await shot(page, "diff", false);
+    const box = await page.locator("#timeline .u-over").boundingBox();
+    await page.mouse.move(box.x + box.width / 3, box.y + 20);
+    await page.mouse.move(box.x + box.width / 2, box.y + 20);
+    assert.match(await page.locator("#timeline .tip").innerText(), /now [\d.]+ \w+\s+before ([\d.]+ \w+|ended)/);
+    await page.click("#tab-totals");
+    assert.deepEqual(await page.locator("#budgets li").allInnerTexts(), ["passed: peak>+5%: peak is 8.00 MiB (8,388,608), was 8.00 MiB (8,388,608) (+0.0 %)", "failed: count>+5%: count is 9,598, was 9,001 (+6.6 %)"]);
+    const cells = await page.locator("#totals-table tbody tr").first().locator("th, td").allInnerTexts();
+    assert.deepEqual(cells, ["default", "Peak", "8.00 MiB", "8.00 MiB", "="]);
+    assert.equal(await page.locator("#totals-table tbody tr").count(), 18);
+    await done();
+  },
+
+  "a comparison's flame graph has both sides": async () => {
+    const { page, done } = await open("diff");
+    const root = (where = page) => where.locator("#flame .frame").first().innerText();
+    assert.match(await root(), /^all: moved by [\d.]+ MiB, of 71.7 MiB now$/);
+    const changed = new Set(await frames(page));
+    assert.ok(changed.has("realloc_buffer"));
+    assert.ok((await page.locator("#flame-legend li").allInnerTexts()).includes("only now"));
+    const widths = {};
+    await page.selectOption("#flame-way", "up");
+    for (const [what, whole] of [["now", "71.7 MiB"], ["base", "75.5 MiB"]]) {
+      await page.selectOption("#flame-what", what);
+      assert.equal(await root(), `all: ${whole}`);
+      widths[what] = (await frame(page, "realloc_buffer").boundingBox()).width;
+      await frame(page, "realloc_buffer").hover({ position: { x: 1, y: 5 } });
+      assert.match(await tip(page), /^realloc_buffer\s+At\s+.*memscen.cpp:135\s+Module\s+.*memscen\s+Before\s+[\d.]+ \w+\s+Now\s+[\d.]+ \w+\s+Change\s+[-+][\d.]+ \w+, [-+][\d.]+ %/);
+    }
+    assert.notEqual(widths.now, widths.base);
+    await page.selectOption("#flame-unit", "count");
+    assert.equal(await root(), "all: 9,001 blocks");
+    await page.selectOption("#flame-unit", "live");
+    await shot(page, "diff-inverted");
+    await page.fill("#flame-search", "vram");
+    assert.match(await text(page, "flame-found"), /^1 function in \d+ frames?: [\d.]+ %, [\d.]+ KiB$/);
+    await page.locator("#flame .frame.hit").first().click();
+    await page.click("#flame-tip button:text-is('Only this')");
+    assert.match(await text(page, "only"), /only\s+vram_reserve/);
+    assert.equal(await root(), "all: 96.0 KiB");
+    const address = page.url();
+    await page.click("#only button");
+    assert.ok(await page.locator("#only").isHidden());
+    await page.goBack();
+    assert.equal(await root(), "all: 96.0 KiB");
+    const pasted = await page.context().newPage();
+    await pasted.goto(address);
+    await pasted.waitForSelector("html[data-ready]");
+    assert.equal(await root(pasted), "all: 96.0 KiB");
+    assert.equal(await pasted.inputValue("#flame-unit"), "live");
+    await done();
+  },
+
+  "a comparison's rows and tree are sorted": async () => {
+    const { page, done } = await open("diff");
+    await page.click("#tab-rows");
+    assert.match((await rows(page, "rows-table", 1))[0], /^realloc_buffer/, "the largest change comes first");
+    assert.equal((await rows(page, "rows-table", 7))[0], "-5.69 MiB");
+    assert.match(await text(page, "rows-count"), /^15 of 15 rows; 1 did not change in bytes$/);
+    await page.click("#rows-table th button:text-is('Peak')");
+    assert.match((await rows(page, "rows-table", 1))[0], /^vram_reserve/);
+    await page.selectOption("#rows-kind", "shrunk");
+    assert.deepEqual((await rows(page, "rows-table", 4)), ["shrunk"]);
+    await page.selectOption("#rows-kind", "all");
+    await page.fill("#rows-search", "ms_text");
+    assert.equal((await rows(page, "rows-table", 1)).length, 4);
+    assert.match(page.url(), /rows-search=ms_text/);
+    await page.click("#tab-tree");
+    const cells = async (name) => page.locator(`#tree .tree-row:has(bdi:text-is("${name}"))`).first().locator("> div").allInnerTexts();
+    const [, , now, base, moved, live] = await cells("all");
+    assert.deepEqual([now, base, moved, live], ["71.7 MiB", "75.5 MiB", "-3.83 MiB", "+224 KiB"]);
+    await page.click("#tree .tree-head button:text-is('Live')");
+    assert.equal(await page.inputValue("#tree-sort"), "live");
+    await page.selectOption("#tree-way", "up");
+    await shot(page, "diff-tree");
+    await done();
+  },
+
+  "axe finds nothing in a comparison": async () => {
+    const axe = readFileSync(createRequire(join(folder, "x.js")).resolve("axe-core/axe.min.js"), "utf8");
+    for (const options of [{}, { colorScheme: "dark" }, { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }]) {
+      const { page, done } = await open("diff", options);
+      await page.evaluate(axe);
+      for (const tab of ["flame", "tree", "rows", "totals"]) {
+        await page.click(`#tab-${tab}`);
+        const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+        assert.deepEqual(violations.map((v) => `${tab}: ${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" ")}`), []);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        assert.ok(wide <= 0, `${tab} is ${wide} pixels too wide`);
+        if (options.isMobile) await shot(page, `diff-phone-${tab}`);
+      }
+      await done();
+    }
+    const { page, done } = await open("hostilediff");
+    for (const tab of ["tree", "rows", "totals", "flame"]) await page.click(`#tab-${tab}`);
+    assert.equal(await page.locator("img, iframe, object, embed, link, base").count(), 0);
+    await done();
+  },
+
   "light and dark": async () => {
     const back = (page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     const { page, done } = await open("mt", { colorScheme: "dark" });

@@ -2,6 +2,15 @@
 // A node is {label, name, path, place, line, image, sums, source…}; `sums` has one number for each
 // column of amounts by call stack.
 
+// A frame of the page's tables, for people.
+export function describeFrame({ strings, shortNames }, [fn, file, line, image, address]) {
+  const at = address !== "0" ? ` (0x${address})` : "";
+  const name = strings[fn] || `[unknown]${strings[image] ? ` ${strings[image]}` : ""}${at}`;
+  const path = strings[file];
+  const short = path.slice(path.lastIndexOf("/") + 1);
+  return { label: `${name}\n${strings[image]}`, name, shown: shortNames[fn] ?? name, path, line, image: strings[image], place: short ? (line ? `${short}:${line}` : short) : "" };
+}
+
 // `columns` are arrays by call stack; nodes without an amount in columns[main] are left out, and
 // `children` gives the others, most first. `options`: way ("down" or "up"), allocators (whether
 // frames within the allocator are shown), recursion (whether a function that calls itself is one

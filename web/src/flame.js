@@ -37,6 +37,13 @@ export class Flame {
     $("flame-reset").addEventListener("click", () => this.reset());
   }
 
+  // The form's search: find() is to be called.
+  listen(find) {
+    for (const id of ["flame-search", "flame-regex"]) $(id).addEventListener("input", find);
+    $("flame-search").addEventListener("keydown", (event) => event.key === "Enter" && this.hits.length && this.step(event.shiftKey ? -1 : 1));
+    for (const form of document.querySelectorAll("form.row")) form.addEventListener("submit", (e) => e.preventDefault());
+  }
+
   amount(n) {
     return this.main === BYTES ? bytes(n) : `${count(n)} block${n === 1 ? "" : "s"}`;
   }
@@ -174,7 +181,7 @@ export class Flame {
     const legend = new Map();
     const named = this.drawn.map((node) => [node, this.label(node, color)]);
     for (const [node, label] of named) if (label) legend.set(label, (legend.get(label) ?? 0) + node.width);
-    const items = [...legend].sort((a, b) => (color === "age" ? FIFTHS.indexOf(a[0]) - FIFTHS.indexOf(b[0]) : b[1] - a[1]));
+    const items = [...legend].sort((a, b) => this.order(a[0], b[0]) || b[1] - a[1]);
     for (const [label] of items) if (!this.hues.has(label)) this.hues.set(label, this.hues.size);
     for (const [node, label] of named) if (node.element) node.element.style.background = this.color(node, label, color);
     const mark = (paint) => {
@@ -202,6 +209,11 @@ export class Flame {
     let most = COLUMNS;
     for (let k = COLUMNS; k < frame.sums.length; k++) if (frame.sums[k] > frame.sums[most]) most = k;
     return `most by ${this.model.threadName(most - COLUMNS)}`;
+  }
+
+  // Of labels in the legend; 0: those of the wider frames come first.
+  order(a, b) {
+    return FIFTHS.indexOf(a) - FIFTHS.indexOf(b);
   }
 
   color(node, label, by) {
@@ -280,6 +292,11 @@ export class Flame {
       ["Share", `${percent(node.value, this.total)} of all${node.parent?.parent ? `, ${percent(node.value, parent)} of ${this.options.way === "up" ? "what it calls" : "its caller"}` : ""}`],
       ["Chain", node.chain.length > 1 ? node.chain.map((f) => f.shown ?? f.name).join(" › ") : ""],
     ];
+    return this.factList(rows);
+  }
+
+  // Pairs of a name and a text; without a text they are left out.
+  factList(rows) {
     return make("dl", {}, ...rows.filter(([, text]) => text).map(([name, text]) => make("div", {}, make("dt", { text: name }), make("dd", {}, foreign(text)))));
   }
 

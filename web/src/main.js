@@ -3,14 +3,17 @@
 import licences from "licences";
 import { bytes, count, duration } from "./format.js";
 import { $, foreign, make } from "./dom.js";
+import { DiffApp } from "./diff.js";
 import { BYTES, COLUMNS, COUNT, Flame, GROWTH } from "./flame.js";
+import { FrameFilters, removableChip } from "./frame_filters.js";
 import { Histograms } from "./histograms.js";
 import { Leaks } from "./leaks.js";
 import { MemoryMap } from "./map.js";
 import { loadCells, loadPoints } from "./model.js";
-import { checksSum, showNotes } from "./notes.js";
+import { checksSum, showLicences, showNotes } from "./notes.js";
 import { Sites } from "./sites.js";
 import { State } from "./state.js";
+import { Tabs } from "./tabs.js";
 import { residentMark, seriesMark, Timeline } from "./timeline.js";
 import { Tree, TREE_COLUMNS } from "./tree.js";
 
@@ -30,7 +33,8 @@ class App {
     const { data } = model;
     this.model = model;
     this.range = { from: 0, to: model.steps };
-    this.filter = { pools: data.pools.map(() => true), threads: data.threads.map(() => true), site: -1, frames: [] };
+    this.filter = { pools: data.pools.map(() => true), threads: data.threads.map(() => true), site: -1, frames: new FrameFilters(model, () => this.chosen()) };
+    for (const name of ["rows", "totals"]) $(`panel-${name}`).remove(); // of comparisons
     $("main").hidden = false;
     const zoomTo = (from, to) => {
       this.zoom(from, to);
@@ -53,7 +57,7 @@ class App {
     const leaks = new Leaks(model, (site) => this.openSite(site));
     const map = new MemoryMap(model, (site) => this.openSite(site));
     const histograms = new Histograms(model);
-    this.views = {
+    this.tabs = new Tabs({
       flame: () => this.showFlame(),
       tree: () => this.showTree(),
       sites: () => this.sites.update(this.query, this.mask),
@@ -61,12 +65,11 @@ class App {
       map: () => map.update(this.range, this.filter),
       histograms: () => histograms.update(this.range, this.filter),
       notes: () => {},
-    };
+    }, () => this.save());
     this.dropIdleThread();
     if (model.data.pools.length > 1) $("flame-what").options[0].text = "at each pool's peak";
-    this.addTabs();
     this.addFlame();
-    showNotes(model, licences);
+    showNotes(model);
     this.refresh();
     this.state = new State(() => this.readState(), (state) => this.applyState(state));
     for (const id of CONTROLS) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));
@@ -87,8 +90,8 @@ class App {
     const { model, filter, range, timeline } = this;
     const ns = ([from, to]) => (from === 0 && to === model.steps ? "" : `${Math.round(model.stepTime(from))}-${Math.round(model.stepTime(to))}`);
     const chosen = (list) => (list.every(Boolean) ? "" : list.flatMap((on, i) => (on ? [i] : [])).join(".") || "none");
-    const state = { tab: this.tab, range: ns([range.from, range.to]), zoom: ns(timeline.zoomed), pools: chosen(filter.pools), threads: chosen(filter.threads), site: filter.site < 0 ? "" : String(filter.site) };
-    state.frames = filter.frames.map((f) => `${f.keep ? "only" : "hide"} ${f.number}`).join(",");
+    const state = { tab: this.tabs.chosen, range: ns([range.from, range.to]), zoom: ns(timeline.zoomed), pools: chosen(filter.pools), threads: chosen(filter.threads), site: filter.site < 0 ? "" : String(filter.site) };
+    state.frames = filter.frames.text;
     for (const id of CONTROLS) state[id] = valueOf($(id));
     state.lanes = timeline.lanes.chosen;
     state.at = this.flame.place;
@@ -106,11 +109,11 @@ class App {
     choose(filter.pools, state.pools);
     choose(filter.threads, state.threads);
     filter.site = model.sites[state.site] && state.site ? Number(state.site) : -1;
-    filter.frames = state.frames.split(",").map((text) => text.split(" ")).filter(([, n]) => model.frames[n]).map(([what, n]) => this.frameFilter(what === "only", model.frames[n]));
+    filter.frames.text = state.frames;
     [this.range.from, this.range.to] = steps(state.range);
-    this.tab = this.views[state.tab] ? state.tab : "flame";
+    this.tabs.chosen = this.tabs.views[state.tab] ? state.tab : "flame";
     this.showChips();
-    this.markTabs();
+    this.tabs.mark();
     this.timeline.lanes.chosen = state.lanes;
     this.drawTimeline();
     this.zoom(...steps(state.zoom));
@@ -177,9 +180,8 @@ class App {
   showChips() {
     const { filter, model } = this;
     for (const id of ["pools", "threads"]) $(id).querySelectorAll("input").forEach((input, i) => (input.checked = filter[id][i]));
-    const chip = (text, name, remove) => make("button", { type: "button", class: "chip", "aria-label": `${text} ${name}: remove this filter`, onclick: remove }, `${text} `, foreign(name), " ✕");
-    const chips = filter.frames.map((f) => chip(f.keep ? "only" : "without", f.name, () => this.setFrames(filter.frames.filter((other) => other !== f))));
-    if (filter.site >= 0) chips.push(chip("only site", model.sites[filter.site].name, () => this.filterSite(-1)));
+    const chips = filter.frames.chips();
+    if (filter.site >= 0) chips.push(removableChip("only site", model.sites[filter.site].name, () => this.filterSite(-1)));
     $("only").replaceChildren($("only").querySelector("legend"), ...chips);
     $("only").hidden = !chips.length;
     $("filters").hidden = !chips.length && $("pools").hidden && $("threads").hidden;
@@ -187,26 +189,19 @@ class App {
 
   filterSite(site) {
     this.filter.site = site;
-    this.showChips();
-    this.filtered();
+    this.chosen();
   }
 
-  frameFilter(keep, frame) {
-    const { label } = frame;
-    return { keep, number: this.model.frameNumber(label), name: frame.name, test: (f) => f.label === label };
+  chosen() {
+    this.showChips();
+    this.filtered();
   }
 
   // "only" or "hide": only call stacks through a function, or none of these; "source": its source.
   filterFrame(what, frame) {
     if (what === "source") return this.openSite(this.model.sourceLine(frame).site);
-    this.setFrames([...this.filter.frames, this.frameFilter(what === "only", frame)]);
-    $(this.tab)?.focus({ preventScroll: true });
-  }
-
-  setFrames(frames) {
-    this.filter.frames = frames;
-    this.showChips();
-    this.filtered();
+    this.filter.frames.add(what === "only", frame);
+    $(this.tabs.chosen)?.focus({ preventScroll: true });
   }
 
   openSite(site) {
@@ -220,7 +215,7 @@ class App {
     const { model, filter } = this;
     const what = $("plot-what").value;
     const unit = what === "bytes" ? "bytes" : "count";
-    const whole = filter.site < 0 && !filter.frames.length && filter.threads.every((on, i) => on || i === this.idleThread);
+    const whole = filter.site < 0 && !filter.frames.list.length && filter.threads.every((on, i) => on || i === this.idleThread);
     const pools = model.data.pools.map((_, i) => i).filter((i) => filter.pools[i]);
     const shown = pools.slice(0, LINES_MAX);
     const column = { bytes: "max", blocks: "blocks", allocs: "allocs" }[what];
@@ -308,43 +303,6 @@ class App {
 
   // ---- views
 
-  addTabs() {
-    const names = Object.keys(this.views);
-    names.forEach((name, i) => {
-      const panel = $(`panel-${name}`);
-      const tab = make("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": panel.id, text: panel.dataset.title, onclick: () => this.showTab(name) });
-      panel.setAttribute("role", "tabpanel");
-      panel.setAttribute("aria-labelledby", tab.id);
-      tab.addEventListener("keydown", (event) => {
-        const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: names.length - 1 }[event.key];
-        if (to === undefined) return;
-        event.preventDefault();
-        const next = names[(to + names.length) % names.length];
-        this.showTab(next);
-        $(`tab-${next}`).focus();
-      });
-      $("tabs").append(tab);
-    });
-    this.tab = names[0];
-    this.markTabs();
-  }
-
-  showTab(name) {
-    this.tab = name;
-    this.markTabs();
-    this.views[name]();
-    this.save();
-  }
-
-  markTabs() {
-    for (const name of Object.keys(this.views)) {
-      const on = name === this.tab;
-      $(`panel-${name}`).hidden = !on;
-      $(`tab-${name}`).setAttribute("aria-selected", String(on));
-      $(`tab-${name}`).tabIndex = on ? 0 : -1;
-    }
-  }
-
   addFlame() {
     const { flame } = this;
     for (const id of ["flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators"]) {
@@ -355,9 +313,7 @@ class App {
       });
     }
     for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
-    for (const id of ["flame-search", "flame-regex"]) $(id).addEventListener("input", () => this.lookAtFlame());
-    for (const form of document.querySelectorAll("form.row")) form.addEventListener("submit", (e) => e.preventDefault());
-    $("flame-search").addEventListener("keydown", (event) => event.key === "Enter" && flame.hits.length && flame.step(event.shiftKey ? -1 : 1));
+    flame.listen(() => this.lookAtFlame());
   }
 
   // What follows from other controls of the flame graph.
@@ -402,7 +358,7 @@ class App {
     this.mask = this.model.mask(this.filter);
     this.timeline.setRange(from, to);
     this.showRange();
-    this.views[this.tab]();
+    this.tabs.draw();
   }
 
   showRange() {
@@ -494,9 +450,15 @@ function fail(error) {
 async function main() {
   let app = null;
   addTheme(() => app?.redraw());
+  showLicences(licences);
   const data = JSON.parse($("data").textContent);
-  showTrace(data);
   if (typeof DecompressionStream === "undefined") throw new Error("the browser is too old (it has no DecompressionStream)");
+  if (data.schema.startsWith("tidemark.diffpage")) {
+    app = await DiffApp.load(data);
+    document.documentElement.dataset.ready = "yes";
+    return;
+  }
+  showTrace(data);
   app = new App(await loadPoints(data));
   await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
   await loadCells(app.model);

@@ -1,7 +1,7 @@
 // The data of the page, and its figures for any range of steps. The numbers in the cells of keys
 // are those of enum page_value in analysis/html/html_series.h.
 
-import { stacksThrough } from "./calls.js";
+import { describeFrame } from "./calls.js";
 import { percent } from "./format.js";
 import { inflate, inflateJson, readCells } from "./unpack.js";
 
@@ -80,14 +80,8 @@ class Model {
     this.labelCount = labels.size;
   }
 
-  frame([fn, file, line, image, address]) {
-    const s = this.data.strings;
-    const at = address !== "0" ? ` (0x${address})` : "";
-    const name = s[fn] || `[unknown]${s[image] ? ` ${s[image]}` : ""}${at}`;
-    const path = s[file];
-    const short = path.slice(path.lastIndexOf("/") + 1);
-    const shown = this.data.shortNames[fn] ?? name;
-    return { label: `${name}\n${s[image]}`, name, shown, path, line, image: s[image], place: short ? (line ? `${short}:${line}` : short) : "" };
+  frame(f) {
+    return describeFrame(this.data, f);
   }
 
   // The number of the first frame with a label.
@@ -340,12 +334,10 @@ class Model {
     }
   }
 
-  // Which keys the filters let through: 1 or 0 each. `filter.frames` are {test, keep}: only call
-  // stacks through such a frame, or none of those.
+  // Which keys the filters let through: 1 or 0 each.
   mask(filter) {
-    const through = filter.frames.map(({ test, keep }) => ({ keep, stacks: stacksThrough(this, test) }));
-    const passes = (stack) => (filter.site < 0 || this.stackSite[stack] === filter.site) && through.every(({ keep, stacks }) => Boolean(stacks[stack]) === keep);
-    const stacks = Uint8Array.from(this.stackSite, (_, stack) => (passes(stack) ? 1 : 0));
+    const through = filter.frames.stacks();
+    const stacks = Uint8Array.from(this.stackSite, (site, stack) => through[stack] && (filter.site < 0 || site === filter.site));
     return Uint8Array.from({ length: this.keyCount }, (_, k) => filter.pools[this.keyPool[k]] && filter.threads[this.keyThread[k]] && stacks[this.keyStack[k]]);
   }
 

@@ -5,7 +5,7 @@ import { $, foreign, make, Table } from "./dom.js";
 
 const KINDS = { "free-of-unknown": "free of an unknown address", "allocated-twice": "allocated at a live address" };
 
-export function showNotes(model, licences) {
+export function showNotes(model) {
   const { data } = model;
   const faults = new Table($("faults-table"), data.selection ? "Memory faults that are selected" : "Memory faults of the whole trace", [
     { name: "Fault", text: true, value: (r) => KINDS[r.kind] ?? r.kind },
@@ -21,6 +21,9 @@ export function showNotes(model, licences) {
   $("checks-sum").textContent = checksSum(data.checks);
   $("checks").replaceChildren(...data.checks.map((c) => make("li", {}, `${c.holds ? "passed" : "failed"}: ${c.name}: `, foreign(c.detail), c.remedy ? `; ${c.remedy}` : "")));
   $("bounds").replaceChildren(...bounds(model).map((text) => make("li", { text })));
+}
+
+export function showLicences(licences) {
   $("licences").replaceChildren(make("pre", { text: licences.map((l) => `${l.name} ${l.version} (${l.license})\n\n${l.text.trim()}\n`).join("\n\n"), tabindex: "0", "aria-label": "Licences" }));
 }
 

@@ -9,9 +9,19 @@ const TICKS = Array.from({ length: 60 }, (_, i) => 2 ** i); // of bytes
 
 const WHEEL = 1.25; // a turn of the wheel makes the time in view longer by
 const LEAST = 4; // steps in view
-const HEIGHT = 160; // pixels, with the axis
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+const HEIGHT = 160; // pixels, with the axis
+
+// Of a plot of amounts over seconds.
+export function axes(unit) {
+  const axis = { stroke: () => css("--text"), grid: { stroke: () => css("--line") }, ticks: { stroke: () => css("--line") }, font: "12px system-ui" };
+  return [
+    { ...axis, values: (_, ticks) => ticks.map((t) => duration(t * 1e9)), space: 90, size: 30 },
+    { ...axis, values: (_, ticks) => ticks.map((t) => amount(t, unit)), size: 70, space: 26, ...(unit === "bytes" ? { incrs: TICKS } : {}) },
+  ];
+}
 
 export class Timeline {
   // choose(from, to) receives a new range in steps, zoomTo(from, to) what is to be in view.
@@ -44,17 +54,13 @@ export class Timeline {
 
   build() {
     this.plot?.destroy();
-    const axis = { stroke: () => css("--text"), grid: { stroke: () => css("--line") }, ticks: { stroke: () => css("--line") }, font: "12px system-ui" };
     const options = {
       width: this.width(),
       height: HEIGHT,
       cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false } },
       legend: { show: false },
       scales: { x: { time: false, range: (_, min, max) => this.view ?? [min, max] }, y: { range: (_, min, max) => [Math.min(0, min), 1.12 * max || 1] } },
-      axes: [
-        { ...axis, values: (_, ticks) => ticks.map((t) => duration(t * 1e9)), space: 90, size: 30 },
-        { ...axis, values: (_, ticks) => ticks.map((t) => amount(t, this.unit)), size: 70, space: 26, ...(this.unit === "bytes" ? { incrs: TICKS } : {}) },
-      ],
+      axes: axes(this.unit),
       series: [{}, ...this.lines.map((line) => this.series(line))],
       hooks: { setSelect: [(plot) => this.selected(plot)], setCursor: [(plot) => this.read(plot)], draw: [(plot) => this.markPeaks(plot), () => this.mark(), (plot) => this.lanes.draw(plot)] },
     };

@@ -19,10 +19,10 @@ export const TREE_COLUMNS = [
 
 export class Tree {
   // act(what, frame): "only" or "hide" was chosen for a row.
-  constructor(model, act) {
-    Object.assign(this, { model, act, element: $("tree"), open: new Map(), rows: [], chosen: 0 });
+  constructor(model, act, columns = TREE_COLUMNS) {
+    Object.assign(this, { model, act, columns, element: $("tree"), open: new Map(), rows: [], chosen: 0 });
     const { element } = this;
-    const sorts = TREE_COLUMNS.map((c) => make("div", { role: "columnheader", title: c.title, "data-column": c.id }, make("button", { type: "button", tabindex: "-1", text: c.name, onclick: () => this.sortBy(c.id) })));
+    const sorts = columns.map((c) => make("div", { role: "columnheader", title: c.title, "data-column": c.id }, make("button", { type: "button", tabindex: "-1", text: c.name, onclick: () => this.sortBy(c.id) })));
     this.head = make("div", { class: "tree-row tree-head", role: "row" }, make("div", { role: "columnheader", text: "Function" }), ...sorts, make("div", { role: "columnheader", class: "number", text: "Own", title: "what no row below has, of the column that sorts" }), make("div", { role: "columnheader", text: "Share", title: "of all, of the column that sorts" }));
     this.body = make("div", { class: "tree-body", role: "rowgroup" });
     element.append(make("div", { role: "rowgroup", class: "tree-top" }, this.head), this.body);
@@ -31,7 +31,7 @@ export class Tree {
     element.addEventListener("keydown", (event) => this.key(event));
     this.body.addEventListener("click", (event) => this.click(event));
     for (const what of ["only", "hide"]) $(`tree-${what}`).addEventListener("click", () => this.act(what, this.rows[this.chosen].node));
-    for (const c of TREE_COLUMNS) $("tree-sort").append(make("option", { value: c.id, text: c.name }));
+    for (const c of columns) $("tree-sort").append(make("option", { value: c.id, text: c.name }));
   }
 
   sortBy(id) {
@@ -39,10 +39,10 @@ export class Tree {
     $("tree-sort").dispatchEvent(new Event("change"));
   }
 
-  // Columns by call stack in the order of TREE_COLUMNS, and {way, sort}.
-  show(columns, { way, sort }) {
-    this.main = TREE_COLUMNS.findIndex((c) => c.id === sort);
-    this.calls = callTree(this.model, columns, this.main, { way, allocators: false, recursion: true, all: true });
+  // Figures by call stack in the order of the columns, and {way, sort}.
+  show(figures, { way, sort }) {
+    this.main = this.columns.findIndex((c) => c.id === sort);
+    this.calls = callTree(this.model, figures, this.main, { way, allocators: false, recursion: true, all: true });
     if (way !== this.way) this.open.clear();
     this.way = way;
     [...this.head.children].forEach((cell, i) => {
@@ -110,8 +110,8 @@ export class Tree {
     const name = make("div", { role: "gridcell", class: "tree-name" }, make("span", { class: "twist", "aria-hidden": "true", text: row.expandable ? (row.open ? "▾" : "▸") : "" }), foreign(node.shown ?? node.name), foreign(node.place ?? "", "place"));
     name.style.paddingInlineStart = `${Math.min(level, 40) * 0.8}rem`;
     name.title = `${node.name}${node.path ? `\n${node.path}:${node.line}` : ""}${node.image ? `\n${node.image}` : ""}`;
-    const cells = TREE_COLUMNS.map((c, i) => make("div", { role: "gridcell", class: i === this.main ? "number sorted" : "number", text: c.show(node.sums[i]) }));
-    const element = make("div", { class: row.index === this.chosen ? "tree-row chosen" : "tree-row", role: "row", id: `tree-row-${row.index}`, "aria-level": level + 1, "aria-rowindex": row.index + 2, "aria-expanded": row.expandable ? String(row.open) : undefined, "aria-selected": String(row.index === this.chosen) }, name, ...cells, make("div", { role: "gridcell", class: "number", text: TREE_COLUMNS[this.main].show(this.calls.own(node)) }), make("div", { role: "gridcell", class: "share" }, bar, make("span", { text: share })));
+    const cells = this.columns.map((c, i) => make("div", { role: "gridcell", class: i === this.main ? "number sorted" : "number", text: c.show(node.sums[i]) }));
+    const element = make("div", { class: row.index === this.chosen ? "tree-row chosen" : "tree-row", role: "row", id: `tree-row-${row.index}`, "aria-level": level + 1, "aria-rowindex": row.index + 2, "aria-expanded": row.expandable ? String(row.open) : undefined, "aria-selected": String(row.index === this.chosen) }, name, ...cells, make("div", { role: "gridcell", class: "number", text: this.columns[this.main].show(this.calls.own(node)) }), make("div", { role: "gridcell", class: "share" }, bar, make("span", { text: share })));
     element.style.top = `${row.index * ROW}px`;
     return element;
   }

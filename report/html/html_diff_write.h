@@ -1,0 +1,17 @@
+#ifndef TIDEMARK_REPORT_HTML_HTML_DIFF_WRITE_H
+#define TIDEMARK_REPORT_HTML_HTML_DIFF_WRITE_H
+
+/* Writes a comparison of two traces as one self-contained HTML file ("tidemark.diffpage/1"). */
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "analysis/figures/summary.h"
+#include "analysis/html/html_diff.h"
+#include "base/err.h"
+
+/* `checks` are the outcomes of budgets. ERR_OUTPUT if `out` cannot be written. */
+int html_diff_write(const struct page_diff *p, const struct summary_check *checks, size_t n,
+                    FILE *out, struct err *e);
+
+#endif

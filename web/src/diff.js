@@ -1,0 +1,358 @@
+// The page of `tidemark diff --format html`: both traces' call stacks as one tree, the rows of the
+// comparison, budgets and both curves of use. All figures are those of the command's other formats.
+
+import uPlot from "uplot";
+import { describeFrame } from "./calls.js";
+import { bytes, count, duration, percent } from "./format.js";
+import { $, foreign, make, Table } from "./dom.js";
+import { BYTES, COLUMNS, Flame } from "./flame.js";
+import { FrameFilters } from "./frame_filters.js";
+import { State } from "./state.js";
+import { Tabs } from "./tabs.js";
+import { axes, seriesMark } from "./timeline.js";
+import { Tree } from "./tree.js";
+import { inflate, inflateJson } from "./unpack.js";
+
+const [NOW, BASE] = [COLUMNS - 1, COLUMNS]; // columns of the flame graph
+const METRICS = ["bytes", "count", "live", "liveCount", "peak", "peakCount", "temporary"]; // enum tree_metric
+const UNITS = { bytes: "allocated", count: "blocks allocated", live: "live at the end", liveCount: "blocks live at the end", peak: "at the peak", peakCount: "blocks at the peak", temporary: "temporary blocks" };
+const isBytes = (metric) => metric === "bytes" || metric === "live" || metric === "peak";
+const KINDS = ["new", "grown", "shrunk", "gone"];
+const CHANGES = ["only now", "half more or above", "more", "less", "half or below", "only before"];
+
+const signed = (show) => (n) => `${n > 0 ? "+" : ""}${show(n)}`;
+const change = (base, now) => (base === now ? "=" : base ? `${now > base ? "+" : ""}${((100 * (now - base)) / base).toFixed(1)} %` : "new");
+
+class DiffModel {
+  constructor(data, tree) {
+    const { nodeCount } = data;
+    const column = (next) => Float64Array.from({ length: nodeCount }, next);
+    this.data = data;
+    this.nodeParent = column((_, i) => (i ? i - tree.unsigned() : 0));
+    this.nodeFrame = column((_, i) => (i ? tree.unsigned() : 0));
+    this.own = METRICS.map(() => [0, 1].map(() => column(() => tree.unsigned())));
+    this.children = Array.from(this.nodeParent, () => []);
+    for (let i = 1; i < nodeCount; i++) this.children[this.nodeParent[i]].push(i);
+    this.frames = data.frames.map((f, labelNumber) => Object.assign(describeFrame(data, f), { labelNumber }));
+    this.numbers = new Map(this.frames.map((f, i) => [f.label, i]).reverse());
+    this.labelCount = this.frames.length;
+    // Each node stands for the call stack that ends there.
+    this.stackNode = this.stackBegin = Uint32Array.from(this.nodeParent, (_, i) => i);
+    this.stackSite = new Uint32Array(nodeCount);
+    this.sites = [Object.assign(describeFrame(data, [0, 0, 0, 0, "0"]), { labelNumber: 0 })];
+  }
+
+  frameNumber(label) {
+    return this.numbers.get(label);
+  }
+
+  sourceLine() {
+    return undefined;
+  }
+}
+
+class DiffFlame extends Flame {
+  get metric() {
+    return $("flame-unit").value;
+  }
+
+  amount(n) {
+    return isBytes(this.metric) ? bytes(n) : `${count(n)} block${n === 1 ? "" : "s"}`;
+  }
+
+  name(node) {
+    if (!node.source?.root) return super.name(node);
+    return $("flame-what").value === "changed" ? `all: moved by ${this.amount(this.total)}, of ${this.amount(node.source.sums[NOW])} now` : `all: ${this.amount(this.total)}`;
+  }
+
+  facts(node) {
+    const frame = this.subject(node);
+    const [base, now] = [frame.sums[BASE], frame.sums[NOW]];
+    return this.factList([
+      ["At", frame.path ? `${frame.path}${frame.line ? `:${frame.line}` : ""}` : ""],
+      ["Module", frame.image],
+      ["Before", this.amount(base)],
+      ["Now", this.amount(now)],
+      ["Change", base === now ? "none" : `${signed((n) => this.amount(n))(now - base)}${base ? `, ${change(base, now)}` : ""}`],
+      ["Share", `${percent(node.value, this.total)} of the whole width`],
+      ["Chain", node.chain.length > 1 ? node.chain.map((f) => f.shown ?? f.name).join(" › ") : ""],
+    ]);
+  }
+
+  label(node, by) {
+    if (by !== "growth" || node.rest || node.above || node.source.root) return super.label(node, by);
+    const { sums } = this.subject(node);
+    const [base, now] = [sums[BASE], sums[NOW]];
+    if (base === now) return "";
+    if (!base || !now) return base ? "only before" : "only now";
+    if (now > base) return now >= 1.5 * base ? "half more or above" : "more";
+    return now <= 0.5 * base ? "half or below" : "less";
+  }
+
+  order(a, b) {
+    return CHANGES.indexOf(a) - CHANGES.indexOf(b);
+  }
+
+  paintOf(label, tone) {
+    const n = CHANGES.indexOf(label);
+    return n < 0 ? super.paintOf(label, tone) : `var(--change-${n})`;
+  }
+}
+
+// Both curves, on one axis of time since each trace's beginning.
+class Overlay {
+  constructor(curves) {
+    const end = Math.max(...curves.map((c) => c.end));
+    const n = Math.max(...curves.map((c) => c.high.length), 1);
+    this.times = Float64Array.from({ length: n }, (_, i) => (i * end) / n / 1e9);
+    this.lines = curves.map((c) => this.resample(c, n, end));
+    // Nothing is shown of the time before both programs' first allocation.
+    const first = this.times.findIndex((_, i) => this.lines.some((line) => line[i]));
+    this.from = this.times[Math.max(0, first - 1)];
+    this.element = $("timeline");
+    new ResizeObserver(() => this.plot && this.plot.setSize({ width: this.width(), height: 160 })).observe(this.element);
+  }
+
+  // The highest use in each of n parts of the longer time.
+  resample({ high, end }, n, whole) {
+    return Array.from({ length: n }, (_, i) => {
+      const [from, to] = [(i * whole) / n, ((i + 1) * whole) / n].map((t) => (t * high.length) / end);
+      if (from >= high.length) return null;
+      let most = 0;
+      for (let k = Math.floor(from); k < Math.min(high.length, Math.ceil(to)); k++) most = Math.max(most, high[k]);
+      return most;
+    });
+  }
+
+  width() {
+    return Math.max(240, this.element.clientWidth - 2);
+  }
+
+  draw() {
+    const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    const line = (label, color, dash) => ({ label, stroke: () => css(color), width: 1.5, dash, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } });
+    this.plot?.destroy();
+    this.plot = new uPlot({ width: this.width(), height: 160, cursor: { drag: { x: false, y: false }, points: { show: false } }, legend: { show: false }, scales: { x: { time: false, range: (_, min, max) => [this.from, max] }, y: { range: (_, min, max) => [0, 1.12 * max || 1] } }, axes: axes("bytes"), series: [{}, line("before", "--series-1", [5, 3]), line("now", "--series-0")], hooks: { setCursor: [(plot) => this.read(plot)] } }, [this.times, ...this.lines], this.element);
+    this.values = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
+    this.plot.over.append(this.values);
+  }
+
+  read({ cursor: { left, idx }, over }) {
+    this.values.hidden = idx === null || idx === undefined || left < 0;
+    if (this.values.hidden) return;
+    const value = (k) => (this.lines[k][idx] === null ? "ended" : bytes(this.lines[k][idx]));
+    this.values.replaceChildren(make("div", { text: duration(this.times[idx] * 1e9) }), make("div", { text: `now ${value(1)}` }), make("div", { text: `before ${value(0)}` }));
+    this.values.style.left = `${left > over.clientWidth / 2 ? left - this.values.offsetWidth - 12 : left + 12}px`;
+    this.values.style.top = "4px";
+  }
+}
+
+const sum = (key) => (r, side) => (r.sides[side] ? r.sides[side][key] : 0);
+const [allocated, blocks, live, , peak] = [0, 1, 2, 3, 4].map(sum);
+const delta = (of) => (r) => of(r, 1) - of(r, 0);
+
+class Rows {
+  constructor(model) {
+    const { data } = model;
+    const text = (n) => data.strings[n];
+    const site = (r) => (r.site === 2 ? { name: "[no call stack]", shown: "[no call stack]", path: "", image: "", place: "" } : describeFrame(data, r.site));
+    this.data = data;
+    this.rows = data.rows.map((r) => ({ ...r, place: site(r), pool: text(r.pool), type: `${text(r.type)}${r.moreTypes ? `, +${r.moreTypes}` : ""}` }));
+    const named = (r) => make("span", { title: r.place.name }, foreign(r.place.shown), r.place.place || r.before ? foreign(`${r.place.place}${r.before ? `, before: line ${r.before}` : ""}`, "place") : "");
+    const side = (of, which, show) => (r) => (r.sides[which] ? show(of(r, which)) : "–");
+    const by = (name, of, show, title) => ({ name, value: (r) => Math.abs(delta(of)(r)), show: (r) => signed(show)(delta(of)(r)), title });
+    this.table = new Table(
+      $("rows-table"),
+      "Sites that changed",
+      [
+        { name: "Site", text: true, value: (r) => r.place.name, show: named },
+        { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
+        { name: "Type", text: true, value: (r) => r.type, show: (r) => foreign(r.type) },
+        { name: "What", text: true, value: (r) => KINDS.indexOf(r.kind), show: (r) => `${r.kind}${r.unsure ? " ?" : ""}`, title: `by ${data.metric}; ?: code without a name, whose match may be wrong` },
+        { name: "Before", value: (r) => allocated(r, 0), show: side(allocated, 0, bytes), title: "bytes allocated" },
+        { name: "Now", value: (r) => allocated(r, 1), show: side(allocated, 1, bytes), title: "bytes allocated" },
+        by("Change", allocated, bytes, "of bytes allocated; sorted by size, up or down"),
+        by("Blocks", blocks, count, "change of the number of blocks allocated"),
+        by("Live", live, bytes, "change of the bytes live at the end"),
+        by("Peak", peak, bytes, "change of the site's own highest use"),
+      ],
+      { sortable: true, sort: 6, limit: 100, more: $("rows-more") },
+    );
+    $("rows-search").addEventListener("input", () => this.show());
+    $("rows-kind").addEventListener("change", () => this.show());
+  }
+
+  show() {
+    const term = $("rows-search").value.trim().toLowerCase();
+    const kind = $("rows-kind").value;
+    const rows = this.rows.filter((r) => (kind === "all" || r.kind === kind) && [r.place.name, r.place.path, r.place.image, r.type, r.pool].some((t) => t.toLowerCase().includes(term)));
+    const { rowsLeftOut, same, metric, unsure } = this.data;
+    $("rows-count").textContent = `${count(rows.length)} of ${count(this.rows.length)} rows${rowsLeftOut ? `, ${count(rowsLeftOut)} more are not in this page` : ""}; ${count(same)} did not change in ${metric}${unsure ? `; ${count(unsure)} with ? may be matched wrongly` : ""}`;
+    this.table.show(rows);
+  }
+}
+
+const CONTROLS = ["flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-search", "flame-regex", "tree-sort", "tree-way", "rows-kind", "rows-search"];
+
+const TREE_COLUMNS = [
+  { id: "changed", name: "Changed", show: bytes, title: "how far the bytes allocated of single call stacks moved, up or down, together" },
+  { id: "now", name: "Now", show: bytes, title: "bytes allocated" },
+  { id: "base", name: "Before", show: bytes, title: "bytes allocated" },
+  { id: "change", name: "Change", show: signed(bytes), title: "of the bytes allocated" },
+  { id: "live", name: "Live", show: signed(bytes), title: "change of the bytes live at the end" },
+  { id: "peak", name: "Peak", show: signed(bytes), title: "change of the bytes at the peak of all pools together" },
+];
+
+export class DiffApp {
+  static async load(data) {
+    const [tables, tree, ...curves] = await Promise.all([inflateJson(data.tables), inflate(data.tree), ...data.curves.map((c) => inflate(c.high))]);
+    data.curves.forEach((c, i) => {
+      let at = 0;
+      c.high = Array.from({ length: c.count }, () => (at += curves[i].signed()));
+    });
+    return new DiffApp(new DiffModel(Object.assign(data, tables), tree));
+  }
+
+  constructor(model) {
+    const { data } = model;
+    this.model = model;
+    document.body.classList.add("diff");
+    for (const name of ["sites", "leaks", "map", "histograms", "notes"]) $(`panel-${name}`).remove(); // of one trace
+    $("main").hidden = false;
+    for (const id of ["range", "filters", "timeline-help"]) $(id).hidden = true;
+    this.showHead(data);
+    this.overlay = new Overlay(data.curves);
+    this.overlay.draw();
+    this.refill();
+    this.filters = new FrameFilters(model, () => this.filtered());
+    const act = (what, frame) => this.filters.add(what === "only", frame);
+    this.flame = new DiffFlame(model, act, () => this.save());
+    this.tree = new Tree(model, act, TREE_COLUMNS);
+    this.rows = new Rows(model);
+    this.tabs = new Tabs({ flame: () => this.showFlame(), tree: () => this.showTree(), rows: () => this.rows.show(), totals: () => {} }, () => this.save());
+    for (const id of ["flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold"]) {
+      $(id).addEventListener("change", () => {
+        if (id === "flame-way" || id === "flame-fold") this.flame.path = [];
+        this.showFlame();
+      });
+    }
+    this.flame.listen(() => this.search());
+    for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
+    this.tabs.draw();
+    this.state = new State(() => this.readState(), (state) => this.applyState(state));
+    for (const id of CONTROLS) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));
+  }
+
+  redraw() {
+    this.overlay.draw();
+    this.tabs.draw();
+  }
+
+  // ---- the first screen
+
+  showHead(data) {
+    const [base, now] = data.traces;
+    const name = (t) => t.program || t.name || "unknown program";
+    const title = name(base) === name(now) ? name(now) : `${name(base)} → ${name(now)}`;
+    document.title = `${title}: what changed`;
+    $("program").replaceChildren(foreign(title), ": what changed");
+    const facts = (t) => `captured ${t.captured}, ${duration(t.duration)} long`;
+    $("origin").replaceChildren(seriesMark(1), `before: ${facts(base)} · `, seriesMark(0), `now: ${facts(now)}`);
+    $("answer").replaceChildren(foreign(data.answer ? data.answer.charAt(0).toUpperCase() + data.answer.slice(1) : "No memory data in either trace"));
+    $("selection").replaceChildren(...(data.selection ? ["Only allocations ", foreign(data.selection), "."] : []));
+    $("selection").hidden = !data.selection;
+    const failed = data.checks.filter((c) => !c.holds);
+    const budgets = data.checks.length ? `Budgets: ${count(data.checks.length - failed.length)} passed, ${count(failed.length)} failed${failed.map((c, i) => `${i ? ";" : ":"} ${c.name}: ${c.detail}`).join("")}` : "";
+    $("verdict").replaceChildren(foreign([budgets, "One run on each side does not show what is noise: diff BASE... -- NEW... compares several"].filter(Boolean).join(" · ")));
+    const [pool] = data.pools.toSorted((a, b) => b.figures[0][1] - a.figures[0][1] || b.figures[0][0] - a.figures[0][0]);
+    const show = (k) => (data.poolFigures[k].bytes ? bytes : count);
+    const figures = pool ? data.poolFigures.map((f, k) => [f.name, show(k)(pool.figures[k][1]), pool.figures[k][0] === pool.figures[k][1] ? "as before" : `was ${show(k)(pool.figures[k][0])}, ${change(...pool.figures[k])}`]) : [];
+    if (pool && data.pools.length > 1) figures.push(["Of the highest pool", pool.name, ""]);
+    $("range-figures").setAttribute("aria-label", "Figures of the highest pool");
+    $("range-figures").replaceChildren(...figures.map(([title, value, more]) => make("div", {}, make("dt", { text: title }), make("dd", { title: `${value} ${more}` }, foreign(value), make("small", { text: more })))));
+    this.showTotals(data, show);
+  }
+
+  showTotals(data, show) {
+    const rows = data.pools.flatMap((p) => data.poolFigures.map((f, k) => ({ pool: p.name, name: f.name, k, base: p.figures[k][0], now: p.figures[k][1] })));
+    new Table($("totals-table"), "Totals of each pool", [
+      { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
+      { name: "Figure", text: true, value: (r) => r.name },
+      { name: "Before", value: (r) => r.base, show: (r) => show(r.k)(r.base) },
+      { name: "Now", value: (r) => r.now, show: (r) => show(r.k)(r.now) },
+      { name: "Change", value: (r) => r.now - r.base, show: (r) => (r.now === r.base ? "=" : `${signed(show(r.k))(r.now - r.base)} (${change(r.base, r.now)})`) },
+    ], { limit: 1000 }).show(rows);
+    $("budgets").replaceChildren(...data.checks.map((c) => make("li", {}, `${c.holds ? "passed" : "failed"}: `, foreign(`${c.name}: ${c.detail}`))));
+    $("budgets-none").hidden = data.checks.length > 0;
+    $("diff-bounds").textContent = data.leftOut ? `${count(data.leftOut)} light calls of the call-stack tree are combined as "[lighter calls left out]".` : "The page has every call of the call-stack tree.";
+  }
+
+  // The forms of the flame graph and the tree ask other questions here.
+  refill() {
+    const options = (id, list) => $(id).replaceChildren(...Object.entries(list).map(([value, text]) => make("option", { value, text })));
+    options("flame-what", { changed: "what changed", now: "now", base: "before" });
+    options("flame-unit", UNITS);
+    options("flame-color", { growth: "change", module: "module", function: "function", file: "file" });
+    $("flame-allocators").parentElement.hidden = true;
+    options("rows-kind", { all: "all", ...Object.fromEntries(KINDS.map((k) => [k, k])) });
+  }
+
+  // ---- views
+
+  filtered() {
+    $("only").replaceChildren($("only").querySelector("legend"), ...this.filters.chips());
+    for (const id of ["pools", "threads"]) $(id).hidden = true;
+    $("only").hidden = $("filters").hidden = !this.filters.list.length;
+    this.tabs.draw();
+    this.save();
+  }
+
+  // Both sides' own figures of each call stack that passes the filters, and how far they differ.
+  sides(metric) {
+    const passes = this.filters.stacks();
+    const [base, now] = this.model.own[METRICS.indexOf(metric)].map((side) => side.map((v, i) => (passes[i] ? v : 0)));
+    return { base, now, changed: now.map((v, i) => Math.abs(v - base[i])), change: now.map((v, i) => v - base[i]) };
+  }
+
+  showFlame() {
+    const { value: metric } = $("flame-unit");
+    const sides = this.sides(metric);
+    const width = sides[$("flame-what").value];
+    const columns = [width, width, sides.now, sides.base];
+    this.flame.show(columns, { unit: "bytes", way: $("flame-way").value, allocators: true, fold: $("flame-fold").checked, upside: $("flame-upside").checked, color: $("flame-color").value });
+  }
+
+  search() {
+    this.flame.find({ text: $("flame-search").value, regex: $("flame-regex").checked });
+  }
+
+  showTree() {
+    const { base, now, changed, change: moved } = this.sides("bytes");
+    this.tree.show([changed, now, base, moved, this.sides("live").change, this.sides("peak").change], { way: $("tree-way").value, sort: $("tree-sort").value });
+  }
+
+  // ---- the address of the page
+
+  save(replace) {
+    this.state?.save(replace);
+  }
+
+  readState() {
+    const state = { tab: this.tabs.chosen, frames: this.filters.text, at: this.flame.place };
+    for (const id of CONTROLS) state[id] = $(id).type === "checkbox" ? ($(id).checked ? "1" : "0") : $(id).value;
+    return state;
+  }
+
+  applyState(state) {
+    for (const id of CONTROLS) {
+      if ($(id).type === "checkbox") $(id).checked = state[id] === "1";
+      else $(id).value = state[id];
+    }
+    this.tabs.chosen = this.tabs.views[state.tab] ? state.tab : "flame";
+    this.tabs.mark();
+    this.filters.text = state.frames;
+    this.flame.place = state.at;
+    this.search();
+    this.filtered();
+  }
+}

@@ -1,0 +1,47 @@
+// The tabs of a page. What a tab shows is drawn when it is chosen.
+
+import { $, make } from "./dom.js";
+
+export class Tabs {
+  // `views` are functions by the names of panels; changed(): another one was chosen.
+  constructor(views, changed) {
+    Object.assign(this, { views, changed, chosen: Object.keys(views)[0] });
+    const names = Object.keys(views);
+    names.forEach((name, i) => {
+      const panel = $(`panel-${name}`);
+      const tab = make("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": panel.id, text: panel.dataset.title, onclick: () => this.show(name) });
+      panel.setAttribute("role", "tabpanel");
+      panel.setAttribute("aria-labelledby", tab.id);
+      tab.addEventListener("keydown", (event) => {
+        const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: names.length - 1 }[event.key];
+        if (to === undefined) return;
+        event.preventDefault();
+        const next = names[(to + names.length) % names.length];
+        this.show(next);
+        $(`tab-${next}`).focus();
+      });
+      $("tabs").append(tab);
+    });
+    this.mark();
+  }
+
+  show(name) {
+    this.chosen = name;
+    this.mark();
+    this.draw();
+    this.changed();
+  }
+
+  draw() {
+    this.views[this.chosen]();
+  }
+
+  mark() {
+    for (const name of Object.keys(this.views)) {
+      const on = name === this.chosen;
+      $(`panel-${name}`).hidden = !on;
+      $(`tab-${name}`).setAttribute("aria-selected", String(on));
+      $(`tab-${name}`).tabIndex = on ? 0 : -1;
+    }
+  }
+}
