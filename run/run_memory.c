@@ -9,18 +9,6 @@
 #include "base/monotonic.h"
 #include "base/print_error.h"
 #include "proc/memory_plots.h"
-#include "proc/page_reader.h"
-
-#define LOOK_PAUSE 50 /* 2 %: see run_memory_has_grown */
-
-/* See run_memory_has_grown. */
-#define GROWN 1.2
-#define GROWN_LITTLE 1.01
-#define GROWN_LEAST (32.0 * 1048576)
-
-/* Shares of the cgroup's limit: see run_memory_nears_limit. */
-#define NEAR 0.9
-#define FAR 0.8
 
 /* Notes only matter if this process is killed: without them it goes on. */
 static void say_unnoted(struct err *e)
@@ -62,15 +50,8 @@ int run_memory_read(struct run_memory **memory, bool pss, const struct collected
         process_memory_pss(&(*memory)->process, &reading);
     else
         process_memory_read(&(*memory)->process, &reading);
-    (*memory)->before = (*memory)->rss;
-    if (reading.known & UINT32_C(1) << MEMORY_RSS_ANON)
-        (*memory)->rss = reading.value[MEMORY_RSS_ANON] + reading.value[MEMORY_RSS_FILE] +
-                         reading.value[MEMORY_RSS_SHMEM];
-    bool limited = reading.known & UINT32_C(1) << MEMORY_CGROUP_LIMIT;
-    if (reading.known & UINT32_C(1) << MEMORY_CGROUP_USE) {
-        (*memory)->use = reading.value[MEMORY_CGROUP_USE];
-        (*memory)->limit = limited ? reading.value[MEMORY_CGROUP_LIMIT] : 0;
-    }
+    if (!pss)
+        page_watch_take(&(*memory)->watch, &reading);
     if (kernel_notes_add_reading(&(*memory)->notes, &reading, &unnoted) != 0)
         say_unnoted(&unnoted);
     return add_reading(*memory, &reading, to, e);
@@ -86,39 +67,6 @@ void run_memory_free(struct run_memory *m)
     free(m);
 }
 
-bool run_memory_has_grown(const struct run_memory *m)
-{
-    bool stopped = m->rss <= m->before && monotonic_ns() >= m->next;
-    return m->rss >= GROWN_LEAST && m->rss >= m->looked * (stopped ? GROWN_LITTLE : GROWN);
-}
-
-bool run_memory_nears_limit(struct run_memory *m)
-{
-    bool before = m->near;
-    if (m->limit <= 0 || m->use < FAR * m->limit)
-        m->near = false;
-    else if (m->use >= NEAR * m->limit)
-        m->near = true;
-    return m->near && !before;
-}
-
-/* Takes the look over; one of the same reason may make room for it. False: no memory. */
-static bool keep_look(struct page_looks *looks, struct page_look *look)
-{
-    bool all = look->reason == LOOK_AT_TIME || look->reason == LOOK_ASKED;
-    for (size_t i = 0; i < looks->list.len && !all; i++) {
-        if (looks->list.at[i].reason == look->reason) {
-            page_look_release(&looks->list.at[i]);
-            looks->list.at[i] = *look;
-            return true;
-        }
-    }
-    if (vec_push(&looks->list, *look))
-        return true;
-    page_look_release(look);
-    return false;
-}
-
 int run_memory_look(struct run_memory **memory, enum look_reason reason, const struct collected *of,
                     struct err *e)
 {
@@ -126,16 +74,11 @@ int run_memory_look(struct run_memory **memory, enum look_reason reason, const s
     struct err unnoted = {0};
     if (!*memory && !(*memory = open_process(of)))
         return err_no_memory(e, "a look at the pages");
-    int64_t used = memory_rounds_used();
-    if (reason == LOOK_AT_PEAK)
-        (*memory)->looked = (*memory)->rss;
-    if (page_look_read(&look, (*memory)->process.folder, e) != 0)
+    if (page_watch_look(&(*memory)->watch, (*memory)->process.folder, reason, &look, e) != 0)
         return -1;
-    (*memory)->next = monotonic_ns() + LOOK_PAUSE * (memory_rounds_used() - used);
-    look.reason = reason;
     if (kernel_notes_add_look(&(*memory)->notes, &look, &unnoted) != 0)
         say_unnoted(&unnoted);
-    return keep_look(&(*memory)->looks, &look) ? 0 : err_no_memory(e, "a look at the pages");
+    return page_looks_keep(&(*memory)->looks, &look) ? 0 : err_no_memory(e, "a look at the pages");
 }
 
 int run_memory_finish(struct run_memory *m, struct run_record *to, struct err *e)
@@ -171,7 +114,7 @@ static int take_note(void *ctx, const struct memory_reading *reading, struct pag
         return err_set(e, ERR_INPUT, "more than %u looks", LOOKS_MOST);
     struct page_look moved = *look;
     *look = (struct page_look){0};
-    return keep_look(&r->memory.looks, &moved) ? 0 : err_no_memory(e, "a look at the pages");
+    return page_looks_keep(&r->memory.looks, &moved) ? 0 : err_no_memory(e, "a look at the pages");
 }
 
 int run_memory_recover(const char *recording, struct run_record *to, struct err *e)

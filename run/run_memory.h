@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proc/memory_rounds.h"
+#include "proc/page_watch.h"
 #include "proc/process_memory.h"
 #include "run/collector.h"
 #include "run/kernel_notes.h"
@@ -19,12 +19,8 @@ struct run_memory {
     struct process_memory process;
     struct kernel_notes notes;
     uint32_t named;          /* memory_plots_add */
-    struct page_looks looks; /* the newest of each reason, all of LOOK_AT_TIME and LOOK_ASKED */
-    /* bytes: in the last reading, in the one before, at the last LOOK_AT_PEAK */
-    double rss, before, looked;
-    int64_t next;      /* CLOCK_MONOTONIC, ns: when the last look has cost 2 % of a processor */
-    double use, limit; /* bytes, of its cgroup in the last reading; limit 0: none */
-    bool near;         /* run_memory_nears_limit was true */
+    struct page_looks looks; /* see page_looks_keep */
+    struct page_watch watch;
 };
 
 /*
@@ -34,19 +30,6 @@ struct run_memory {
 int run_memory_read(struct run_memory **memory, bool pss, const struct collected *of,
                     struct run_record *to, struct err *e);
 void run_memory_free(struct run_memory *m);
-
-/*
- * Whether a LOOK_AT_PEAK is due, from 32 MiB on: the RSS has grown by a fifth since the last one,
- * or by a hundredth and no longer grows. The former looks together take at most six times as long
- * as the last one, the latter 2 % of a processor.
- */
-bool run_memory_has_grown(const struct run_memory *m);
-
-/*
- * Whether a LOOK_AT_LIMIT is due: its cgroup uses 90 % of the limit, and had less than 80 % or no
- * such look before.
- */
-bool run_memory_nears_limit(struct run_memory *m);
 
 /* Looks at the pages of the process; *memory as above. ERR_INPUT: they cannot be read. */
 int run_memory_look(struct run_memory **memory, enum look_reason reason, const struct collected *of,

@@ -150,7 +150,7 @@ static void finish(struct run_tree *t, struct run_process *p)
     if (p->memory && run_memory_finish(p->memory, p->record, &e) != 0)
         complain(t, &e);
     if (p->memory && p->collected->is_root && process_memory_kills(&p->memory->process, &t->kills))
-        t->limit = (uint64_t)p->memory->limit;
+        t->limit = (uint64_t)p->memory->watch.limit;
     run_memory_free(p->memory);
     p->memory = NULL;
 }
@@ -468,10 +468,9 @@ void run_tree_read_memory(struct run_tree *t)
     memory_rounds_end(&t->memory, empty);
     for (size_t i = 0; i < t->list.len; i++) {
         struct run_process *p = &t->list.at[i];
-        if (p->memory && run_memory_nears_limit(p->memory))
-            (void)look(t, p, LOOK_AT_LIMIT);
-        else if (p->memory && run_memory_has_grown(p->memory))
-            (void)look(t, p, LOOK_AT_PEAK);
+        enum look_reason reason;
+        if (p->memory && page_watch_due(&p->memory->watch, &reason))
+            (void)look(t, p, reason);
     }
 }
 

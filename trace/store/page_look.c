@@ -46,6 +46,22 @@ static int compare_looks(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
+bool page_looks_keep(struct page_looks *l, struct page_look *look)
+{
+    bool all = look->reason == LOOK_AT_TIME || look->reason == LOOK_ASKED;
+    for (size_t i = 0; i < l->list.len && !all; i++) {
+        if (l->list.at[i].reason == look->reason) {
+            page_look_release(&l->list.at[i]);
+            l->list.at[i] = *look;
+            return true;
+        }
+    }
+    if (vec_push(&l->list, *look))
+        return true;
+    page_look_release(look);
+    return false;
+}
+
 void page_looks_sort(struct page_looks *l)
 {
     if (l->list.len)

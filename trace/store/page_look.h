@@ -79,6 +79,12 @@ struct page_looks {
 void page_look_release(struct page_look *l);
 void page_looks_release(struct page_looks *l);
 
+/*
+ * Takes the look over, also on failure. It replaces the one of its reason, if there is any; of
+ * LOOK_AT_TIME and LOOK_ASKED all are kept. False: memory is short.
+ */
+bool page_looks_keep(struct page_looks *l, struct page_look *look);
+
 /* By beginning. */
 void page_looks_sort(struct page_looks *l);
 

@@ -1,0 +1,67 @@
+#include "proc/page_watch.h"
+
+#include "base/monotonic.h"
+#include "proc/memory_rounds.h"
+#include "proc/page_reader.h"
+
+#define LOOK_PAUSE 50 /* 2 % of a processor */
+
+#define GROWN 1.2
+#define GROWN_LITTLE 1.01
+#define GROWN_LEAST (32.0 * 1048576)
+
+/* Shares of the cgroup's limit. */
+#define NEAR 0.9
+#define FAR 0.8
+
+static bool has(const struct memory_reading *r, enum memory_value value)
+{
+    return r->known & UINT32_C(1) << value;
+}
+
+void page_watch_take(struct page_watch *w, const struct memory_reading *r)
+{
+    w->before = w->rss;
+    if (has(r, MEMORY_RSS_ANON))
+        w->rss = r->value[MEMORY_RSS_ANON] + r->value[MEMORY_RSS_FILE] + r->value[MEMORY_RSS_SHMEM];
+    if (has(r, MEMORY_CGROUP_USE)) {
+        w->use = r->value[MEMORY_CGROUP_USE];
+        w->limit = has(r, MEMORY_CGROUP_LIMIT) ? r->value[MEMORY_CGROUP_LIMIT] : 0;
+    }
+}
+
+static bool nears_limit(struct page_watch *w)
+{
+    bool before = w->near;
+    if (w->limit <= 0 || w->use < FAR * w->limit)
+        w->near = false;
+    else if (w->use >= NEAR * w->limit)
+        w->near = true;
+    return w->near && !before;
+}
+
+static bool has_grown(const struct page_watch *w)
+{
+    bool stopped = w->rss <= w->before && monotonic_ns() >= w->next;
+    return w->rss >= GROWN_LEAST && w->rss >= w->looked * (stopped ? GROWN_LITTLE : GROWN);
+}
+
+bool page_watch_due(struct page_watch *w, enum look_reason *reason)
+{
+    bool near = nears_limit(w);
+    *reason = near ? LOOK_AT_LIMIT : LOOK_AT_PEAK;
+    return near || has_grown(w);
+}
+
+int page_watch_look(struct page_watch *w, int folder, enum look_reason reason,
+                    struct page_look *out, struct err *e)
+{
+    int64_t used = memory_rounds_used();
+    if (reason == LOOK_AT_PEAK)
+        w->looked = w->rss;
+    if (page_look_read(out, folder, e) != 0)
+        return -1;
+    w->next = monotonic_ns() + LOOK_PAUSE * (memory_rounds_used() - used);
+    out->reason = reason;
+    return 0;
+}

@@ -1,0 +1,42 @@
+#ifndef TIDEMARK_PROC_PAGE_WATCH_H
+#define TIDEMARK_PROC_PAGE_WATCH_H
+
+/*
+ * Decides from readings of a process's memory (proc/process_memory.h) when to look at its pages
+ * (proc/page_reader.h).
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "proc/process_memory.h"
+#include "trace/store/page_look.h"
+
+/* Zero-initialise. */
+struct page_watch {
+    /* bytes: in the last reading, in the one before, at the last LOOK_AT_PEAK */
+    double rss, before, looked;
+    int64_t next;      /* CLOCK_MONOTONIC, ns: when the last look has cost 2 % of a processor */
+    double use, limit; /* bytes, of its cgroup in the last reading; limit 0: none */
+    bool near;         /* it used 90 % of the limit, and has not been below 80 % since */
+};
+
+void page_watch_take(struct page_watch *w, const struct memory_reading *reading);
+
+/*
+ * Whether a look is due, and its reason. To be asked after each reading:
+ *
+ * LOOK_AT_LIMIT: its cgroup uses 90 % of the limit, and had less than 80 % or no such look before.
+ *
+ * LOOK_AT_PEAK, from 32 MiB on: the RSS has grown by a fifth since the last one, or by a hundredth
+ * and no longer grows. The former looks together take at most six times as long as the last one,
+ * the latter 2 % of a processor.
+ */
+bool page_watch_due(struct page_watch *w, enum look_reason *reason);
+
+/* Looks at the pages. `folder`: /proc/PID. As page_look_read, with the reason. */
+int page_watch_look(struct page_watch *w, int folder, enum look_reason reason,
+                    struct page_look *out, struct err *e);
+
+#endif
