@@ -108,6 +108,20 @@ static void text_findings(struct buf *out, const struct resident_findings *f)
     }
 }
 
+static void text_beside(struct buf *out, const struct resident *r)
+{
+    char a[FORMAT_SIZE], b[FORMAT_SIZE];
+    uint64_t overhead = r->shares.bytes[RESIDENT_OVERHEAD];
+    uint64_t beside = overhead > r->empty ? overhead - r->empty : 0;
+    bool reported = r->shares.reported;
+    buf_printf(out, "%s: %s in pages beside blocks, %s in pages without any block%s\n",
+               reported ? "In the mappings of blocks" : "Allocator", format_bytes(a, beside),
+               format_bytes(b, r->empty),
+               reported ? "; the program reports its blocks, so these bytes, and those that sites "
+                          "pin, may be blocks that it does not report"
+                        : "");
+}
+
 /* `narrow`: the shares of the process are not known. */
 static void text_head(struct buf *out, const struct resident *r, const struct resident_findings *f,
                       const struct selection *s)
@@ -116,7 +130,6 @@ static void text_head(struct buf *out, const struct resident *r, const struct re
     bool narrow = selection_is_narrow(&s->options);
     char a[FORMAT_SIZE], b[FORMAT_SIZE], c[FORMAT_SIZE];
     const struct resident_row *t = &r->total;
-    uint64_t overhead = r->shares.bytes[RESIDENT_OVERHEAD];
     if (narrow)
         buf_printf(out, "live at %s\n", format_duration(a, r->shares.time));
     else
@@ -128,10 +141,8 @@ static void text_head(struct buf *out, const struct resident *r, const struct re
                format_counted(b, t->count, "block"), format_bytes(c, t->of.present));
     buf_printf(out, ", %s swapped, %s not resident\n", format_bytes(a, t->of.swapped),
                format_bytes(b, t->of.absent));
-    uint64_t beside = overhead > r->empty ? overhead - r->empty : 0;
     if (!narrow)
-        buf_printf(out, "Allocator: %s in pages beside blocks, %s in pages without any block\n",
-                   format_bytes(a, beside), format_bytes(b, r->empty));
+        text_beside(out, r);
     if (r->shares.unsure)
         buf_printf(out, "Not counted: %s of the zero page, or shared with a forked process\n",
                    format_bytes(a, r->shares.unsure));

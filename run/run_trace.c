@@ -165,9 +165,8 @@ static int save(struct run_traces *r, struct trace *t, uint32_t version, const c
         return -1;
     for (size_t i = 0; i < t->memory.pools.len; i++)
         count += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
-    struct saved_summary pages = {.trace = t, .options = &options};
-    options.append = saved_pages_append;
-    options.append_ctx = &pages;
+    struct saved_summary pages;
+    saved_pages_attach(&pages, t, &options);
     if (made)
         saved_summary_attach(made, t, &options);
     if (made)

@@ -3,12 +3,13 @@
  * server's queries for them as real clients do. For tests of what becomes of addresses, stripped
  * and under address space randomisation.
  *
- *     stack_client names|offline [PORT [MIB]]
+ *     stack_client names|offline [PORT [MIB [reported]]]
  *
  * names: what the dynamic symbols know, as "NAME + OFFSET"; offline: "[unresolved]", and offsets in
  * images. It listens on the loopback interface, prints its port and pid, and ends with the server.
  * With MIB it touches so much memory once it is connected, plots a value by a name of the kernel's
- * counts, again for each byte of its input, and ends when its input does.
+ * counts, again for each byte of its input, and ends when its input does. With "reported" it
+ * reports that block, and another of the same size that it does not touch.
  */
 
 #include <arpa/inet.h>
@@ -267,20 +268,31 @@ static bool shake_hands(void)
     return send(client.socket, out, n, MSG_NOSIGNAL) == (ssize_t)n;
 }
 
-static void hold(const char *mib)
+static void report(const char *block, size_t size)
+{
+    item("MemAlloc",
+         FIELDS(ENC_INT("time", 2000), ENC_INT("thread", 7), ENC_INT("ptr", (uintptr_t)block),
+                ENC_INT("size", size)),
+         (struct view){0});
+}
+
+static void hold(const char *mib, bool reported)
 {
     size_t size = strtoul(mib, NULL, 10) << 20;
-    char *block = malloc(size), c;
-    if (!block)
+    char *block = aligned_alloc(4096, size), *other = aligned_alloc(4096, size), c;
+    if (!block || !other)
         die("no memory");
     memset(block, 1, size);
-    __asm__ volatile("" ::"r"(block) : "memory");
+    __asm__ volatile("" ::"r"(block), "r"(other) : "memory");
+    if (reported) {
+        report(block, size);
+        report(other, size);
+    }
     do {
         item("PlotDataInt", FIELDS(ENC_INT("name", 0x77), ENC_INT("time", 1), ENC_INT("val", 7)),
              (struct view){0});
         send_all();
     } while (read(0, &c, 1) > 0);
-    free(block);
 }
 
 int main(int argc, char **argv)
@@ -300,7 +312,7 @@ int main(int argc, char **argv)
         shop_order(size);
     }
     if (argc > 3)
-        hold(argv[3]);
+        hold(argv[3], argc > 4);
     item("Terminate", NULL, 0, (struct view){0});
     send_all();
     answer_all();

@@ -10,21 +10,20 @@
 
 #define FACT "resident"
 
-/* "blocks", "allocator overhead and holes", … */
-static const char *class_name(enum resident_class c)
-{
-    static const char *const names[RESIDENT_CLASSES] = {[RESIDENT_BLOCKS] = "blocks",
-                                                        [RESIDENT_OVERHEAD] =
-                                                            "allocator overhead and holes",
-                                                        [RESIDENT_LIBRARIES] = "libraries",
-                                                        [RESIDENT_STACKS] = "stacks",
-                                                        [RESIDENT_OTHER] = "other"};
-    return names[c];
-}
+static const char *const class_names[RESIDENT_CLASSES] = {
+    [RESIDENT_BLOCKS] = "blocks",       [RESIDENT_OVERHEAD] = "allocator overhead and holes",
+    [RESIDENT_LIBRARIES] = "libraries", [RESIDENT_STACKS] = "stacks",
+    [RESIDENT_OTHER] = "other",
+};
 
 const char *resident_class_key(enum resident_class c)
 {
-    return c == RESIDENT_OVERHEAD ? "overhead" : class_name(c);
+    return c == RESIDENT_OVERHEAD ? "overhead" : class_names[c];
+}
+
+bool resident_is_reported(const struct trace *t)
+{
+    return !trace_fact(t, "recorded", 0).p;
 }
 
 uint64_t resident_total(const struct resident_shares *s)
@@ -66,6 +65,7 @@ bool resident_fact_read(const struct trace *t, struct resident_shares *s)
         (size_t)n != fact.len || reason >= LOOK_REASONS)
         return false;
     s->reason = (enum look_reason)reason;
+    s->reported = resident_is_reported(t);
     return true;
 }
 
@@ -75,9 +75,11 @@ void resident_words(struct buf *out, const struct resident_shares *s)
     uint64_t total = resident_total(s);
     buf_printf(out, "resident %s at %s", format_bytes(bytes, total),
                format_duration(time, s->time));
-    for (size_t i = 0; i < RESIDENT_CLASSES && total; i++)
-        buf_printf(out, "%s %s %.0f %%", i ? "," : ":", class_name((enum resident_class)i),
+    for (size_t i = 0; i < RESIDENT_CLASSES && total; i++) {
+        bool beside = i == RESIDENT_OVERHEAD && s->reported;
+        buf_printf(out, "%s %s %.0f %%", i ? "," : ":", beside ? "beside them" : class_names[i],
                    round((double)s->bytes[i] / (double)total * 100));
+    }
     if (s->swapped)
         buf_printf(out, "; swapped %s", format_bytes(bytes, s->swapped));
 }

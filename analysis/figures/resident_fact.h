@@ -18,7 +18,8 @@
 
 enum resident_class {
     RESIDENT_BLOCKS,    /* live recorded blocks */
-    RESIDENT_OVERHEAD,  /* of mappings with such blocks, and of the program break: all else */
+    RESIDENT_OVERHEAD,  /* of mappings with such blocks, and of the program break: all else. If the
+                         * blocks are those that a program reports, that may be other ones, too. */
     RESIDENT_LIBRARIES, /* mapped files, and the zeroed memory of images */
     RESIDENT_STACKS,
     RESIDENT_OTHER,
@@ -34,8 +35,12 @@ struct resident_shares {
     uint64_t bytes[RESIDENT_CLASSES];
     uint64_t unsure; /* the zero page, or shared with a forked process: in none of the above */
     uint64_t swapped;
-    uint64_t rss; /* as the kernel counted then; 0: not known */
+    uint64_t rss;  /* as the kernel counted then; 0: not known */
+    bool reported; /* the blocks are those that the program reports, perhaps not all */
 };
+
+/* See `reported` above. `tidemark run` records all. */
+bool resident_is_reported(const struct trace *t);
 
 /* The sum of the classes. */
 uint64_t resident_total(const struct resident_shares *s);

@@ -381,7 +381,10 @@ static void count_shares(struct builder *b)
 {
     struct resident *r = b->r;
     const struct page_look *l = r->look;
-    r->shares = (struct resident_shares){.time = l->begin, .reason = l->reason, .rss = l->rss};
+    r->shares = (struct resident_shares){.time = l->begin,
+                                         .reason = l->reason,
+                                         .rss = l->rss,
+                                         .reported = resident_is_reported(b->s->trace)};
     for (size_t i = 0; i < l->areas.len; i++) {
         const struct look_area *a = &l->areas.at[i];
         enum resident_class c = class_of(a, b->has_blocks[i]);
@@ -567,7 +570,8 @@ const struct page_look *resident_find_look(const struct trace *t, uint64_t numbe
     if (t->looks.list.len == 0)
         err_set(e, ERR_INPUT,
                 "the trace has no look at the pages of its process: `tidemark run` adds one when "
-                "the program exits, to traces compressed with zstd of versions from 0.11.0 on");
+                "the program exits, `tidemark capture` when its client on this host ends, to "
+                "traces compressed with zstd of versions from 0.11.0 on");
     else if (number > t->looks.list.len)
         err_set(e, ERR_USAGE, "there is no look %llu: the trace has %zu",
                 (unsigned long long)number, t->looks.list.len);

@@ -77,14 +77,15 @@ static bool add(struct resident_findings *f, uint64_t least, struct resident_fin
 }
 
 /* Large blocks of which at least half is absent. */
-static bool add_site(struct resident_findings *f, uint64_t least, const struct resident_row *row)
+static bool add_site(struct resident_findings *f, uint64_t least, const struct resident *r,
+                     const struct resident_row *row)
 {
     const struct resident_finding pinned = {
         .kind = FINDING_PINNED, .bytes = row->pinned, .count = row->count, .row = row};
     const struct resident_finding absent = {
         .kind = FINDING_ABSENT, .bytes = row->of.absent, .count = row->count, .row = row};
     bool large = row->largest >= FINDING_LEAST && row->of.absent >= row->bytes / 2;
-    return add(f, least, pinned) && (!large || add(f, least, absent));
+    return (r->shares.reported || add(f, least, pinned)) && (!large || add(f, least, absent));
 }
 
 static uint64_t number_in_fact(const struct trace *t, const char *key)
@@ -111,9 +112,12 @@ static bool add_process(struct resident_findings *f, uint64_t least, const struc
                                             .bytes =
                                                 saturating_sub(r->arenas.present, r->arenas.blocks),
                                             .count = r->arenas.heaps};
-    return add(f, least, (struct resident_finding){.kind = FINDING_EMPTY, .bytes = r->empty}) &&
-           add(f, least, (struct resident_finding){.kind = FINDING_HUGE, .bytes = r->look->huge}) &&
-           (arenas.count < 2 || add(f, least, arenas)) && add_trims(f, t);
+    const struct resident_finding empty = {.kind = FINDING_EMPTY, .bytes = r->empty};
+    const struct resident_finding huge = {.kind = FINDING_HUGE, .bytes = r->look->huge};
+    if (!r->shares.reported &&
+        (!add(f, least, empty) || (arenas.count > 1 && !add(f, least, arenas))))
+        return false;
+    return add(f, least, huge) && add_trims(f, t);
 }
 
 static int compare(const void *a, const void *b)
@@ -146,7 +150,7 @@ int resident_findings_make(struct resident_findings *f, const struct resident *r
         least = FINDING_LEAST;
     bool done = narrow || add_process(f, least, r, t);
     for (size_t i = 0; i < r->rows.len && done; i++)
-        done = add_site(f, least, &r->rows.at[i]);
+        done = add_site(f, least, r, &r->rows.at[i]);
     if (!done) {
         resident_findings_release(f);
         return err_no_memory(e, "findings");

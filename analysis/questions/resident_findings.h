@@ -4,7 +4,8 @@
 /*
  * Known reasons why a process has more or less in memory than its blocks: each with its figure and
  * the usual remedy. A finding is about at least FINDING_LEAST bytes and a twentieth of what the
- * process had resident.
+ * process had resident. What lies beside blocks is the allocator's only if all blocks are known, so
+ * those that a program reports have no findings of it.
  */
 
 #include "analysis/questions/resident.h"

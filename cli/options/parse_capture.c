@@ -231,6 +231,8 @@ static const struct option_row rows[] = {
      "readings per second of what the kernel counts of a client on this host, as plots of the "
      "trace: resident pages, swap, faults, the cgroup (10; 0: none)",
      .take = take_memory_plots},
+    {"--no-resident", NULL, "do not look at which pages of such a client are in memory",
+     FIELD(session.no_resident)},
     {"--symbols", "WHERE",
      "where functions get their names: {}; server is this program, for clients on this host: the "
      "client is not asked; without it the client, and this program what that left open",

@@ -146,6 +146,8 @@ static int save(struct capture *c, struct trace *t, struct saved_summary *made, 
                                    .replace = c->o.replace,
                                    .going = still_saving,
                                    .going_ctx = c};
+    struct saved_summary pages;
+    saved_pages_attach(&pages, t, &options);
     if (made) {
         saved_summary_attach(made, t, &options);
         made->bounded = c->memory.bytes != 0;

@@ -38,13 +38,14 @@ static bool shares_clock(const struct welcome *w)
     return fabs((double)clients_now(w) / 1e9 - age) < AGE_DIFFERS;
 }
 
-bool client_memory_init(struct client_memory *m, uint64_t hz, const struct intake_start *start,
-                        pid_t pid, int rollup)
+bool client_memory_init(struct client_memory *m, uint64_t hz, bool looks,
+                        const struct intake_start *start, pid_t pid, int rollup)
 {
     struct memory_reading first = {0};
     *m = (struct client_memory){.process = PROCESS_MEMORY_NONE,
                                 .clock = start->welcome,
-                                .shared = shares_clock(&start->welcome)};
+                                .shared = shares_clock(&start->welcome),
+                                .blind = !looks};
     if (start->welcome.flags & WELCOME_ON_DEMAND)
         m->least = welcome_time(&start->welcome, start->on_demand.time);
     if (pid > 0 && process_memory_open(&m->process, pid))
@@ -60,7 +61,7 @@ void client_memory_release(struct client_memory *m)
     process_memory_close(&m->process);
 }
 
-/* The time on a clock that is not read here. */
+/* The time on a clock that is not read here, of which `latest` is over. */
 static int64_t guess_now(struct client_memory *m, int64_t latest)
 {
     latest = latest < m->least ? m->least : latest;
@@ -81,25 +82,118 @@ static void keep(const struct memory_reading *r, int64_t time, struct journal *j
     (void)journal_append(journal, JOURNAL_MEMORY, record, sizeof record, NULL);
 }
 
-int client_memory_tick(struct client_memory *m, int64_t latest, const struct event_sink *sink,
-                       struct journal *journal, struct err *e)
+/* ---- looks */
+
+/* A record is a piece of a look: u8 whether it is the last one, then bytes of page_looks_encode. */
+#define PIECE (JOURNAL_RECORD_MAX - 1)
+
+/* More than any process can have: 64 KiB for each resident GiB. */
+#define LOOK_BYTES_MOST ((size_t)256 << 20)
+
+static void keep_look(const struct page_look *look, struct journal *journal)
+{
+    struct page_look one = *look;
+    const struct page_looks list = {.list = {.at = &one, .len = 1}};
+    struct buf bytes = {0}, record = {0};
+    page_looks_encode(&list, &bytes);
+    for (size_t at = 0; at < bytes.len && !bytes.failed; at += PIECE) {
+        size_t rest = bytes.len - at;
+        buf_clear(&record);
+        buf_u8(&record, rest <= PIECE);
+        buf_put(&record, bytes.data + at, rest < PIECE ? rest : PIECE);
+        if (record.failed ||
+            journal_append(journal, JOURNAL_PAGES, record.data, record.len, NULL) != 0)
+            break;
+    }
+    buf_release(&bytes);
+    buf_release(&record);
+}
+
+/* Takes the look over. Its times are the client's. One from before this part is dropped. */
+static int add_look(struct page_look *look, struct ingest *in, struct err *e)
+{
+    struct page_looks *to = &in->trace->looks;
+    if (__builtin_sub_overflow(look->begin, in->time_base, &look->begin) ||
+        __builtin_sub_overflow(look->end, in->time_base, &look->end) || look->begin < 0 ||
+        look->end < look->begin || to->list.len == LOOKS_MOST) {
+        page_look_release(look);
+        return 0;
+    }
+    if (!page_looks_keep(to, look))
+        return err_no_memory(e, "a look at the pages");
+    page_looks_sort(to);
+    return 0;
+}
+
+static int64_t time_of_client(struct client_memory *m, const struct ingest *in)
+{
+    return m->shared ? clients_now(&m->clock) : guess_now(m, ingest_latest(in));
+}
+
+static int look_at(struct client_memory *m, enum look_reason reason, struct ingest *in,
+                   struct journal *journal, struct err *e)
+{
+    struct page_look look;
+    struct err unread = {0};
+    int64_t time = time_of_client(m, in);
+    if (m->blind || m->process.folder < 0)
+        return 0;
+    if (page_watch_look(&m->watch, m->process.folder, reason, &look, &unread) != 0) {
+        m->blind = true;
+        return 0;
+    }
+    look.end = time + (look.end - look.begin);
+    look.begin = time;
+    if (journal)
+        keep_look(&look, journal);
+    return add_look(&look, in, e);
+}
+
+int client_memory_end(struct client_memory *m, enum look_reason reason, struct ingest *in,
+                      struct journal *journal, struct err *e)
+{
+    if (m->ended)
+        return 0;
+    m->ended = true;
+    return look_at(m, reason, in, journal, e);
+}
+
+/* ---- readings */
+
+static int read_values(struct client_memory *m, struct ingest *in, struct journal *journal,
+                       struct err *e)
 {
     struct memory_reading r;
-    if (!memory_rounds_begin(&m->rounds))
-        return 0;
-    int64_t time = m->shared ? clients_now(&m->clock) : guess_now(m, latest);
+    int64_t time = time_of_client(m, in);
     if (m->rounds.pss)
         process_memory_pss(&m->process, &r);
     else
         process_memory_read(&m->process, &r);
     if (r.known && journal)
         keep(&r, time, journal);
-    int status = memory_plots_add(&r, time, &m->named, sink, e);
+    if (!m->rounds.pss)
+        page_watch_take(&m->watch, &r);
+    int status = memory_plots_add(&r, time, &m->named, &in->sink, e);
     memory_rounds_end(&m->rounds, !r.known);
     return status;
 }
 
-int client_memory_play(struct view record, uint32_t *named, const struct event_sink *sink,
+int client_memory_tick(struct client_memory *m, struct ingest *in, struct journal *journal,
+                       struct err *e)
+{
+    enum look_reason reason;
+    if (!memory_rounds_begin(&m->rounds))
+        return 0;
+    if (read_values(m, in, journal, e) != 0)
+        return -1;
+    if (m->blind || m->ended || !page_watch_due(&m->watch, &reason))
+        return 0;
+    return look_at(m, reason, in, journal, e);
+}
+
+/* ---- replay */
+
+int client_memory_play(struct client_memory_player *p, struct view record, struct ingest *in,
                        struct err *e)
 {
     struct memory_reading r = {0};
@@ -108,5 +202,34 @@ int client_memory_play(struct view record, uint32_t *named, const struct event_s
     r.known = load_u32(record.p + 8);
     for (size_t i = 0; i < MEMORY_VALUES; i++)
         r.value[i] = load_f64(record.p + RECORD_HEAD + 8 * i);
-    return memory_plots_add(&r, load_i64(record.p), named, sink, e);
+    return memory_plots_add(&r, load_i64(record.p), &p->named, &in->sink, e);
+}
+
+int client_memory_play_pages(struct client_memory_player *p, struct view record, struct ingest *in,
+                             struct err *e)
+{
+    struct page_looks looks;
+    struct err malformed = {0};
+    int status = 0;
+    if (record.len == 0 || record.len > LOOK_BYTES_MOST - p->look.len)
+        return 0;
+    buf_put(&p->look, record.p + 1, record.len - 1);
+    if (p->look.failed)
+        return err_no_memory(e, "a look at the pages");
+    if (!record.p[0])
+        return 0;
+    if (page_looks_decode(&looks, buf_view(&p->look), &malformed) == 0) {
+        for (size_t i = 0; i < looks.list.len && status == 0; i++) {
+            status = add_look(&looks.list.at[i], in, e);
+            looks.list.at[i] = (struct page_look){0};
+        }
+        page_looks_release(&looks);
+    }
+    buf_clear(&p->look);
+    return status;
+}
+
+void client_memory_player_release(struct client_memory_player *p)
+{
+    buf_release(&p->look);
 }

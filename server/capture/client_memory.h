@@ -2,21 +2,25 @@
 #define TIDEMARK_SERVER_CAPTURE_CLIENT_MEMORY_H
 
 /*
- * Plots of what the kernel counts of a client's process on this host (proc/process_memory.h), with
- * times on the client's clock. Tracy's clients read the processor's time stamp counter or
- * CLOCK_MONOTONIC_RAW, and so does this process, if the age of the client is right then. Of other
- * clocks is known that no event arrives before it happened: the smallest difference seen between
- * CLOCK_MONOTONIC and the newest event is taken as that of the clocks.
+ * Plots of what the kernel counts of a client's process on this host (proc/process_memory.h), and
+ * looks at its pages (proc/page_watch.h), with times on the client's clock. Tracy's clients read
+ * the processor's time stamp counter or CLOCK_MONOTONIC_RAW, and so does this process, if the age
+ * of the client is right then. Of other clocks is known that no event arrives before it happened:
+ * the smallest difference seen between CLOCK_MONOTONIC and the newest event is taken as that of the
+ * clocks.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/view.h"
 #include "proc/memory_rounds.h"
+#include "proc/page_watch.h"
 #include "proc/process_memory.h"
 #include "server/capture/journal.h"
+#include "trace/ingest/ingest.h"
 
 struct client_memory {
     struct memory_rounds rounds;
@@ -28,25 +32,44 @@ struct client_memory {
     int64_t ahead;  /* of CLOCK_MONOTONIC to the client's clock, in ns */
     int64_t seen;   /* CLOCK_MONOTONIC then; 0: never */
     uint32_t named; /* memory_plots_add */
+    struct page_watch watch;
+    bool blind; /* its pages may not be read, or are not wanted */
+    bool ended; /* the look at its end was taken */
 };
 
 /*
- * Begins readings, `hz` per second. `rollup`: as in struct process_memory, taken over. False: the
- * process cannot be read, or is none (0), and there will be no readings. Release it in any case.
+ * Begins readings, `hz` per second, and looks, if they are wanted. `rollup`: as in struct
+ * process_memory, taken over. False: the process cannot be read, or is none (0), and there will be
+ * neither. Release it in any case.
  */
-bool client_memory_init(struct client_memory *m, uint64_t hz, const struct intake_start *start,
-                        pid_t pid, int rollup);
+bool client_memory_init(struct client_memory *m, uint64_t hz, bool looks,
+                        const struct intake_start *start, pid_t pid, int rollup);
 void client_memory_release(struct client_memory *m);
 
 /*
- * Reads if a reading is due, into the sink and into the journal (NULL: none). `latest`: the newest
- * event on the client's clock.
+ * Reads if a reading is due, and looks if a look is due, into the store of `in` and into the
+ * journal (NULL: none). Pages that may not be read are not looked at again.
  */
-int client_memory_tick(struct client_memory *m, int64_t latest, const struct event_sink *sink,
-                       struct journal *journal, struct err *e);
-
-/* Adds the reading of a journal's record. A record of another layout is skipped. */
-int client_memory_play(struct view record, uint32_t *named, const struct event_sink *sink,
+int client_memory_tick(struct client_memory *m, struct ingest *in, struct journal *journal,
                        struct err *e);
+
+/* Looks when the recording ends: LOOK_AT_EXIT if the client does. Once. */
+int client_memory_end(struct client_memory *m, enum look_reason reason, struct ingest *in,
+                      struct journal *journal, struct err *e);
+
+/* Replays a journal's records. Zero-initialise. */
+struct client_memory_player {
+    uint32_t named;  /* memory_plots_add */
+    struct buf look; /* the pieces so far */
+};
+
+/* Adds a reading. A record of another layout is skipped. */
+int client_memory_play(struct client_memory_player *p, struct view record, struct ingest *in,
+                       struct err *e);
+
+/* Adds a look once it is whole. One that is malformed is skipped. */
+int client_memory_play_pages(struct client_memory_player *p, struct view record, struct ingest *in,
+                             struct err *e);
+void client_memory_player_release(struct client_memory_player *p);
 
 #endif

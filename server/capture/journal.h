@@ -41,6 +41,7 @@ enum journal_type {
     JOURNAL_END,      /* u32 enum session_end, u32 enum err_code, text of the cause */
     JOURNAL_SAVED,    /* path of the trace: all work is done */
     JOURNAL_MEMORY,   /* a reading of the client's memory (client_memory.h) */
+    JOURNAL_PAGES,    /* a piece of a look at its pages: u8 1 if it is the last one; bytes */
 };
 
 /* Flags of struct intake_start. */

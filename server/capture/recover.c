@@ -148,8 +148,10 @@ static int save(struct recovering *r, struct err *e)
     struct save_options options = {.layout = file_layout_find(version),
                                    .container = r->options->container,
                                    .replace = r->options->replace};
+    struct saved_summary pages;
     struct trace_write_stats stats;
     struct buf losses = {0};
+    saved_pages_attach(&pages, &r->trace, &options);
     int status = output ? saved_facts_write(&r->trace, e) : -1;
     if (status == 0)
         status = trace_save_file(&r->trace, output, &options, &stats, &losses, e);

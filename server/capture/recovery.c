@@ -17,7 +17,7 @@ struct player {
     struct intake r;
     struct err broken; /* why decoding ended */
     VEC(char *) saved; /* paths of saved parts: the n-th, or NULL */
-    uint32_t named;    /* client_memory_play */
+    struct client_memory_player memory;
     bool has_end;
     uint8_t *packets; /* JOURNAL_RECORD_MAX bytes of queries that are not sent */
     uint64_t looked;  /* decompressed bytes at the last memory check */
@@ -35,7 +35,8 @@ int recovery_look(struct journal_reader *reader, struct recovery *out, struct er
         out->version = start.version;
         out->welcome = start.welcome;
         while ((status = journal_reader_next(reader, &record, e)) == 1 &&
-               record.type != JOURNAL_RECEIVED && record.type != JOURNAL_MEMORY)
+               record.type != JOURNAL_RECEIVED && record.type != JOURNAL_MEMORY &&
+               record.type != JOURNAL_PAGES)
             ;
     }
     if (status == 0) {
@@ -160,6 +161,7 @@ static int play_fact(struct player *p, const struct journal_record *record, stru
 
 static int play_record(struct player *p, const struct journal_record *record, struct err *e)
 {
+    const struct view payload = {(const char *)record->bytes, record->len};
     switch (record->type) {
     case JOURNAL_RECEIVED:
         return play_received(p, record, e);
@@ -168,8 +170,9 @@ static int play_record(struct player *p, const struct journal_record *record, st
     case JOURNAL_TURN:
         return play_turn(p, record, e);
     case JOURNAL_MEMORY:
-        return client_memory_play((struct view){(const char *)record->bytes, record->len},
-                                  &p->named, &p->r.ingest.sink, e);
+        return client_memory_play(&p->memory, payload, &p->r.ingest, e);
+    case JOURNAL_PAGES:
+        return client_memory_play_pages(&p->memory, payload, &p->r.ingest, e);
     case JOURNAL_SENT:
         /* Queries sent then count as sent now. */
         p->out->sent += record->len / QUERY_PACKET_SIZE;
@@ -255,6 +258,7 @@ int recovery_run(struct journal_reader *reader, struct trace *t,
     p.packets = malloc(JOURNAL_RECORD_MAX);
     int status = p.packets ? run(&p, t, e) : err_no_memory(e, "the recovery");
     intake_release(&p.r);
+    client_memory_player_release(&p.memory);
     for (size_t i = 0; i < p.saved.len; i++)
         free(p.saved.at[i]);
     vec_release(&p.saved);

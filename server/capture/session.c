@@ -50,12 +50,16 @@ static uint32_t session_asks(const struct session *s, const struct intake_start 
 }
 
 /* A collector of `tidemark run --listen` sends such plots itself. */
-static void session_open_memory(struct session *s, const struct intake_start *start, uint64_t hz)
+static void session_open_memory(struct session *s, const struct intake_start *start,
+                                const struct session_options *options)
 {
     pid_t pid = session_is_local(s) ? s->modules.pid : 0;
-    if (!hz || strstr(start->welcome.host_info, WELCOME_RECORDED))
+    uint64_t hz = options->memory_hz;
+    bool looks = !options->no_resident;
+    if ((!hz && !looks) || strstr(start->welcome.host_info, WELCOME_RECORDED))
         return;
-    s->lacks_memory = !client_memory_init(&s->memory, hz, start, pid, s->modules.rollup);
+    s->lacks_memory =
+        !client_memory_init(&s->memory, hz, looks, start, pid, s->modules.rollup) && hz;
     s->modules.rollup = -1;
 }
 
@@ -78,7 +82,7 @@ static int session_open(struct session *s, struct connection *c,
                                  .strict = options->strict,
                                  .as_released = options->as_released};
     start.ask = session_asks(s, &start, options);
-    session_open_memory(s, &start, options->memory_hz);
+    session_open_memory(s, &start, options);
     s->buffer = aligned_alloc(PAGE, RECEIVE_SIZE + PAGE);
     s->packets = malloc(PACKETS_SIZE);
     if (!s->buffer || !s->packets)

@@ -72,6 +72,7 @@ struct session_options {
     bool no_code;       /* do not query machine code or the lines of its instructions */
     bool no_sources;    /* do not query the texts of source files */
     uint64_t memory_hz; /* readings of a local client's memory per second; 0: none */
+    bool no_resident;   /* do not look at the pages of a local client */
     /*
      * Do not query symbols of call stack frames: they will be resolved here. A client whose module
      * table cannot be read is queried after all (session_is_local).

@@ -271,6 +271,17 @@ static int session_tick_journal(struct session *s, struct err *e)
     return -1;
 }
 
+/* A client that has ended waits for Terminate with its memory in place. */
+static int session_read_memory(struct session *s, struct err *e)
+{
+    bool exits = decoder_terminated(s->r.decoder);
+    if ((exits || s->drain_until) &&
+        client_memory_end(&s->memory, exits ? LOOK_AT_EXIT : LOOK_AT_END, &s->r.ingest, s->journal,
+                          e) != 0)
+        return -1;
+    return client_memory_tick(&s->memory, &s->r.ingest, s->journal, e);
+}
+
 int session_tick(struct session *s, long long now, struct err *e)
 {
     const struct session_limits *l = s->limits;
@@ -279,9 +290,7 @@ int session_tick(struct session *s, long long now, struct err *e)
     if (l->max_bytes && frame_reader_stats(s->r.frames)->bytes_in >= l->max_bytes)
         session_begin_drain(s, now, SESSION_SIZE_LIMIT);
     if (session_rotate(s, now, e) != 0 || session_part_saved(s, false, e) != 0 ||
-        session_save_kept(s, e) != 0 ||
-        client_memory_tick(&s->memory, ingest_latest(&s->r.ingest), &s->r.ingest.sink, s->journal,
-                           e) != 0)
+        session_save_kept(s, e) != 0 || session_read_memory(s, e) != 0)
         return -1;
     if (now - s->last_tick < TICK_MS * 1000000LL)
         return 0;

@@ -324,13 +324,20 @@ int saved_summary_append(void *ctx, int fd, struct err *e)
     return 0;
 }
 
-int saved_pages_append(void *ctx, int fd, struct err *e)
+static int append_pages(void *ctx, int fd, struct err *e)
 {
     const struct saved_summary *s = ctx;
     (void)e;
     if (s->trace->looks.list.len && may_append(s))
         store(s, NULL, fd);
     return 0;
+}
+
+void saved_pages_attach(struct saved_summary *s, struct trace *t, struct save_options *options)
+{
+    *s = (struct saved_summary){.trace = t, .options = options};
+    options->append = append_pages;
+    options->append_ctx = s;
 }
 
 void saved_summary_release(struct saved_summary *s)

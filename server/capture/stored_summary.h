@@ -58,8 +58,8 @@ void saved_summary_release(struct saved_summary *s);
  */
 int saved_summary_append(void *ctx, int fd, struct err *e);
 
-/* The same without a summary, with a struct saved_summary of `trace` and `options` alone. */
-int saved_pages_append(void *ctx, int fd, struct err *e);
+/* The same without a summary: has the save keep the looks at pages. Nothing to release. */
+void saved_pages_attach(struct saved_summary *s, struct trace *t, struct save_options *options);
 
 /* Bytes that counting during a save may take at once. */
 uint64_t saved_summary_needs(const struct trace *t);

@@ -20,6 +20,7 @@ from tools import BUILD, LIMIT, TIDEMARK, Case, run, wait_until
 NOBODY = 65534
 READINGS = 5
 MEMORY = 9    # the kind of a journal's record that has a reading
+PAGES = 10    # … and a piece of a look
 
 
 def resident(pid):
@@ -40,8 +41,9 @@ def readings(journal):
 class Held:
     """A client that has touched 64 MiB and waits."""
 
-    def hold(self, command=list, **kwargs):
-        process = subprocess.Popen(command([BUILD / "test" / "stack_client", "offline", "0", "64"]),
+    def hold(self, command=list, reported=(), **kwargs):
+        client = [BUILD / "test" / "stack_client", "offline", "0", "64", *reported]
+        process = subprocess.Popen(command(client),
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kwargs)
         self.addCleanup(process.wait)
         self.addCleanup(process.stdout.close)
@@ -152,6 +154,61 @@ class Capture(Case, Held):
         result = run("recover", self.journal, "-o", self.trace)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.check(self.trace, size)
+
+    def looks(self):
+        """Of a client that reported what it touched; the reasons, and the rows by size."""
+        found = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
+        rows = {row["resident_bytes"]: row for row in found["sites"]}
+        self.assertTrue(found["resident"]["reported_blocks"])
+        both = rows[64 * MIB]    # they have no call stacks
+        self.assertEqual((both["bytes"], both["not_resident_bytes"]), (128 * MIB, 64 * MIB))
+        return [look["reason"] for look in found["looks"]]
+
+    def test_looks(self):
+        client, port, pid = self.hold(reported=["reported"])
+        process = self.capture(port)
+        size = self.wait_readings(pid, self.journal)
+        client.stdin.close()
+        said, _ = process.communicate(timeout=LIMIT)
+        self.assertRegex(said, r"resident \d+.* MiB at .*: blocks \d+ %, beside them \d+ %")
+        self.assertEqual(self.looks(), ["at the highest RSS so far", "at exit"])
+        text = run("report", "--resident", self.trace).stdout
+        self.assertIn("may be blocks that it does not report", text)
+        self.assertNotRegex(text, "malloc_trim|keep .* free")
+        self.assertIn("are not in memory", text)
+        summary = json.loads(run("report", "--format", "json", self.trace).stdout)
+        self.assertLess(abs(summary["resident"]["rss_bytes"] - size), 8 * MIB)
+
+    def test_a_look_when_the_capture_is_stopped(self):
+        client, port, pid = self.hold(reported=["reported"])
+        process = self.capture(port)
+        self.wait_readings(pid, self.journal)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertEqual(self.looks(), ["at the highest RSS so far", "at the recording's end"])
+
+    def test_looks_are_recovered(self):
+        client, port, pid = self.hold(reported=["reported"])
+        process = self.capture(port)
+        self.wait_readings(pid, self.journal)
+        wait_until(lambda: PAGES in [kind for kind, _ in passing.journal_records(self.journal)])
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        result = run("recover", self.journal, "-o", self.trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.looks(), ["at the highest RSS so far"])
+
+    def test_no_looks_if_none_are_wanted(self):
+        client, port, pid = self.hold(reported=["reported"])
+        process = self.capture(port, "--no-resident")
+        self.wait_readings(pid, self.journal)
+        client.stdin.close()
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        result = run("report", "--resident", self.trace)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("no look at the pages", result.stderr)
 
     def test_what_a_flight_recorder_keeps(self):
         client, port, pid = self.hold()

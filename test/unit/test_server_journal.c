@@ -681,6 +681,22 @@ static int count_points(void *ctx, const char *saved, struct err *e)
     return 0;
 }
 
+struct looks_of_part {
+    const struct trace *t;
+    size_t count;
+    int64_t begin;
+};
+
+static int count_looks(void *ctx, const char *saved, struct err *e)
+{
+    struct looks_of_part *p = ctx;
+    (void)saved;
+    (void)e;
+    p->count = p->t->looks.list.len;
+    p->begin = p->count ? p->t->looks.list.at[0].begin : 0;
+    return 0;
+}
+
 /* A reading is of the part in which it was read, and one of another layout is none. */
 static void test_readings(void **state)
 {
@@ -717,6 +733,81 @@ static void test_readings(void **state)
     assert_int_equal(t.plots.points.len, MEMORY_VALUES + 2);
     assert_int_equal(t.plots.order.len, MEMORY_VALUES);
     assert_true(t.plots.list.at[MEMORY_PSS].sum == MEMORY_PSS + 1);
+    trace_release(&t);
+    journal_reader_close(r);
+    buf_release(&records);
+    buf_release(&segment);
+}
+
+/* A look of `chunks` chunks at a time of the client, in pieces; `whole`: the last one is there. */
+static void seed_look(struct buf *out, int64_t begin, size_t chunks, bool whole)
+{
+    struct page_looks looks = {0};
+    struct buf bytes = {0};
+    const struct look_area area = {.start = 0, .end = chunks << 21, .kind = AREA_HEAP};
+    assert_true(vec_push(&looks.list,
+                         ((struct page_look){.reason = LOOK_AT_PEAK,
+                                             .begin = begin,
+                                             .end = begin > INT64_MAX - 10 ? begin : begin + 10,
+                                             .page = 4096})));
+    struct page_look *look = &looks.list.at[0];
+    assert_true(vec_push(&look->areas, area));
+    for (size_t i = 0; i < chunks; i++)
+        assert_true(page_look_set(look, i << 21, PAGE_PRESENT));
+    page_looks_encode(&looks, &bytes);
+    const size_t piece = 1000;
+    for (size_t at = 0; at < bytes.len; at += piece) {
+        bool last = bytes.len - at <= piece;
+        struct buf record = {0};
+        buf_u8(&record, last);
+        buf_put(&record, bytes.data + at, last ? bytes.len - at : piece);
+        if (whole || !last)
+            seed_record(out, JOURNAL_PAGES, record.data, record.len);
+        buf_release(&record);
+    }
+    buf_release(&bytes);
+    page_looks_release(&looks);
+}
+
+/* A look is of the part in which it was taken; what is malformed or before the part is none. */
+static void test_looks(void **state)
+{
+    struct fixture *f = *state;
+    const size_t half = f->frame_end[FRAMES / 2 - 1], chunks = 1000;
+    const uint8_t frames[8] = {FRAMES / 2}, nothing[] = {1, 0xff};
+    struct buf records = {0};
+    make_journal(f, 0);
+    struct buf segment = read_segment(f, 1);
+    buf_u8(&records, JOURNAL_SEED_RECORDS);
+    seed_record(&records, JOURNAL_START, segment.data + SEGMENT_HEADER + RECORD_HEADER,
+                load_u32(segment.data + SEGMENT_HEADER));
+    seed_record(&records, JOURNAL_RECEIVED, f->stream.data, half);
+    seed_look(&records, 1000, 3, true);
+    seed_record(&records, JOURNAL_TURN, frames, sizeof frames);
+    seed_record(&records, JOURNAL_PAGES, nothing, sizeof nothing);
+    seed_record(&records, JOURNAL_PAGES, nothing, 0);
+    seed_look(&records, -1000, 3, true);
+    seed_look(&records, 1 << 30, 3, true);
+    seed_look(&records, 1 << 29, chunks, true);
+    seed_look(&records, 1 << 29, chunks, false);
+    seed_record(&records, JOURNAL_RECEIVED, f->stream.data + half, f->stream.len - half);
+    struct err e = {0};
+    struct recovery out;
+    struct trace t;
+    struct looks_of_part first = {.t = &t};
+    const struct recovery_options options = {.part = count_looks, .part_ctx = &first};
+    struct journal_reader *r = journal_reader_segment(open_segment(records.data, records.len), &e);
+    must(r ? 0 : -1, &e);
+    must(trace_init(&t, NULL, &e), &e);
+    must(recovery_run(r, &t, &options, &out, &e), &e);
+    assert_int_equal(out.frames, FRAMES);
+    assert_int_equal(first.count, 1);
+    assert_int_equal(first.begin, 1000);
+    /* The newest of its reason, in more than one piece. */
+    assert_int_equal(t.looks.list.len, 1);
+    assert_int_equal(t.looks.list.at[0].chunks.len, chunks);
+    assert_int_equal(t.looks.list.at[0].end - t.looks.list.at[0].begin, 10);
+    assert_true(t.looks.list.at[0].begin < 1 << 29);
     trace_release(&t);
     journal_reader_close(r);
     buf_release(&records);
@@ -771,8 +862,10 @@ static void write_seeds(struct fixture *f)
     seed_record(&records, JOURNAL_PART, "\1\0\0\0/x.tracy", 12);
     seed_record(&records, JOURNAL_RECEIVED, f->stream.data + f->stream.len / 2,
                 f->stream.len - f->stream.len / 2);
+    seed_look(&records, 1 << 30, 30, true);
     seed_reading(&records, INT64_MIN, ~0u, READING);
     seed_reading(&records, INT64_MAX, MEMORY_ALL, READING);
+    seed_look(&records, INT64_MAX, 2, true);
     seed_record(&records, JOURNAL_END, end, sizeof end);
     write_file(SEEDS "segment", &raw);
     write_file(SEEDS "records", &records);
@@ -807,6 +900,7 @@ static void test_seeds(void **state)
         assert_int_equal(out.end, i ? SESSION_STOPPED : SESSION_CUT_OFF);
         assert_int_equal(trace_fact(&t, "module", 0).len > 0, i);
         assert_int_equal(t.plots.points.len, i ? MEMORY_VALUES : 0);
+        assert_int_equal(t.looks.list.len, i); /* of the last part */
         trace_release(&t);
         journal_reader_close(r);
     }
@@ -832,6 +926,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_readings, setup, teardown),
         cmocka_unit_test_setup_teardown(test_readings_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_looks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_seeds, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

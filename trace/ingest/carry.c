@@ -78,6 +78,8 @@ static int carry_over(struct trace *t, struct err *e)
     messages_clear(&t->messages);
     frame_images_carry(&t->frame_images, t->frame_sets.list.at[FRAME_SET_BASE].count);
     plots_carry(&t->plots);
+    page_looks_release(&t->looks);
+    resident_stacks_release(&t->resident);
     t->system.crash = (struct system_crash){0};
     if (zones_carry(&t->zones, e) != 0 || frame_sets_carry(&t->frame_sets, e) != 0 ||
         sections_carry(&t->sections, e) != 0 || gpu_carry(&t->gpu, e) != 0 ||
