@@ -7,6 +7,7 @@
 #include "cli/trace_code.h"
 #include "naming/image_code.h"
 #include "report/annotate_report.h"
+#include "report/write/terminal_form.h"
 #include "trace/load/load.h"
 
 static const char usage[] =

@@ -20,16 +20,21 @@ static double per_call(uint64_t n, const struct zone_cost *c)
 
 /* ---- text */
 
+unsigned text_cost_width(const struct report *r)
+{
+    return r->s->by == GROUP_ZONE ? 11 + 10 + 9 + 9 + 9 + 4 * 2 : r->s->by == GROUP_FRAME ? 9 : 0;
+}
+
 void text_cost_titles(struct report *r)
 {
     if (r->s->by == GROUP_ZONE) {
-        cell(&r->buf, "Calls", 11);
-        cell(&r->buf, "Per call", 10);
-        cell(&r->buf, "Most", 9);
-        cell(&r->buf, "Per call", 9);
-        cell(&r->buf, "Most", 9);
+        cell(&r->doc.buf, "Calls", 11);
+        cell(&r->doc.buf, "Per call", 10);
+        cell(&r->doc.buf, "Most", 9);
+        cell(&r->doc.buf, "Per call", 9);
+        cell(&r->doc.buf, "Most", 9);
     } else if (r->s->by == GROUP_FRAME) {
-        cell(&r->buf, "Score", 9);
+        cell(&r->doc.buf, "Score", 9);
     }
 }
 
@@ -48,7 +53,7 @@ static double larger(double a, double b)
 
 void text_cost(struct report *r, const struct summary_row *row)
 {
-    struct buf *b = &r->buf;
+    struct buf *b = &r->doc.buf;
     const struct zone_cost *c = cost_of(r->s, row);
     if (r->s->by == GROUP_FRAME) {
         cell_real(b, larger((double)row->count_score, (double)row->bytes_score), 9);
@@ -67,7 +72,7 @@ void text_cost(struct report *r, const struct summary_row *row)
 
 static void put_pool(struct report *r, const struct summary_frames *f)
 {
-    struct buf *b = &r->buf;
+    struct buf *b = &r->doc.buf;
     char n[FORMAT_SIZE];
     char bytes[FORMAT_SIZE];
     char mad[FORMAT_SIZE];
@@ -176,16 +181,16 @@ json_t *json_frames(const struct summary *s, const struct summary_frames *f)
 void csv_cost_titles(struct report *r)
 {
     if (r->s->by == GROUP_ZONE)
-        buf_puts(&r->buf, ",calls,allocating_calls,count_per_call,count_max,bytes_per_call,"
-                          "bytes_max,count_per_call_with_inner,count_max_with_inner,"
-                          "bytes_per_call_with_inner,bytes_max_with_inner");
+        buf_puts(&r->doc.buf, ",calls,allocating_calls,count_per_call,count_max,bytes_per_call,"
+                              "bytes_max,count_per_call_with_inner,count_max_with_inner,"
+                              "bytes_per_call_with_inner,bytes_max_with_inner");
     else if (r->s->by == GROUP_FRAME)
-        buf_puts(&r->buf, ",count_score,bytes_score,outlier");
+        buf_puts(&r->doc.buf, ",count_score,bytes_score,outlier");
 }
 
 void csv_cost(struct report *r, const struct summary_row *row)
 {
-    struct buf *b = &r->buf;
+    struct buf *b = &r->doc.buf;
     const struct zone_cost *c = cost_of(r->s, row);
     if (r->s->by == GROUP_FRAME) {
         buf_printf(b, ",%.6g,%.6g,%d", (double)row->count_score, (double)row->bytes_score,

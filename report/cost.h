@@ -9,7 +9,11 @@
 #include "report/sink.h"
 #include "report/write/json_value.h"
 
-/* Text: further columns, and the lines below the rows by frame. */
+/*
+ * Text: further columns, their width without the two blanks before the first (0: there are none),
+ * and the lines below the rows by frame.
+ */
+unsigned text_cost_width(const struct report *r);
 void text_cost_titles(struct report *r);
 void text_cost(struct report *r, const struct summary_row *row);
 void text_frames(struct report *r);

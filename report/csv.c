@@ -9,26 +9,26 @@
 
 static void field(struct report *r, struct view text)
 {
-    csv_field(&r->buf, text);
+    csv_field(&r->doc.buf, text);
 }
 
 static void csv_rows_begin(struct report *r, const struct row_list *rows, bool groups)
 {
     (void)rows;
-    buf_puts(&r->buf, "pool,name,function,file,line,image,type");
-    counter_csv_titles(&r->buf);
-    buf_puts(&r->buf, r->resident ? ",resident_bytes" : "");
+    buf_puts(&r->doc.buf, "pool,name,function,file,line,image,type");
+    counter_csv_titles(&r->doc.buf);
+    buf_puts(&r->doc.buf, r->resident ? ",resident_bytes" : "");
     if (groups)
         csv_cost_titles(r);
-    buf_puts(&r->buf, "\n");
+    buf_puts(&r->doc.buf, "\n");
 }
 
 static void csv_row(struct report *r, const struct summary_row *row)
 {
-    struct buf *b = &r->buf;
+    struct buf *b = &r->doc.buf;
     struct buf name = {0};
     summary_row_name(&name, row);
-    r->failed |= name.failed;
+    r->doc.failed |= name.failed;
     field(r, r->s->pools.at[row->pool].name);
     buf_puts(b, ",");
     field(r, buf_view(&name));

@@ -2,7 +2,9 @@
 
 #include "report/diff_text.h"
 
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analysis/diff/diff_answer.h"
 #include "base/format.h"
@@ -72,36 +74,122 @@ static void text_pool(struct diff_writer *w, const struct diff_pool *p)
     }
 }
 
-static void text_row(struct diff_writer *w, const struct diff_row *r)
+/* Columns of rows on a terminal, in the order in which they get room, and from left to right. */
+enum { ROW_CHANGE, ROW_SHARE, ROW_BAR, ROW_BEFORE, ROW_AFTER, ROW_COLUMNS };
+
+/* Rows of one kind on a terminal. */
+struct fitted_rows {
+    struct fitted_column columns[ROW_COLUMNS];
+    unsigned name_width;
+    uint64_t all; /* the sum of their changes */
+    enum tint tint;
+};
+
+static uint64_t size_of_change(const struct diff_writer *w, const struct diff_row *r)
 {
+    uint64_t base = diff_figure(&r->side[0], w->d->options.metric);
+    uint64_t now = diff_figure(&r->side[1], w->d->options.metric);
+    return now > base ? now - base : base - now;
+}
+
+static struct fitted_rows fit_rows(const struct diff_writer *w, struct diff_range range, int kind)
+{
+    unsigned width = w->doc.form.width, names = names_least(width);
+    unsigned figure = w->d->options.metric == DIFF_COUNT ? 13 : 11;
+    struct fitted_rows f = {.columns = {[ROW_CHANGE] = {.width = figure},
+                                        [ROW_SHARE] = {.width = SHARE_WIDTH + 2},
+                                        [ROW_BAR] = {.width = BAR_WIDTH + 2},
+                                        [ROW_BEFORE] = {.width = figure},
+                                        [ROW_AFTER] = {.width = figure}},
+                            .tint = kind == DIFF_NEW || kind == DIFF_GROWN ? TINT_HOT : TINT_GOOD};
+    unsigned left = fit_columns(f.columns, ROW_COLUMNS, width > names ? width - names : 0);
+    f.name_width = left + (width > names ? names : width) - 2;
+    for (size_t i = 0; i < range.count; i++) {
+        uint64_t n = size_of_change(w, &w->d->rows.at[range.first + i]);
+        f.all = n > UINT64_MAX - f.all ? UINT64_MAX : f.all + n;
+    }
+    return f;
+}
+
+static void fitted_titles(struct diff_writer *w, const struct fitted_rows *f)
+{
+    static const char *const titles[] = {"Change", "Share", "", "Before", "After"};
     struct buf *b = &w->doc.buf;
+    tint(b, w->doc.form, TINT_TITLE);
+    for (int i = 0; i < ROW_COLUMNS; i++) {
+        if (f->columns[i].shown)
+            cell(b, titles[i], f->columns[i].width - 2);
+    }
+    buf_puts(b, w->d->options.by == DIFF_TYPE ? "  Type" : "  Source location");
+    tint_end(b, w->doc.form, TINT_TITLE);
+    buf_puts(b, "\n");
+}
+
+static void fitted_figures(struct diff_writer *w, const struct fitted_rows *f,
+                           const struct diff_row *r)
+{
     struct change_words words;
-    struct buf name = {0};
+    struct buf *b = &w->doc.buf;
     row_change(&words, w, r, "-");
-    cell(b, words.change, 24);
-    cell(b, words.before, 11);
-    cell(b, words.after, 11);
-    buf_puts(b, "  ");
-    diff_row_name(&name, r, w->d->options.by);
-    format_terminal(b, buf_view(&name));
+    char *percent = strstr(words.change, " (");
+    if (percent)
+        *percent = 0;
+    tint(b, w->doc.form, f->tint);
+    cell(b, words.change, f->columns[ROW_CHANGE].width - 2);
+    tint_end(b, w->doc.form, f->tint);
+    if (f->columns[ROW_SHARE].shown)
+        cell_share(b, w->doc.form, TINT_NONE, size_of_change(w, r), f->all);
+    if (f->columns[ROW_BAR].shown)
+        cell_bar(b, w->doc.form, f->tint, size_of_change(w, r), f->all);
+    if (f->columns[ROW_BEFORE].shown)
+        cell(b, words.before, f->columns[ROW_BEFORE].width - 2);
+    if (f->columns[ROW_AFTER].shown)
+        cell(b, words.after, f->columns[ROW_AFTER].width - 2);
+}
+
+static void plain_figures(struct diff_writer *w, const struct diff_row *r)
+{
+    struct change_words words;
+    row_change(&words, w, r, "-");
+    cell(&w->doc.buf, words.change, 24);
+    cell(&w->doc.buf, words.before, 11);
+    cell(&w->doc.buf, words.after, 11);
+}
+
+/* "function (file.cpp:12)  type T  pool P" */
+static void put_row_name(struct buf *out, const struct diff_writer *w, const struct diff_row *r)
+{
+    diff_row_name(out, r, w->d->options.by);
     if (r->type.len && w->d->options.by != DIFF_TYPE) {
-        buf_clear(&name);
-        diff_row_type(&name, r);
-        buf_puts(b, "  type ");
-        format_terminal(b, buf_view(&name));
+        buf_puts(out, "  type ");
+        diff_row_type(out, r);
     }
     if (w->d->pools.len > 1) {
-        buf_puts(b, "  pool ");
-        format_terminal(b, r->pool);
+        buf_puts(out, "  pool ");
+        buf_put(out, r->pool.p, r->pool.len);
     }
+}
+
+static void text_row(struct diff_writer *w, const struct fitted_rows *f, const struct diff_row *r)
+{
+    struct buf *b = &w->doc.buf;
+    struct buf name = {0};
+    bool fitted = w->doc.form.width != 0;
+    if (fitted)
+        fitted_figures(w, f, r);
+    else
+        plain_figures(w, r);
+    buf_puts(b, "  ");
+    put_row_name(&name, w, r);
+    put_shortened(b, buf_view(&name), fitted ? f->name_width : SIZE_MAX);
     buf_puts(b, "\n");
     w->doc.failed |= name.failed;
     buf_release(&name);
     int newest = r->side[1].there ? 1 : 0;
     struct frame_walk walk = frame_walk_start(w->d->trace[newest], r->side[newest].callstack);
-    struct frame_view f;
-    while (w->options->stack_traces && frame_walk_next(&walk, &f))
-        put_stack_line(b, &f, 11);
+    struct frame_view stack;
+    while (w->options->stack_traces && frame_walk_next(&walk, &stack))
+        put_stack_line(b, &stack, 11);
     document_flush(&w->doc);
 }
 
@@ -109,7 +197,12 @@ static void text_checks(struct diff_writer *w)
 {
     for (size_t i = 0; i < w->options->check_count; i++) {
         const struct summary_check *c = &w->options->checks[i];
-        buf_printf(&w->doc.buf, "%s%s %s: ", i ? "" : "\n", c->holds ? "ok" : "FAILED", c->name);
+        enum tint which = c->holds ? TINT_GOOD : TINT_HOT;
+        buf_puts(&w->doc.buf, i ? "" : "\n");
+        tint(&w->doc.buf, w->doc.form, which);
+        buf_puts(&w->doc.buf, c->holds ? "ok" : "FAILED");
+        tint_end(&w->doc.buf, w->doc.form, which);
+        buf_printf(&w->doc.buf, " %s: ", c->name);
         format_terminal(&w->doc.buf, view_of(c->detail));
         buf_puts(&w->doc.buf, "\n");
     }
@@ -133,31 +226,47 @@ static void text_same(struct diff_writer *w)
                                                           : "");
 }
 
-void diff_text_write(struct diff_writer *w)
+/* The rows of one kind. */
+static void text_kind(struct diff_writer *w, int kind)
 {
     struct buf *b = &w->doc.buf;
     char text[FORMAT_SIZE];
-    diff_answer(b, w->d);
-    buf_puts(b, w->d->pools.len ? "\n\n" : "no memory data in either trace\n");
-    for (size_t i = 0; i < w->d->pools.len; i++)
-        text_pool(w, &w->d->pools.at[i]);
-    for (int k = 0; k < DIFF_SAME; k++) {
-        struct diff_range range = diff_rows_of(w, (enum diff_kind)k);
-        if (range.count == 0)
-            continue;
-        buf_printf(b, "\n%s: %s, by %s\n", kind_titles[k],
-                   format_counted(text, range.count, things[w->d->options.by]),
-                   diff_metric_name(w->d->options.metric));
+    struct diff_range range = diff_rows_of(w, (enum diff_kind)kind);
+    struct fitted_rows fitted = {.name_width = 0};
+    if (range.count == 0)
+        return;
+    buf_printf(b, "\n%s: %s, by %s\n", kind_titles[kind],
+               format_counted(text, range.count, things[w->d->options.by]),
+               diff_metric_name(w->d->options.metric));
+    if (w->doc.form.width) {
+        fitted = fit_rows(w, range, kind);
+        fitted_titles(w, &fitted);
+    } else {
         cell(b, "Change", 24);
         cell(b, "Before", 11);
         cell(b, "After", 11);
         buf_puts(b, w->d->options.by == DIFF_TYPE ? "  Type\n" : "  Source location\n");
-        for (size_t i = 0; i < range.shown; i++)
-            text_row(w, &w->d->rows.at[range.first + i]);
-        if (range.shown < range.count)
-            buf_printf(b, "and %s more (--limit 0 shows all)\n",
-                       format_count(text, range.count - range.shown));
     }
+    for (size_t i = 0; i < range.shown; i++)
+        text_row(w, &fitted, &w->d->rows.at[range.first + i]);
+    if (range.shown < range.count)
+        buf_printf(b, "and %s more (--limit 0 shows all)\n",
+                   format_count(text, range.count - range.shown));
+}
+
+void diff_text_write(struct diff_writer *w)
+{
+    struct buf *b = &w->doc.buf;
+    char text[FORMAT_SIZE];
+    document_fit(&w->doc);
+    tint(b, w->doc.form, TINT_TITLE);
+    diff_answer(b, w->d);
+    tint_end(b, w->doc.form, TINT_TITLE);
+    buf_puts(b, w->d->pools.len ? "\n\n" : "no memory data in either trace\n");
+    for (size_t i = 0; i < w->d->pools.len; i++)
+        text_pool(w, &w->d->pools.at[i]);
+    for (int k = 0; k < DIFF_SAME; k++)
+        text_kind(w, k);
     text_same(w);
     if (w->d->unsure)
         buf_printf(b, "\n%s " UNSURE "\n", format_counted(text, w->d->unsure, "row"));

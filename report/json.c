@@ -14,20 +14,20 @@
 /* Writes the next element of the open list, on a separate line. */
 static void element(struct report *r, json_t *value)
 {
-    buf_puts(&r->buf, r->first ? "\n  " : ",\n  ");
-    r->first = false;
-    r->failed |= !json_put(&r->buf, value, 0);
+    buf_puts(&r->doc.buf, r->doc.first ? "\n  " : ",\n  ");
+    r->doc.first = false;
+    r->doc.failed |= !json_put(&r->doc.buf, value, 0);
 }
 
 static void open_list(struct report *r, const char *key)
 {
-    buf_printf(&r->buf, ",\n \"%s\": [", key);
-    r->first = true;
+    buf_printf(&r->doc.buf, ",\n \"%s\": [", key);
+    r->doc.first = true;
 }
 
 static void close_list(struct report *r)
 {
-    buf_puts(&r->buf, r->first ? "]" : "\n ]");
+    buf_puts(&r->doc.buf, r->doc.first ? "]" : "\n ]");
 }
 
 static json_t *make_trace(const struct summary *s)
@@ -99,35 +99,35 @@ static json_t *gpu_segments_json(const struct trace *t)
 
 static void json_begin(struct report *r)
 {
-    buf_puts(&r->buf, "{\"schema\": \"tidemark.report/1\",\n \"trace\": ");
-    r->failed |= !json_put(&r->buf, make_trace(r->s), 0);
+    buf_puts(&r->doc.buf, "{\"schema\": \"tidemark.report/1\",\n \"trace\": ");
+    r->doc.failed |= !json_put(&r->doc.buf, make_trace(r->s), 0);
     if (r->options->process_count)
-        r->failed |= !processes_json(&r->buf, r->options);
-    buf_puts(&r->buf, ",\n \"answer\": ");
-    r->failed |= !json_put(
-        &r->buf,
+        r->doc.failed |= !processes_json(&r->doc.buf, r->options);
+    buf_puts(&r->doc.buf, ",\n \"answer\": ");
+    r->doc.failed |= !json_put(
+        &r->doc.buf,
         json_text_or_null((struct view){(const char *)r->s->answer.data, r->s->answer.len}), 0);
-    buf_puts(&r->buf, ",\n \"callstacks\": ");
-    r->failed |= !json_put(&r->buf, make_callstacks(&r->s->coverage), 0);
+    buf_puts(&r->doc.buf, ",\n \"callstacks\": ");
+    r->doc.failed |= !json_put(&r->doc.buf, make_callstacks(&r->s->coverage), 0);
     struct resident_shares shares;
     bool narrow = selection_is_narrow(&r->s->selection.options);
     if (!r->s->empty && !narrow && resident_fact_read(r->s->trace, &shares)) {
-        buf_puts(&r->buf, ",\n \"resident\": ");
-        r->failed |= !json_put(&r->buf, resident_json(&shares), 0);
+        buf_puts(&r->doc.buf, ",\n \"resident\": ");
+        r->doc.failed |= !json_put(&r->doc.buf, resident_json(&shares), 0);
     }
     struct near_limit limit;
     if (!r->s->empty && !narrow && near_limit_read(r->s->trace, &limit)) {
-        buf_puts(&r->buf, ",\n \"near_limit\": ");
-        r->failed |= !json_put(&r->buf, near_limit_json(&limit), 0);
+        buf_puts(&r->doc.buf, ",\n \"near_limit\": ");
+        r->doc.failed |= !json_put(&r->doc.buf, near_limit_json(&limit), 0);
     }
     struct gpu_segments gpu;
     if (!r->s->empty && !narrow && gpu_segments_read(r->s->trace, 0, &gpu)) {
-        buf_puts(&r->buf, ",\n \"gpu_segments\": ");
-        r->failed |= !json_put(&r->buf, gpu_segments_json(r->s->trace), 0);
+        buf_puts(&r->doc.buf, ",\n \"gpu_segments\": ");
+        r->doc.failed |= !json_put(&r->doc.buf, gpu_segments_json(r->s->trace), 0);
     }
     if (narrow) {
-        buf_puts(&r->buf, ",\n \"selection\": ");
-        r->failed |= !json_put(&r->buf, make_selection(&r->s->selection), 0);
+        buf_puts(&r->doc.buf, ",\n \"selection\": ");
+        r->doc.failed |= !json_put(&r->doc.buf, make_selection(&r->s->selection), 0);
     }
 }
 
@@ -254,7 +254,7 @@ static void json_check(struct report *r, const struct summary_check *c)
 
 static void json_end(struct report *r)
 {
-    buf_puts(&r->buf, "\n}\n");
+    buf_puts(&r->doc.buf, "\n}\n");
 }
 
 const struct report_sink report_json = {

@@ -24,23 +24,11 @@ bool report_format_parse(const char *text, enum report_format *format)
     return false;
 }
 
-#define WRITE_AT 65536u
-
-/* Passes finished output to the stream, so that memory does not grow with the number of rows. */
-static void flush(struct report *r, size_t keep)
-{
-    if (r->buf.len <= keep)
-        return;
-    r->failed |= r->buf.failed;
-    (void)fwrite(r->buf.data, 1, r->buf.len, r->out); /* ferror reports it at the end */
-    buf_clear(&r->buf);
-}
-
 static void call(struct report *r, void (*function)(struct report *))
 {
     if (function)
         function(r);
-    flush(r, WRITE_AT);
+    document_flush(&r->doc);
 }
 
 static void write_rows(struct report *r, const struct report_sink *to, const struct row_list *rows,
@@ -51,7 +39,7 @@ static void write_rows(struct report *r, const struct report_sink *to, const str
         to->rows_begin(r, rows, groups);
     for (size_t i = 0; i < rows->len; i++) {
         to->row(r, &rows->at[i]);
-        flush(r, WRITE_AT);
+        document_flush(&r->doc);
     }
     if (to->rows_end)
         to->rows_end(r, rows, groups);
@@ -61,7 +49,9 @@ int report_write(const struct summary *s, const struct report_options *options, 
                  struct err *e)
 {
     const struct report_sink *to = formats[options->format].sink;
-    struct report r = {.s = s, .options = options, .out = out};
+    struct report r = {.s = s, .options = options, .doc = document_begin(out)};
+    if (options->format == REPORT_TEXT)
+        document_fit(&r.doc);
     call(&r, to->begin);
     call(&r, to->pools_begin);
     for (size_t i = 0; i < s->pools.len && to->pool; i++)
@@ -80,12 +70,5 @@ int report_write(const struct summary *s, const struct report_options *options, 
         to->check(&r, &s->checks.at[i]);
     call(&r, to->checks_end);
     call(&r, to->end);
-    flush(&r, 0);
-    bool failed = r.failed;
-    buf_release(&r.buf);
-    if (failed)
-        return err_no_memory(e, "the report");
-    if (fflush(out) != 0 || ferror(out))
-        return err_errno(e, ERR_OUTPUT, "cannot write the report");
-    return 0;
+    return document_end(&r.doc, e);
 }

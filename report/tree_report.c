@@ -1,6 +1,7 @@
 #include "report/tree_report.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,12 +21,17 @@ struct step {
     size_t prefix;  /* text: bytes of the prefix of its children */
 };
 
+/* Columns before the name in text, from left to right. */
+enum tree_column { TREE_METRIC, TREE_SHARE, TREE_BAR, TREE_OWN, TREE_BESIDE, TREE_COLUMNS };
+
 struct writer {
     const struct tree *t;
     const struct tree_report_options *options;
     struct document doc;
     struct buf prefix, name;
     VEC(struct step) way;
+    bool columns[TREE_COLUMNS]; /* text: shown */
+    size_t figures_width;       /* of these columns */
     struct tree_nodes *collect; /* NULL, or collects the nodes instead of writing them */
 };
 
@@ -110,6 +116,26 @@ static void put_title(struct buf *b, enum tree_metric m, const char *text)
     cell(b, text, (size_t)metric_width(m));
 }
 
+/* Without a terminal, all but the bar. */
+static void choose_columns(struct writer *w)
+{
+    enum tree_metric m = w->t->options.sort;
+    unsigned width = w->doc.form.width;
+    struct fitted_column fit[TREE_COLUMNS] = {
+        [TREE_METRIC] = {.width = (unsigned)metric_width(m) + 2},
+        [TREE_SHARE] = {.width = (width ? SHARE_WIDTH : 7) + 2},
+        [TREE_BAR] = {.width = BAR_WIDTH + 2},
+        [TREE_OWN] = {.width = (unsigned)metric_width(m) + 2},
+        [TREE_BESIDE] = {.width = (unsigned)metric_width(beside(m)) + 2}};
+    unsigned names = names_least(width);
+    fit_columns(fit, TREE_COLUMNS, width ? (width > names ? width - names : 0) : UINT_MAX);
+    fit[TREE_BAR].shown &= width != 0;
+    for (int i = 0; i < TREE_COLUMNS; i++) {
+        w->columns[i] = fit[i].shown;
+        w->figures_width += fit[i].shown ? fit[i].width : 0;
+    }
+}
+
 static void text_head(struct writer *w)
 {
     static const char *const titles[] = {
@@ -123,30 +149,74 @@ static void text_head(struct writer *w)
         [TREE_TYPE] = "Type"};
     enum tree_metric m = w->t->options.sort;
     struct buf *b = &w->doc.buf;
-    put_title(b, m, titles[m]);
-    cell(b, "Share", 7);
-    put_title(b, m, "Own");
-    put_title(b, beside(m), titles[beside(m)]);
-    buf_printf(b, "  %s\n", groups[w->t->options.by]);
+    document_fit(&w->doc);
+    choose_columns(w);
+    tint(b, w->doc.form, TINT_TITLE);
+    if (w->columns[TREE_METRIC])
+        put_title(b, m, titles[m]);
+    if (w->columns[TREE_SHARE])
+        cell(b, "Share", w->doc.form.width ? SHARE_WIDTH : 7);
+    if (w->columns[TREE_BAR])
+        cell(b, "", BAR_WIDTH);
+    if (w->columns[TREE_OWN])
+        put_title(b, m, "Own");
+    if (w->columns[TREE_BESIDE])
+        put_title(b, beside(m), titles[beside(m)]);
+    buf_printf(b, "  %s", groups[w->t->options.by]);
+    tint_end(b, w->doc.form, TINT_TITLE);
+    buf_puts(b, "\n");
+}
+
+/* On a terminal, a deep prefix loses its begin, and a long name its middle. */
+static void put_name(struct writer *w, const char *branch, struct view name)
+{
+    struct buf *b = &w->doc.buf;
+    struct view prefix = buf_view(&w->prefix);
+    if (w->doc.form.width == 0) {
+        buf_put(b, prefix.p, prefix.len);
+        buf_puts(b, branch);
+        format_terminal(b, name);
+        return;
+    }
+    size_t room = w->doc.form.width - w->figures_width - 2;
+    size_t lines = format_width(prefix) + format_width(view_of(branch));
+    size_t most = room / 2;
+    tint(b, w->doc.form, TINT_FAINT);
+    if (lines > most) {
+        for (size_t cut = lines - most + 1; prefix.len && cut; prefix.p++, prefix.len--)
+            cut -= prefix.len == 1 || ((uint8_t)prefix.p[1] & 0xc0) != 0x80;
+        buf_puts(b, "…");
+        lines = most;
+    }
+    buf_put(b, prefix.p, prefix.len);
+    buf_puts(b, branch);
+    tint_end(b, w->doc.form, TINT_FAINT);
+    put_shortened(b, name, room > lines ? room - lines : 1);
 }
 
 static void text_node(struct writer *w, uint32_t node, const char *branch)
 {
     const struct tree_node *n = &w->t->nodes.at[node];
+    const struct tree_node *root = &w->t->nodes.at[TREE_ROOT];
     enum tree_metric m = w->t->options.sort;
     struct buf *b = &w->doc.buf;
     char text[FORMAT_SIZE];
-    put_metric(b, &n->inclusive, m);
-    cell(b, share(w, n, text), 7);
-    put_metric(b, &n->exclusive, m);
-    put_metric(b, &n->inclusive, beside(m));
+    if (w->columns[TREE_METRIC])
+        put_metric(b, &n->inclusive, m);
+    uint64_t part = n->inclusive.at[m], whole = root->inclusive.at[m];
+    if (w->columns[TREE_SHARE] && w->doc.form.width)
+        cell_share(b, w->doc.form, share_tint(part, whole), part, whole);
+    else if (w->columns[TREE_SHARE])
+        cell(b, share(w, n, text), 7);
+    if (w->columns[TREE_BAR])
+        cell_bar(b, w->doc.form, share_tint(part, whole), part, whole);
+    if (w->columns[TREE_OWN])
+        put_metric(b, &n->exclusive, m);
+    if (w->columns[TREE_BESIDE])
+        put_metric(b, &n->inclusive, beside(m));
     buf_puts(b, "  ");
-    buf_put(b, w->prefix.data, w->prefix.len);
-    buf_puts(b, branch);
-    if (node == TREE_ROOT)
-        buf_puts(b, "all");
-    else
-        format_terminal(b, short_name(w, &w->t->labels.at[n->label]));
+    put_name(w, branch,
+             node == TREE_ROOT ? view_of("all") : short_name(w, &w->t->labels.at[n->label]));
     buf_puts(b, "\n");
 }
 
@@ -156,12 +226,9 @@ static void text_rest(struct writer *w, const struct step *s)
     uint32_t hidden = count_hidden(w, s);
     if (hidden == 0)
         return;
-    enum tree_metric m = w->t->options.sort;
-    int columns = 2 * metric_width(m) + metric_width(beside(m)) + 4 * 2 + 7 + 2;
-    buf_printf(&w->doc.buf, "%*s", columns, "");
-    buf_put(&w->doc.buf, w->prefix.data, w->prefix.len);
-    buf_printf(&w->doc.buf, "%s%s\n", s->shown ? "└ " : "",
-               format_counted(text, hidden, "smaller one"));
+    buf_printf(&w->doc.buf, "%*s", (int)w->figures_width + 2, "");
+    put_name(w, s->shown ? "└ " : "", view_of(format_counted(text, hidden, "smaller one")));
+    buf_puts(&w->doc.buf, "\n");
 }
 
 /* A single child continues below its parent; several children are drawn as branches. */

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "analysis/questions/message_range.h"
@@ -241,19 +240,4 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
     memory_bound_explain(q->memory, &e);
     print_error(&e);
     return err_exit_status(&e);
-}
-
-bool terminal_takes_colors(FILE *out)
-{
-    const char *no_color = getenv("NO_COLOR");
-    const char *term = getenv("TERM");
-    return isatty(fileno(out)) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
-}
-
-unsigned terminal_width(FILE *out)
-{
-    struct winsize size;
-    if (!isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col < 20)
-        return 80;
-    return size.ws_col;
 }

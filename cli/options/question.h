@@ -91,8 +91,4 @@ int question_find_range(struct selection_options *o, const char *path, struct er
 typedef int question_answer(void *ctx, struct trace *t, FILE *out, struct err *e);
 int question_run(struct question *q, question_answer *answer, void *ctx);
 
-/* Whether `out` is a terminal that supports colours (NO_COLOR, TERM=dumb), and its width (80). */
-bool terminal_takes_colors(FILE *out);
-unsigned terminal_width(FILE *out);
-
 #endif

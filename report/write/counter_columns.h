@@ -22,6 +22,9 @@ struct counter_column {
     int sort; /* the table of text shows it only if sorted by this key; -1: always */
 };
 
+/* Numbers of columns. */
+enum { COUNTER_COUNT = 0, COUNTER_SIZE = 1, COUNTER_LIVE = 3, COUNTER_PEAK = 4 };
+
 #define COUNTER_COLUMNS 7u
 
 /* In the order of JSON, CSV and text. */

@@ -9,14 +9,27 @@ static void write_out(struct document *d)
 {
     d->failed |= d->buf.failed;
     if (d->buf.len)
-        (void)fwrite(d->buf.data, 1, d->buf.len, d->out); /* ferror reports it at the end */
+        write_folded(d->form, buf_view(&d->buf), d->out);
     buf_clear(&d->buf);
 }
 
 void document_flush(struct document *d)
 {
-    if (d->buf.len > WRITE_AT || d->buf.failed)
+    bool line_open = d->form.width && d->buf.len && d->buf.data[d->buf.len - 1] != '\n';
+    if ((d->buf.len > WRITE_AT && !line_open) || d->buf.failed)
         write_out(d);
+}
+
+void left_out_text(struct document *d, unsigned columns)
+{
+    char text[FORMAT_SIZE];
+    if (columns == 0)
+        return;
+    tint(&d->buf, d->form, TINT_FAINT);
+    buf_printf(&d->buf, "%s %s no room here", format_counted(text, columns, "more column"),
+               columns == 1 ? "has" : "have");
+    tint_end(&d->buf, d->form, TINT_FAINT);
+    buf_puts(&d->buf, "\n");
 }
 
 int document_end(struct document *d, struct err *e)

@@ -12,14 +12,16 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "report/write/json_value.h"
+#include "report/write/terminal_form.h"
 
 enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV, REPORT_MARKDOWN };
 
 struct document {
     FILE *out;
-    struct buf buf; /* not written yet */
-    bool failed;    /* memory was short */
-    bool first;     /* the open list is empty */
+    struct buf buf;            /* not written yet */
+    bool failed;               /* memory was short */
+    bool first;                /* the open list is empty */
+    struct terminal_form form; /* of document_fit */
 };
 
 static inline struct document document_begin(FILE *out)
@@ -27,7 +29,16 @@ static inline struct document document_begin(FILE *out)
     return (struct document){.out = out};
 }
 
-/* Passes finished output to the stream if there is much of it. */
+/* The document is text for people: its form is that of the stream, and its lines are folded. */
+static inline void document_fit(struct document *d)
+{
+    d->form = terminal_form_of(d->out);
+}
+
+/* Text: says that a table has more columns than the terminal has room for, if so. */
+void left_out_text(struct document *d, unsigned columns);
+
+/* Passes finished output, whole lines, to the stream if there is much of it. */
 void document_flush(struct document *d);
 
 /* Writes the rest. ERR_OUTPUT if the stream cannot be written. */

@@ -41,6 +41,36 @@ static size_t take_entry(struct row_writer *w, const struct row_table *t, const 
     return n;
 }
 
+/* Room for the pool behind a site, if there are several. */
+#define POOL_ROOM 16u
+
+/* Drops the columns of text that have no room on the terminal. */
+static void fit_to_terminal(struct row_writer *w)
+{
+    struct fitted_column fit[ROW_COLUMNS_MAX] = {0};
+    unsigned width = w->doc->form.width, names = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < w->len; i++) {
+        enum value_kind kind = w->shown[i].column->kind;
+        if (kind == VALUE_SITE)
+            names = names_least(width) + 2;
+        else if (kind != VALUE_POOL || w->shown[i].title.len)
+            fit[i].width = (unsigned)w->shown[i].width + 2;
+        else if (w->s && w->s->pools.len > 1)
+            fit[i].width = POOL_ROOM;
+    }
+    unsigned left = fit_columns(fit, w->len, width > names ? width - names : 0);
+    w->site_width = names ? names - 2 + left : 0;
+    bool full = false;
+    for (size_t i = 0; i < w->len; i++) {
+        full |= !fit[i].shown;
+        if (fit[i].shown && (!full || w->shown[i].width == 0))
+            w->shown[n++] = w->shown[i];
+    }
+    w->left_out = (unsigned)(w->len - n);
+    w->len = n;
+}
+
 struct row_writer row_writer(struct document *d, const struct row_table *table,
                              const struct selection *s, enum report_format format,
                              bool stack_traces)
@@ -53,6 +83,11 @@ struct row_writer row_writer(struct document *d, const struct row_table *table,
     do {
         at += take_entry(&w, table, at);
     } while (*at++ && w.len < ROW_COLUMNS_MAX);
+    if (format == REPORT_TEXT) {
+        document_fit(d);
+        if (d->form.width)
+            fit_to_terminal(&w);
+    }
     if (stack_traces) {
         w.site = find_column(table, view_of("site"));
         w.stack = find_column(table, view_of("callstack"));
@@ -173,12 +208,13 @@ static const char *shown(struct row_value *v, const struct row_column *c, bool p
 
 /* ---- text */
 
-static void text_site(struct document *d, const struct row_column *c, const void *row)
+static void text_site(struct row_writer *w, const struct row_column *c, const void *row)
 {
+    struct document *d = w->doc;
     struct buf name = {0};
     put_site(&name, frame_of(c, row), has_no_callstack(c, row));
     buf_puts(&d->buf, "  ");
-    format_terminal(&d->buf, buf_view(&name));
+    put_shortened(&d->buf, buf_view(&name), w->site_width ? w->site_width : SIZE_MAX);
     d->failed |= name.failed;
     buf_release(&name);
 }
@@ -199,11 +235,11 @@ static void text_cell(struct row_writer *w, const struct shown_column *to, const
     struct row_value v;
     take_value(&v, w, c, row);
     if (v.kind == VALUE_SITE) {
-        text_site(w->doc, c, row);
+        text_site(w, c, row);
     } else if (v.kind == VALUE_POOL) {
         text_pool(w, v.name, to->title.len != 0);
     } else if (v.kind == VALUE_NAME) {
-        cell_text(b, v.name.len ? v.name : view_of("[no name]"), to->width);
+        cell_fitted(b, w->doc->form, v.name.len ? v.name : view_of("[no name]"), to->width);
     } else {
         const char *text = shown(&v, c, false);
         cell(b, text ? text : "-", to->width);
@@ -213,6 +249,7 @@ static void text_cell(struct row_writer *w, const struct shown_column *to, const
 static void text_titles(struct row_writer *w)
 {
     struct buf *b = &w->doc->buf;
+    tint(b, w->doc->form, TINT_TITLE);
     for (size_t i = 0; i < w->len; i++) {
         const struct shown_column *to = &w->shown[i];
         char title[FORMAT_SIZE];
@@ -222,6 +259,7 @@ static void text_titles(struct row_writer *w)
         else if (to->title.len)
             cell(b, title, to->width);
     }
+    tint_end(b, w->doc->form, TINT_TITLE);
     buf_puts(b, "\n");
 }
 
@@ -444,12 +482,16 @@ void rows_end(struct row_writer *w, size_t shown, size_t all, const char *what)
     if (w->format == REPORT_JSON) {
         document_list_end(w->doc);
         document_close(w->doc);
-    } else if (w->format == REPORT_MARKDOWN) {
+        return;
+    }
+    if (w->format == REPORT_MARKDOWN)
         markdown_rest(w->doc, shown, all, what);
-    } else if (w->format == REPORT_TEXT && shown < all) {
+    if (w->format != REPORT_TEXT)
+        return;
+    if (shown < all)
         buf_printf(&w->doc->buf, "%s not shown (--limit 0 shows all)\n",
                    format_counted(text, all - shown, what));
-    }
+    left_out_text(w->doc, w->left_out);
 }
 
 void rows_stacks(struct row_writer *w, const void *rows, size_t n, size_t size)

@@ -100,9 +100,15 @@ struct row_writer {
     struct shown_column shown[ROW_COLUMNS_MAX];
     size_t len;
     const struct row_column *site, *stack; /* with call stacks; else NULL */
+    unsigned site_width;                   /* of sites on a terminal; 0: as wide as they are */
+    unsigned left_out;                     /* columns that have no room on the terminal */
 };
 
-/* `stack_traces`: text has the call stack of each row under it, Markdown has them in the end. */
+/*
+ * On a terminal, columns of text are shown from left to right as long as they leave room for a
+ * site, and sites are shortened. `stack_traces`: text has the call stack of each row under it,
+ * Markdown has them in the end.
+ */
 struct row_writer row_writer(struct document *d, const struct row_table *table,
                              const struct selection *s, enum report_format format,
                              bool stack_traces);

@@ -43,6 +43,23 @@ void cell_text(struct buf *b, struct view text, size_t width)
     pad(b, got, width);
 }
 
+void cell_fitted(struct buf *b, struct terminal_form form, struct view text, size_t width)
+{
+    if (form.width == 0)
+        cell_text(b, text, width);
+    else
+        pad(b, put_shortened(b, text, width), width);
+}
+
+void cell_share(struct buf *b, struct terminal_form form, enum tint which, uint64_t part,
+                uint64_t whole)
+{
+    char text[FORMAT_SIZE];
+    tint(b, form, which);
+    cell(b, format_percent(text, part, whole), SHARE_WIDTH);
+    tint_end(b, form, which);
+}
+
 size_t text_width(struct view text, bool *failed)
 {
     struct buf b = {0};

@@ -189,7 +189,7 @@ class Streams(RunCase):
             result = subprocess.run([TIDEMARK, "run", "-f", "-o", self.trace, "--report", "json",
                                      "--", silent], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(result.returncode, 4, result.stderr)
-        self.assertIn("cannot write the report", result.stderr)
+        self.assertIn("cannot write the output", result.stderr)
 
     def write_source(self, text):
         source = self.dir / "source.c"

@@ -1,0 +1,113 @@
+"""Text for people on a terminal: columns that fit its width, shares with bars, colours."""
+
+import json
+import re
+
+from screen import Terminal
+from tools import TIDEMARK, TRACES, Case, report, run
+
+ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
+MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
+SIZES = ((40, 24), (80, 24), (120, 40), (200, 50))
+COLOR = re.compile(rb"\x1b\[[0-9;]*m")
+
+
+def on_terminal(*args, width=80, height=24, **env):
+    """The bytes that a command writes to a terminal, without carriage returns."""
+    with Terminal([TIDEMARK, *args], width=width, height=height, **env) as t:
+        status = t.end()
+        return t.raw.replace(b"\r\n", b"\n"), status
+
+
+def plain(raw):
+    return COLOR.sub(b"", raw).decode()
+
+
+class Fits(Case):
+    def test_no_line_is_wider(self):
+        for width, height in SIZES:
+            for args in (("report", ALLSCEN), ("report", MEMSCEN, "--by", "zone"),
+                         ("report", ALLSCEN, "--sort", "peak"), ("report", MEMSCEN, "--leaks"),
+                         ("report", MEMSCEN, "--patterns"),
+                         ("report", ALLSCEN, "--by", "type"), ("tree", ALLSCEN),
+                         ("tree", MEMSCEN, "--bottom-up"), ("diff", ALLSCEN, MEMSCEN),
+                         ("diff", ALLSCEN, MEMSCEN, "--metric", "count")):
+                with self.subTest(width=width, args=args[:1] + args[2:]):
+                    raw, status = on_terminal(*args, width=width, height=height, NO_COLOR="1")
+                    self.assertEqual(status, 0)
+                    self.assertNotIn(b"\x1b", raw)
+                    for line in raw.decode().split("\n"):
+                        # A word that does not fit alone stays whole.
+                        if len(line) > width:
+                            self.assertNotIn(" ", line.strip())
+
+    def test_columns_of_a_report(self):
+        doc = report(ALLSCEN)
+        for width, columns in ((80, ["Size", "Share", "Peak"]),
+                               (160, ["Size", "Share", "Peak", "Live", "Count"])):
+            text = plain(on_terminal("report", ALLSCEN, width=width)[0])
+            titles = next(line for line in text.split("\n") if line.startswith("Source location"))
+            self.assertEqual([c for c in ("Size", "Share", "Peak", "Live", "Count")
+                              if c in titles.split()], columns)
+            self.assertEqual("more columns have no room here" in text, width == 80)
+            rows = text[text.index(titles):].split("\n")[1:]
+            site = doc["sites"][0]
+            share = 100 * site["bytes"] / sum(p["total_bytes"] for p in doc["pools"])
+            self.assertIn(f" {share:.1f} %  █", rows[0])
+            self.assertTrue(rows[0].startswith("memory (allscen.cpp:155) "))
+
+    def test_names_lose_their_middle(self):
+        doc = json.loads(run("tree", ALLSCEN, "--format", "json", "--min-share", "1").stdout)
+        longest = max((n["name"] for n in doc["nodes"]), key=len)
+        text = plain(on_terminal("tree", ALLSCEN, width=40)[0])
+        self.assertTrue(len(longest) < 30 or "…" in text)
+        text = plain(on_terminal("report", MEMSCEN, "--by", "callstack", "--limit", "1",
+                                 width=48)[0])
+        row = next(line for line in text.split("\n") if "…" in line)
+        self.assertTrue(row.split("…")[0])
+
+    def test_sentences_are_folded_at_blanks(self):
+        sentence = run("report", ALLSCEN).stdout.split("\n")[0]
+        text = plain(on_terminal("report", ALLSCEN, width=50)[0])
+        first = re.match(r".*(\n  .*)+", text)[0]
+        self.assertEqual(re.sub(r"\n +", " ", first), sentence)
+
+
+class Colours(Case):
+    def test_only_where_they_are_wanted(self):
+        for args in (("report", ALLSCEN), ("tree", ALLSCEN), ("diff", ALLSCEN, MEMSCEN)):
+            self.assertTrue(COLOR.search(on_terminal(*args)[0]))
+            self.assertFalse(COLOR.search(on_terminal(*args, NO_COLOR="1")[0]))
+            self.assertFalse(COLOR.search(on_terminal(*args, TERM="dumb")[0]))
+            self.assertNotIn("\x1b", run(*args).stdout)
+
+    def test_mean_something(self):
+        raw = on_terminal("diff", ALLSCEN, MEMSCEN, "--limit", "1")[0]
+        new, gone = raw.index(b"\nNew"), raw.index(b"\nGone")
+        self.assertRegex(raw[new:], rb"\x1b\[31m +\+")
+        self.assertRegex(raw[gone:], rb"\x1b\[32m +-")
+        raw = on_terminal("tree", MEMSCEN)[0]
+        self.assertRegex(raw, rb"\x1b\[31m +100 %\x1b\[0m")
+
+    def test_every_colour_ends(self):
+        for args in (("report", ALLSCEN), ("tree", MEMSCEN), ("diff", ALLSCEN, MEMSCEN),
+                     ("report", MEMSCEN, "--leaks")):
+            codes = COLOR.findall(on_terminal(*args, width=200)[0])
+            self.assertEqual(len(codes) % 2, 0)
+            self.assertEqual(set(codes[1::2]), {b"\x1b[0m"})
+            self.assertNotIn(b"\x1b[0m", codes[::2])
+
+
+class Elsewhere(Case):
+    def test_files_and_other_formats_are_not_fitted(self):
+        for form in ("json", "csv"):
+            raw, _ = on_terminal("report", ALLSCEN, "--format", form, width=60)
+            self.assertEqual(raw.decode(), run("report", ALLSCEN, "--format", form).stdout)
+        path = self.dir / "report.txt"
+        on_terminal("report", ALLSCEN, "-o", path, width=60)
+        self.assertEqual(path.read_text(), run("report", ALLSCEN).stdout)
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
