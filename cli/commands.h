@@ -46,5 +46,6 @@ int cmd_symbols(int argc, char **argv);
 int cmd_update(int argc, char **argv);
 int cmd_update_drop_in(int argc, char **argv); /* called as tracy-update and the like */
 int cmd_verify(int argc, char **argv);
+int cmd_view(int argc, char **argv);
 
 #endif

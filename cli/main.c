@@ -33,6 +33,7 @@ static const struct command commands[] = {
     {"tree", cmd_tree, "print the call-stack tree of a trace's allocations, top-down or bottom-up",
      NULL},
     {"top", cmd_top, "walk through that tree on a terminal, of a trace or a running client", NULL},
+    {"view", cmd_view, "open the report page of a trace in a browser", NULL},
     {"find", cmd_find, "find the allocations that covered an address, and when", NULL},
     {"annotate", cmd_annotate, "print a function's machine code with what its calls allocated",
      NULL},

@@ -69,6 +69,7 @@ MAY = {
     "cli/selftest": "base protocol symbols symbols/index report/html naming server/net run cli cli/options",
     "cli/top": "base trace/save analysis/figures analysis/questions report server/net "
                "server/capture cli cli/options",
+    "cli/view": "base trace/load analysis/figures report/html cli cli/options",
     "bench": "base protocol trace symbols/elf symbols/index analysis server/capture",
 }
 GROUPS = {"trace", "analysis", "report", "server"}

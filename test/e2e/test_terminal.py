@@ -1,10 +1,15 @@
 """Text for people on a terminal: columns that fit its width, shares with bars, colours."""
 
 import json
+import os
+import pathlib
 import re
+import stat
+import unittest
 
+from pagedata import Page
 from screen import Terminal
-from tools import TIDEMARK, TRACES, Case, report, run
+from tools import TIDEMARK, TRACES, UNBUILT, Case, page_built, report, run
 
 ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
@@ -106,6 +111,54 @@ class Elsewhere(Case):
         path = self.dir / "report.txt"
         on_terminal("report", ALLSCEN, "-o", path, width=60)
         self.assertEqual(path.read_text(), run("report", ALLSCEN).stdout)
+
+
+@unittest.skipUnless(page_built(), UNBUILT)
+class View(Case):
+    """`tidemark view`, with an xdg-open that writes down what it was asked for."""
+
+    def view(self, *args, status=0, display=":0"):
+        tool, asked = self.dir / "bin", self.dir / "asked"
+        tool.mkdir(exist_ok=True)
+        (tool / "xdg-open").write_text(f'#!/bin/sh\necho "$@" >>{asked}\nexit {status}\n')
+        (tool / "xdg-open").chmod(0o755)
+        env = {**os.environ, "TMPDIR": str(self.dir), "PATH": f"{tool}:{os.environ['PATH']}",
+               "DISPLAY": display, "WAYLAND_DISPLAY": ""}
+        result = run("view", *args, env=env)
+        return result, asked.read_text().split("\n")[:-1] if asked.exists() else []
+
+    def test_opens_the_page(self):
+        result, asked = self.view(MEMSCEN)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        path = pathlib.Path(result.stdout.strip())
+        self.assertEqual(asked, [str(path)])
+        self.assertEqual(path.name, "memscen.html")
+        self.assertEqual(stat.S_IMODE(path.parent.stat().st_mode), 0o700)
+        self.assertEqual(path.parent.parent, self.dir.resolve())
+        Page(path)
+        self.assertEqual(run("report", MEMSCEN, "--format", "html").stdout, path.read_text())
+
+    def test_without_a_browser(self):
+        for args, display in ((("--no-browser",), ":0"), ((), "")):
+            result, asked = self.view(MEMSCEN, *args, display=display)
+            self.assertEqual((result.returncode, asked), (0, []))
+            self.assertTrue(pathlib.Path(result.stdout.strip()).is_file())
+        result, asked = self.view(MEMSCEN, status=3)
+        self.assertEqual((result.returncode, len(asked)), (0, 1))
+
+    def test_failures_leave_nothing(self):
+        broken = self.dir / "broken.tracy"
+        broken.write_bytes(b"no trace")
+        for args in ((broken,), (MEMSCEN, "--pool", "none")):
+            result, asked = self.view(*args)
+            self.assertIn(result.returncode, (2, 3))
+            self.assertEqual((result.stdout, asked), ("", []))
+        self.assertEqual([p for p in self.dir.iterdir() if p.name.startswith("tidemark-")], [])
+
+
+class Alone(Case):
+    def test_a_trace_is_reported(self):
+        self.assertEqual(run(MEMSCEN).stdout, run("report", MEMSCEN).stdout)
 
 
 if __name__ == "__main__":
