@@ -22,6 +22,7 @@
 #include "report/report.h"
 #include "trace/file/reader.h"
 #include "trace/load/load.h"
+#include "trace/load/load_beside.h"
 
 static const char usage[] =
     "usage: tidemark csvexport [OPTIONS] FILE\n"
@@ -30,7 +31,8 @@ static const char usage[] =
     "location. FILE - is standard input.\n";
 
 static const char footer[] =
-    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output cannot be written.\n";
+    "Exit status: 0 done; 1 the trace has figures only, no events; 2 usage; 3 unreadable trace;\n"
+    "4 output cannot be written.\n";
 
 enum mode { MODE_OFFICIAL, MODE_MEMORY, MODE_MEMORY_SITES, MODE_CALLSTACKS };
 
@@ -221,6 +223,9 @@ static int export_official(const struct csvexport *c, struct err *e)
                                .separator = view_of(c->separator)};
     struct export_rows rows = official_csv_rows(&csv);
     struct export *x = export_open(&c->options, &rows, e);
+    if (c->options.plots && !c->drop_in && trace_has_only_figures(c->trace))
+        fprintf(stderr, "tidemark: %s: figures only, no events: no plots of memory pools\n",
+                c->trace);
     int status = x ? read_export(c, x, e) : -1;
     if (status == 0)
         status = official_csv_finish(&csv, e);
@@ -234,6 +239,8 @@ static int export_memory(const struct csvexport *c, struct err *e)
     struct memory_csv csv = {.out = stdout};
     struct memory_rows rows;
     bool wanted[REC_TYPE_COUNT];
+    if (trace_has_only_figures(c->trace))
+        return memory_refuse("--memory-sites prints their figures", e);
     memory_rows_init(&rows, memory_csv_row, &csv);
     struct record_sink sink = memory_rows_sink(&rows);
     memory_rows_wanted(wanted);

@@ -18,6 +18,7 @@
 #include "cli/options/options.h"
 #include "report/dump_format.h"
 #include "trace/file/reader.h"
+#include "trace/load/load_beside.h"
 
 static const char usage[] =
     "usage: tidemark dump FILE [OPTIONS]\n"
@@ -264,6 +265,9 @@ static int run(const struct dump_command *c, struct err *e)
 {
     struct input in;
     int status = input_open(&in, c->trace, e);
+    if (status == 0 && trace_has_only_figures(c->trace))
+        fprintf(stderr, "tidemark: %s: figures only, no events: `tidemark report` prints them\n",
+                c->trace);
     if (status == 0 && c->output)
         status = write_file(c, &in, e);
     else if (status == 0)

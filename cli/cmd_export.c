@@ -35,7 +35,8 @@ static const char footer[] =
     "Rows of zones, messages, plots and frames are all there whatever is selected.\n"
     "live: not freed at the end; peak: live at the pool's peak; temporary: freed by the\n"
     "very next memory event of the same thread in that pool.\n"
-    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
+    "Exit status: 0 done; 1 the trace has figures only, no events; 2 usage; 3 unreadable trace;\n"
+    "4 output exists or cannot be written.\n";
 
 enum export_format {
     FORMAT_FOLDED,

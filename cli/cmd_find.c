@@ -21,7 +21,8 @@ static const char usage[] =
     "input. Addresses are hexadecimal with 0x, else decimal.\n";
 
 static const char footer[] =
-    "Exit status: 0 done, also when nothing was found; 2 usage; 3 unreadable trace; 4 output\n"
+    "Exit status: 0 done, also when nothing was found; 1 the trace has figures only, no events;\n"
+    "2 usage; 3 unreadable trace; 4 output\n"
     "exists or cannot be written.\n";
 
 struct find_command {

@@ -19,7 +19,9 @@ static const char usage[] =
     "of event, how many bytes they take, how many addresses have names, and whether the figures\n"
     "of the summary are stored behind the trace. FILE - is standard input.\n";
 
-static const char footer[] = "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 out of memory.\n";
+static const char footer[] =
+    "Exit status: 0 done; 1 the trace had figures only, and they are gone; 2 usage; 3 unreadable\n"
+    "trace; 4 out of memory.\n";
 
 struct info_command {
     const char *trace;
@@ -55,7 +57,9 @@ static int run(const struct info_command *c, struct trace *t, struct err *e)
     status = overview_build(&o, t, &counts, &info, &s, e);
     if (status == 0) {
         o.stored_bytes = stored_summary_bytes(t, c->trace);
-        o.stored = o.stored_bytes ? OVERVIEW_STORED_THERE : OVERVIEW_STORED_NONE;
+        o.stored = t->memory.only.is ? OVERVIEW_STORED_ONLY
+                   : o.stored_bytes  ? OVERVIEW_STORED_THERE
+                                     : OVERVIEW_STORED_NONE;
         status = overview_write(&o, c->json, stdout, e);
         overview_release(&o);
     }

@@ -14,7 +14,8 @@ static const char usage[] =
     "colours (on a terminal) how old its blocks are.\n";
 
 static const char footer[] =
-    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
+    "Exit status: 0 done; 1 the trace has figures only, no events; 2 usage; 3 unreadable trace;\n"
+    "4 output exists or cannot be written.\n";
 
 struct map_command {
     struct question question;

@@ -20,6 +20,7 @@
 #include "cli/options/options.h"
 #include "report/write/official_units.h"
 #include "server/capture/stored_summary.h"
+#include "trace/load/load_beside.h"
 #include "trace/merge/merge.h"
 
 static const char usage[] =
@@ -31,7 +32,8 @@ static const char usage[] =
     "An INPUT may be - for standard input.\n";
 
 static const char footer[] =
-    "Exit status: 0 done; 2 usage; 3 an input is no trace or damaged, or the traces do not fit\n"
+    "Exit status: 0 done; 1 an input has figures only; 2 usage; 3 an input is no trace or damaged, "
+    "or the traces do not fit\n"
     "into one; 4 OUTPUT exists or cannot be written. As tracy-merge: 0 or 1.\n";
 
 struct input {
@@ -282,7 +284,7 @@ static int merge_files(struct merging *g, struct err *e)
     if (status == 0)
         status = outfile_commit(&out, e);
     for (size_t i = 0; i < g->files.len && status == 0 && !g->drop_in; i++)
-        stored_pages_keep(g->files.at[i].path, -1, false);
+        status = stored_pages_keep(g->files.at[i].path, -1, false, false, e);
     if (status == 0)
         report(g, &o, &stats, direct ? stderr : stdout);
     outfile_abort(&out);
@@ -294,6 +296,11 @@ static int merge_files(struct merging *g, struct err *e)
 static int merge_run(struct merging *g, struct err *e)
 {
     int status = 0;
+    for (size_t i = 0; i < g->files.len && !g->drop_in; i++) {
+        if (trace_has_only_figures(g->files.at[i].path))
+            return err_set(e, ERR_CHECK, "%s: figures only, no events: they cannot be merged",
+                           g->files.at[i].path);
+    }
     for (size_t i = 0; i < g->files.len && status == 0; i++)
         status = open_input(&g->files.at[i], e);
     if (status != 0)

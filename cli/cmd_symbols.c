@@ -108,7 +108,7 @@ static int rewrite(struct symbols *s, struct trace_input *in, struct outfile *ou
         fprintf(stderr, "tidemark: %s: %s\n", s->input, outcome.info.warnings[i]);
     buf_release(&outcome.losses);
     if (status == 0)
-        stored_pages_keep(s->input, out->fd, true);
+        status = stored_pages_keep(s->input, out->fd, true, true, e);
     return status == 0 ? outfile_commit(out, e) : -1;
 }
 

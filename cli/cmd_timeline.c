@@ -18,7 +18,8 @@ static const char usage[] =
     "With --range: in this stretch of time, with blocks that were allocated before it.\n";
 
 static const char footer[] =
-    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
+    "Exit status: 0 done; 1 the trace has figures only, no events; 2 usage; 3 unreadable trace;\n"
+    "4 output exists or cannot be written.\n";
 
 struct timeline_command {
     struct question question;

@@ -20,7 +20,8 @@ static const char usage[] =
 static const char footer[] =
     "Own: what a node allocated itself; at-peak: live at the peak of all these pools together;\n"
     "temporary: freed by the very next memory event of the same thread in that pool.\n"
-    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
+    "Exit status: 0 done; 1 the trace has figures only, no events; 2 usage; 3 unreadable trace;\n"
+    "4 output exists or cannot be written.\n";
 
 struct tree_command {
     struct question question;

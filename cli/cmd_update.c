@@ -25,6 +25,7 @@
 #include "server/capture/stored_summary.h"
 #include "trace/filter/rewrite.h"
 #include "trace/filter/strip.h"
+#include "trace/save/save_file.h"
 
 static const char usage[] =
     "usage: tidemark update [OPTIONS] INPUT OUTPUT\n"
@@ -35,7 +36,8 @@ static const char usage[] =
     "INPUT itself.\n";
 
 static const char footer[] =
-    "Exit status: 0 done; 2 usage; 3 INPUT is no trace or damaged; 4 OUTPUT cannot be written.\n";
+    "Exit status: 0 done; 1 INPUT has figures only, which would be lost; 2 usage; 3 INPUT is no\n"
+    "trace or damaged; 4 OUTPUT cannot be written.\n";
 
 struct update {
     const char *input;
@@ -257,16 +259,14 @@ static int write_trace(struct update *u, int fd, struct outcome *o, struct err *
 }
 
 /* What the official tool does not know, it drops. */
-static void keep_pages(const struct update *u, int fd, const struct outcome *o)
+static int keep_pages(const struct update *u, int fd, const struct outcome *o, struct err *e)
 {
     const struct rewrite_options *r = &u->rewrite;
     const struct file_layout *layout =
         r->convert.target ? r->convert.target : o->rewrite.info.layout;
-    enum container_method method = u->writer.container.method;
     bool whole = !r->strip && !r->has_range && u->pools.len == 0;
-    bool zstd = method == METHOD_ZSTD || method == METHOD_DEFAULT;
-    if (!u->drop_in)
-        stored_pages_keep(u->input, fd, whole && zstd && layout->version >= FILE_VERSION(0, 11, 0));
+    bool fits = whole && save_may_append(layout->version, &u->writer.container);
+    return u->drop_in ? 0 : stored_pages_keep(u->input, fd, fits, !strchr(u->letters, 'M'), e);
 }
 
 /* Which source files were not added, and why. */
@@ -350,10 +350,10 @@ static int update_file(struct update *u, struct err *e)
     FILE *say = out.direct ? stderr : stdout;
     u->resolve.say = say;
     int status = write_trace(u, out.fd, &o, e);
-    if (status == 0) {
-        keep_pages(u, out.fd, &o);
+    if (status == 0)
+        status = keep_pages(u, out.fd, &o, e);
+    if (status == 0)
         status = outfile_commit(&out, e);
-    }
     if (status == 0) {
         report(u, &o, say);
         report_sizes(u, &o, say);

@@ -51,6 +51,8 @@ static const struct option_row rows[] = {
      FIELD(verify.allocations), GIVEN(expect_allocations)},
     {"--within", "FACTOR", "between N / FACTOR and N * FACTOR of them", "10", .type = VALUE_REAL,
      .least = 1, .most = 1000000000, FIELD(verify.within)},
+    {"--figures-ok", NULL, "the trace may have figures only, and no events",
+     FIELD(verify.figures_ok)},
     {"--require-callstacks", "[=PCT]", "some allocations, or PCT percent, have a call stack",
      .type = VALUE_REAL, .most = 100, FIELD(verify.callstacks_percent), GIVEN(require_callstacks)},
     {"--require-symbols", "PCT", "so many percent of their frames have a name", .type = VALUE_REAL,

@@ -84,6 +84,8 @@ void tidetrace_allocations_close(struct tidetrace_allocations *iterator)
 static int begin_pool(struct tidetrace_allocations *it, struct err *e)
 {
     struct pool *p = it->owner->trace.memory.pools.at[it->pool];
+    if (p->counted)
+        return memory_refuse("there are no single allocations", e);
     column_reader_init(&it->allocs, &p->allocs);
     column_reader_init(&it->frees, &p->frees);
     it->reading = true;

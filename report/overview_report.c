@@ -61,6 +61,8 @@ static void put_file(struct buf *b, const struct overview *o)
     if (c->file_bytes)
         buf_printf(b, " (%.1f to 1)", (double)o->info->inner_bytes / (double)c->file_bytes);
     buf_puts(b, "\n");
+    if (o->stored == OVERVIEW_STORED_ONLY)
+        line(b, "stored figures", "figures only, no events");
     if (o->stored == OVERVIEW_STORED_NONE)
         line(b, "stored figures", "none: `tidemark report` counts the events");
     if (o->stored != OVERVIEW_STORED_THERE)
@@ -184,6 +186,8 @@ static json_t *make_file(const struct overview *o)
                              json_count(o->info->inner_bytes), "part_bytes", parts);
     if (file && o->stored != OVERVIEW_STORED_UNKNOWN)
         file = json_with(file, "stored_figure_bytes", json_count(o->stored_bytes));
+    if (file && o->stored == OVERVIEW_STORED_ONLY)
+        file = json_with(file, "figures_only", json_true());
     return file;
 }
 

@@ -37,6 +37,7 @@ struct run_options {
     bool gpu;                /* also load the library for device memory */
     uint64_t buffer;         /* limit of the recording in bytes; 0: none */
     enum run_full when_full; /* what happens at that limit */
+    bool figures;            /* keep no memory events (analysis/figures/figures_only.h) */
     bool follow_fork;
     double min_lifetime; /* seconds; < 0: not given */
     double seconds;      /* of recording; < 0: to the end */

@@ -538,6 +538,8 @@ int run_program(struct run_options *options)
     r.tree.options = options;
     r.tree.memory = memory_rounds(options->memory_hz);
     options->no_resident |= options->sample != 0; /* sizes of samples are estimates */
+    options->no_resident |= options->figures;     /* pages are joined with blocks */
+    options->no_client |= options->figures;       /* its events and the recording's are merged */
     r.tree.traces = &r.traces;
     r.tree.offers = &r.offers;
     int status = run(&r);

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "analysis/figures/figures_only.h"
+
 /* Events read before other work is done. */
 #define PIECE ((uint64_t)1 << 20)
 
@@ -20,12 +22,13 @@ struct run_record *run_record_new_empty(const char *spool, struct err *e)
     return NULL;
 }
 
-struct run_record *run_record_new(const char *spool, struct err *e)
+struct run_record *run_record_new(const char *spool, bool figures, struct err *e)
 {
     struct run_record *t = run_record_new_empty(spool, e);
     if (!t)
         return NULL;
-    if (ingest_init(&t->ingest, &t->trace, e) != 0) {
+    if ((figures && figures_only_begin(&t->trace, e) != 0) ||
+        ingest_init(&t->ingest, &t->trace, e) != 0) {
         trace_release(&t->trace);
         free(t);
         return NULL;

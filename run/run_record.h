@@ -23,8 +23,11 @@ struct run_record {
     struct run_unseen *unseen; /* receives the programs they started; NULL: not wanted */
 };
 
-/* `spool`: folder for events that do not fit in memory. NULL with `e` when memory is short. */
-struct run_record *run_record_new(const char *spool, struct err *e);
+/*
+ * `spool`: folder for events that do not fit in memory. `figures`: keep none
+ * (analysis/figures/figures_only.h). NULL with `e` when memory is short.
+ */
+struct run_record *run_record_new(const char *spool, bool figures, struct err *e);
 void run_record_free(struct run_record *t);
 
 /*

@@ -45,7 +45,7 @@ static bool start_reading(struct run_tree *t, struct run_process *p)
     struct err e = {0};
     if (p->recording)
         return p->record != NULL;
-    if (!p->record && !(p->record = run_record_new(t->spool, &e))) {
+    if (!p->record && !(p->record = run_record_new(t->spool, t->options->figures, &e))) {
         complain(t, &e);
         return false;
     }
@@ -202,7 +202,7 @@ static void fold(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
     if (!t->folded)
-        t->folded = run_record_new(t->spool, &e);
+        t->folded = run_record_new(t->spool, t->options->figures, &e);
     if (t->folded)
         t->folded->unseen = &t->unseen;
     uint64_t had = t->folded ? t->folded->forks : 0;

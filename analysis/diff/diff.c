@@ -5,6 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "analysis/figures/figures_account.h"
 #include "analysis/names/program_frames.h"
 #include "analysis/diff/diff_lines.h"
 #include "analysis/diff/diff_types.h"
@@ -279,8 +280,7 @@ static int count(struct builder *b, int side, struct accounting *to, const uint3
         .judged = true,
     };
     accounting_init(to, &options);
-    const struct memory_observer observer = accounting_observer(to);
-    return selection_sweep(b->selection[side], &observer, e);
+    return figures_account(b->selection[side], to, e);
 }
 
 static int add_rows(struct builder *b, int side, struct err *e)

@@ -34,14 +34,6 @@ struct pool_account *accounting_add_pool(struct accounting *a, uint32_t pool, st
     return a->pools.at[pool];
 }
 
-static inline void thread_step(struct account_thread *t, int64_t now)
-{
-    if (now > t->latest) {
-        t->previous = t->latest;
-        t->latest = now;
-    }
-}
-
 static uint32_t accounting_key(const struct accounting *a, const struct memory_op *op)
 {
     if (a->options.by_thread)

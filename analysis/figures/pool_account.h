@@ -138,6 +138,14 @@ static inline struct account_thread *pool_thread(struct pool_account *p, uint16_
     return threads ? &threads[thread % THREADS_PER_PAGE] : NULL;
 }
 
+static inline void thread_step(struct account_thread *t, int64_t now)
+{
+    if (now > t->latest) {
+        t->previous = t->latest;
+        t->latest = now;
+    }
+}
+
 /* Ends the nanosecond `now` of the pool, which may be a peak. */
 static inline void pool_advance(struct pool_account *p, int64_t time)
 {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/figures/figures_only.h"
 #include "analysis/figures/selection_parts.h"
 #include "analysis/figures/stream_pipe.h"
 #include "base/buf.h"
@@ -209,6 +210,8 @@ int selection_init(struct selection *s, struct trace *t, const struct selection_
 {
     *s = (struct selection){
         .trace = t, .options = *o, .only = -1, .thread_count = t->threads.list.len};
+    if (figures_only_load(t, e) != 0)
+        return -1;
     s->is_narrow = selection_is_narrow(o);
     int status = choose_pools(s, e);
     if (status == 0)

@@ -3,15 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "analysis/figures/figure_bytes.h"
 #include "base/cursor.h"
 #include "base/map.h"
 #include "base/saturate.h"
-
-/* The fields of both, in the order of the bytes. */
-#define POOL_FIELDS ((size_t)9)
-#define COUNTER_FIELDS ((size_t)12)
-_Static_assert(sizeof(struct pool_figures) == POOL_FIELDS * 8, "all fields have eight bytes");
-_Static_assert(sizeof(struct counter) == COUNTER_FIELDS * 8, "all fields have eight bytes");
 
 /* Minimum size of a pool, a site and a call stack, in bytes. */
 #define POOL_LEAST (4 + POOL_FIELDS + 2)
@@ -117,69 +112,29 @@ int stored_figures_take(struct stored_figures *f, const struct trace *t,
 
 /* ---- bytes */
 
-static void put_number(struct buf *out, uint64_t n)
-{
-    uint8_t *p = buf_reserve(out, 10);
-    size_t len = 0;
-    if (!p)
-        return;
-    for (; n >= 0x80; n >>= 7)
-        p[len++] = (uint8_t)(n | 0x80);
-    p[len++] = (uint8_t)n;
-    out->len += len;
-}
-
-static void put_numbers(struct buf *out, const void *fields, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        put_number(out, load_u64((const uint8_t *)fields + i * 8));
-}
-
 static void put_pool(struct buf *out, const struct stored_pool *p)
 {
     const uint64_t head[] = {p->key, p->low_address, p->high_address, p->disorder};
     uint32_t before = 0;
-    put_numbers(out, head, sizeof head / sizeof *head);
-    put_numbers(out, &p->figures, POOL_FIELDS);
-    put_number(out, p->sites.len);
-    put_number(out, p->callstacks.len);
+    figures_put_all(out, head, sizeof head / sizeof *head);
+    figures_put_all(out, &p->figures, POOL_FIELDS);
+    figures_put(out, p->sites.len);
+    figures_put(out, p->callstacks.len);
     for (size_t i = 0; i < p->sites.len; i++)
-        put_numbers(out, &p->sites.at[i], COUNTER_FIELDS);
+        figures_put_all(out, &p->sites.at[i], COUNTER_FIELDS);
     for (size_t i = 0; i < p->callstacks.len; i++) {
         const struct stored_callstack *c = &p->callstacks.at[i];
         const uint64_t one[] = {c->callstack - before, c->site, c->count, c->bytes};
-        put_numbers(out, one, sizeof one / sizeof *one);
+        figures_put_all(out, one, sizeof one / sizeof *one);
         before = c->callstack;
     }
 }
 
 void stored_figures_encode(const struct stored_figures *f, struct buf *out)
 {
-    put_number(out, f->pools.len);
+    figures_put(out, f->pools.len);
     for (size_t i = 0; i < f->pools.len; i++)
         put_pool(out, &f->pools.at[i]);
-}
-
-/* A number that is truncated, or longer than 64 bits, counts as missing. */
-static uint64_t take_number(struct cursor *c)
-{
-    uint64_t n = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t byte = cursor_u8(c);
-        if (shift == 63 && byte > 1)
-            break;
-        n |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return n;
-    }
-    c->short_read = true;
-    return 0;
-}
-
-static void take_numbers(struct cursor *c, void *fields, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        store_u64((uint8_t *)fields + i * 8, take_number(c));
 }
 
 static int refuse(const struct cursor *c, const char *what, struct err *e)
@@ -193,7 +148,7 @@ static int take_callstacks(struct cursor *c, struct stored_pool *p, uint64_t n, 
     uint64_t id = 0;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t one[4];
-        take_numbers(c, one, 4);
+        figures_take_all(c, one, 4);
         if (c->short_read || (i && one[0] == 0) || one[0] > UINT32_MAX - id)
             return refuse(c, "call stacks out of order", e);
         if (one[1] >= p->sites.len || one[2] == 0)
@@ -226,21 +181,21 @@ static bool adds_up(const struct stored_pool *p, uint64_t *sums)
 static int decode_pool(struct cursor *c, struct stored_pool *p, struct err *e)
 {
     uint64_t head[4];
-    take_numbers(c, head, 4);
+    figures_take_all(c, head, 4);
     p->key = head[0];
     p->low_address = head[1];
     p->high_address = head[2];
     p->disorder = head[3];
-    take_numbers(c, &p->figures, POOL_FIELDS);
-    uint64_t sites = take_number(c);
-    uint64_t callstacks = take_number(c);
+    figures_take_all(c, &p->figures, POOL_FIELDS);
+    uint64_t sites = figures_take(c);
+    uint64_t callstacks = figures_take(c);
     if (c->short_read || sites > cursor_left(c) / SITE_LEAST ||
         callstacks > (cursor_left(c) - sites * SITE_LEAST) / CALLSTACK_LEAST)
         return refuse(c, "more sites or call stacks than there are bytes", e);
     if (!vec_reserve(&p->sites, sites + 1) || !vec_reserve(&p->callstacks, callstacks + 1))
         return no_memory(e);
     for (; p->sites.len < sites; p->sites.len++)
-        take_numbers(c, &p->sites.at[p->sites.len], COUNTER_FIELDS);
+        figures_take_all(c, &p->sites.at[p->sites.len], COUNTER_FIELDS);
     if (take_callstacks(c, p, callstacks, e) != 0)
         return -1;
     uint64_t *sums = calloc(sites + 1, sizeof *sums);
@@ -253,7 +208,7 @@ static int decode_pool(struct cursor *c, struct stored_pool *p, struct err *e)
 
 static int decode(struct stored_figures *f, struct cursor *c, struct err *e)
 {
-    uint64_t n = take_number(c);
+    uint64_t n = figures_take(c);
     if (c->short_read || n > cursor_left(c) / POOL_LEAST || n > POOLS_MAX)
         return refuse(c, "more pools than there are bytes", e);
     for (uint64_t i = 0; i < n; i++) {

@@ -496,7 +496,7 @@ int stream_figures_read(struct stream_figures *f, const char *path, struct trace
     stream_figures_end(f);
     if (status == 0)
         status = sum_stacks(f, e);
-    f->counted = status == 0;
+    f->counted = status == 0 && !f->trace->memory.only.is;
     return status;
 }
 

@@ -27,6 +27,7 @@
 #include "analysis/figures/stream_log.h"
 #include "base/due_queue.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/pageable.h"
 #include "trace/load/load.h"
 #include "trace/store/store.h"
@@ -49,7 +50,19 @@ struct stream_thread {
 struct stream_pool {
     uint32_t number;           /* in the trace */
     struct log_place from, to; /* its steps in the log */
+    /*
+     * Instead of a log: the peaks of its groups of several call stacks, by group_hash. NULL: there
+     * is a log. Owned by others.
+     */
+    const struct map *peaks;
 };
+
+/* Identifies a set of call stacks: start with 0, and add them in ascending order. */
+static inline uint64_t group_hash(uint64_t h, uint32_t callstack)
+{
+    h = (h ^ (callstack + UINT64_C(0x9e3779b97f4a7c15))) * UINT64_C(0xbf58476d1ce4e5b9);
+    return h ^ h >> 29;
+}
 
 /* Steps in order of time. */
 struct stream_run {
@@ -158,6 +171,13 @@ struct stream_grouping {
  */
 int stream_figures_group(struct stream_figures *f, const struct selection *s,
                          const struct stream_grouping *groupings, size_t n, struct err *e);
+
+/*
+ * Adds the peaks of groups of several call stacks in `pool` to `peaks`, by group_hash. Its steps
+ * are all in `log`.
+ */
+int stream_figures_peaks(struct stream_figures *f, uint32_t pool, const struct stream_log *log,
+                         const struct stream_grouping *grouping, struct map *peaks, struct err *e);
 
 /*
  * The figures by call stack and the selection's pools. `into` must be newly initialised; `f` must

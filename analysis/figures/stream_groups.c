@@ -25,6 +25,8 @@ struct levels {
     const struct stream_grouping *of;
     struct level *early, *late; /* of two parts of the log, by group */
     struct counter *sums;       /* beside them */
+    uint64_t *hashes;           /* beside them: group_hash */
+    uint32_t *members;          /* beside them: call stacks */
     uint32_t *used;             /* groups of the current pool; the others have zeros */
     size_t used_count;
     bool shared; /* some group has several call stacks in the current pool */
@@ -46,8 +48,12 @@ static int levels_init(struct levels *l, const struct stream_grouping *of,
     l->early = pageable_zeroed(pageable, n * sizeof *l->early);
     l->late = pageable_zeroed(pageable, n * sizeof *l->late);
     l->sums = pageable_zeroed(pageable, n * sizeof *l->sums);
+    l->hashes = pageable_zeroed(pageable, n * sizeof *l->hashes);
+    l->members = pageable_zeroed(pageable, n * sizeof *l->members);
     l->used = pageable_zeroed(pageable, n * sizeof *l->used);
-    return l->early && l->late && l->sums && l->used ? 0 : err_no_memory(e, "figures of groups");
+    return l->early && l->late && l->sums && l->hashes && l->members && l->used
+               ? 0
+               : err_no_memory(e, "figures of groups");
 }
 
 static void levels_release(struct levels *l)
@@ -55,6 +61,8 @@ static void levels_release(struct levels *l)
     pageable_free(l->pageable, l->early, l->n * sizeof *l->early);
     pageable_free(l->pageable, l->late, l->n * sizeof *l->late);
     pageable_free(l->pageable, l->sums, l->n * sizeof *l->sums);
+    pageable_free(l->pageable, l->hashes, l->n * sizeof *l->hashes);
+    pageable_free(l->pageable, l->members, l->n * sizeof *l->members);
     pageable_free(l->pageable, l->used, l->n * sizeof *l->used);
 }
 
@@ -69,6 +77,8 @@ static void levels_clear(struct levels *l)
         uint32_t group = l->used[i];
         l->early[group] = l->late[group] = (struct level){0};
         l->sums[group] = (struct counter){0};
+        l->hashes[group] = 0;
+        l->members[group] = 0;
     }
     l->used_count = 0;
 }
@@ -235,6 +245,8 @@ static void add_callstacks(const struct stream_figures *f, uint32_t pool, struct
     levels_clear(l);
     while (accounting_next(&f->callstacks, pool, &iter, &callstack, &c)) {
         uint32_t group = group_of(l->of, callstack);
+        l->hashes[group] = group_hash(l->hashes[group], callstack);
+        l->members[group]++;
         if (add_counter(&l->sums[group], &c))
             l->shared = true;
         else
@@ -242,8 +254,27 @@ static void add_callstacks(const struct stream_figures *f, uint32_t pool, struct
     }
 }
 
-static int give(const struct levels *l, uint32_t pool, const struct pool_figures *figures,
-                struct err *e)
+/* The peak of a group of a pool in which some group has several call stacks. */
+static int find_peak(const struct levels *l, const struct stream_pool *p, uint32_t group,
+                     uint64_t *peak, struct err *e)
+{
+    if (!p->peaks) {
+        *peak = peak_of(&l->early[group], &l->late[group]);
+        return 0;
+    }
+    if (l->members[group] < 2)
+        return 0;
+    const uint64_t *known = map_find(p->peaks, l->hashes[group]);
+    if (!known)
+        return memory_refuse("peaks are known of the sites as they were named and divided when the "
+                             "figures were stored, and not with other names or rules",
+                             e);
+    *peak = *known;
+    return 0;
+}
+
+static int give(const struct levels *l, uint32_t pool, const struct stream_pool *p,
+                const struct pool_figures *figures, struct err *e)
 {
     struct accounting *into = l->of->into;
     if (accounting_put_pool(into, pool, figures, e) != 0)
@@ -251,8 +282,8 @@ static int give(const struct levels *l, uint32_t pool, const struct pool_figures
     for (size_t i = 0; i < l->used_count; i++) {
         uint32_t group = l->used[i];
         struct counter *c = &l->sums[group];
-        if (l->shared)
-            c->peak_bytes = peak_of(&l->early[group], &l->late[group]);
+        if (l->shared && find_peak(l, p, group, &c->peak_bytes, e) != 0)
+            return -1;
         if (accounting_put_counter(into, pool, group, c, e) != 0)
             return -1;
     }
@@ -271,14 +302,44 @@ static int group_pool(struct stream_figures *f, const struct stream_pool *p,
         add_callstacks(f, p->number, &levels[i]);
         shared |= levels[i].shared;
     }
-    if (shared && replay_pool(&f->counting.log, p, levels, n, e) != 0)
+    if (shared && !p->peaks && replay_pool(&f->counting.log, p, levels, n, e) != 0)
         return -1;
     accounting_pool(&f->callstacks, p->number, &figures);
     for (size_t i = 0; i < n; i++) {
-        if (give(&levels[i], pool, &figures, e) != 0)
+        if (give(&levels[i], pool, p, &figures, e) != 0)
             return -1;
     }
     return 0;
+}
+
+static int keep_peaks(const struct levels *l, struct map *peaks, struct err *e)
+{
+    for (size_t i = 0; i < l->used_count; i++) {
+        uint32_t group = l->used[i];
+        if (l->members[group] < 2)
+            continue;
+        uint64_t *peak = map_add(peaks, l->hashes[group], NULL);
+        if (!peak)
+            return err_no_memory(e, "figures of groups");
+        *peak = peak_of(&l->early[group], &l->late[group]);
+    }
+    return 0;
+}
+
+int stream_figures_peaks(struct stream_figures *f, uint32_t pool, const struct stream_log *log,
+                         const struct stream_grouping *grouping, struct map *peaks, struct err *e)
+{
+    const struct stream_pool all = {.number = pool, .to = stream_log_end(log)};
+    struct levels levels;
+    int status = levels_init(&levels, grouping, f->trace->memory.pageable, e);
+    if (status == 0)
+        add_callstacks(f, pool, &levels);
+    if (status == 0 && levels.shared)
+        status = replay_pool(log, &all, &levels, 1, e);
+    if (status == 0 && levels.shared)
+        status = keep_peaks(&levels, peaks, e);
+    levels_release(&levels);
+    return status;
 }
 
 int stream_figures_group(struct stream_figures *f, const struct selection *s,

@@ -18,8 +18,14 @@
 #define WIDE (WIDE_WHAT + WIDE_SIZE)
 
 #define CHUNK ((size_t)256 << 10)
+#define FIRST_CHUNK ((size_t)8 << 10) /* there may be many short logs */
 #define SLACK 8u /* whole words are stored and loaded, the last one beyond the end */
 #define RUN_ROOM (HEAD + LOG_RUN * WIDE + SLACK)
+
+static size_t size_of_chunk(size_t number)
+{
+    return number ? CHUNK : FIRST_CHUNK;
+}
 
 static int no_room(struct err *e)
 {
@@ -61,10 +67,12 @@ static __attribute__((noinline)) int add_chunk(struct stream_log *l, struct err 
 {
     if (settle(l, e) != 0)
         return -1;
-    uint8_t *bytes = malloc(CHUNK);
+    size_t size = size_of_chunk(l->chunks.len);
+    uint8_t *bytes = malloc(size);
     if (!bytes)
         return no_room(e);
-    prefault(bytes, CHUNK);
+    if (size == CHUNK)
+        prefault(bytes, size);
     if (!vec_push(&l->chunks, (struct log_chunk){.bytes = bytes})) {
         free(bytes);
         return no_room(e);
@@ -97,7 +105,8 @@ int stream_log_put(struct stream_log *l, struct log_steps *s, struct err *e)
 {
     if (s->n == 0)
         return 0;
-    if (l->chunks.len == 0 || CHUNK - l->chunks.at[l->chunks.len - 1].len < RUN_ROOM) {
+    size_t last = l->chunks.len - 1;
+    if (l->chunks.len == 0 || size_of_chunk(last) - l->chunks.at[last].len < RUN_ROOM) {
         if (add_chunk(l, e) != 0)
             return -1;
     }

@@ -73,4 +73,10 @@ struct stream_portion {
  */
 int stream_count(void *ctx, void *portion, struct err *e);
 
+/*
+ * Counts the steps of c->run, which are in order and whose call stacks have counters, except
+ * temporary blocks.
+ */
+int stream_count_run(struct stream_counting *c, struct err *e);
+
 #endif

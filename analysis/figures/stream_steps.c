@@ -327,6 +327,14 @@ static void sum_bits(struct log_steps *s)
     s->any_size = size;
 }
 
+int stream_count_run(struct stream_counting *c, struct err *e)
+{
+    count_pool(&c->run, c->account);
+    count_callstacks(&c->run, c->account);
+    sum_bits(&c->run.steps);
+    return stream_log_put(&c->log, &c->run.steps, e);
+}
+
 int stream_count(void *ctx, void *portion, struct err *e)
 {
     struct stream_counting *c = ctx;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/figures/faults.h"
+#include "analysis/figures/figures_only.h"
 #include "analysis/figures/moment.h"
 #include "analysis/figures/resident_fact.h"
 #include "analysis/figures/sites.h"
@@ -690,9 +691,25 @@ static int build(struct builder *b, struct err *e)
     return summary_judge(s, e) == 0 ? summary_answer(s, e) : -1;
 }
 
-int summary_build(struct summary *s, struct trace *t, const struct summary_options *options,
+/* Options for a trace of figures only: it has no events to sweep. */
+static int take_only(struct summary_options *options, struct trace *t, struct err *e)
+{
+    bool may = summary_streams(options);
+    if (!t->memory.only.is || options->stream || options->stored)
+        return 0;
+    return may ? figures_only_find(t, &options->stream, e)
+               : memory_refuse("rows by thread, zone and frame, and selections of anything but "
+                               "pools, need them",
+                               e);
+}
+
+int summary_build(struct summary *s, struct trace *t, const struct summary_options *given,
                   struct err *e)
 {
+    struct summary_options own = *given;
+    const struct summary_options *options = &own;
+    if (take_only(&own, t, e) != 0)
+        return -1;
     *s = (struct summary){.trace = t,
                           .pageable = t->memory.pageable,
                           .by = options->by,

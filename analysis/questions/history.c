@@ -223,7 +223,7 @@ static int read_pool(const struct history *h, struct history_pool *p, struct err
 int history_build(struct history *h, struct selection *s, struct err *e)
 {
     *h = (struct history){.selection = s};
-    int status = 0;
+    int status = s->trace->memory.only.is ? memory_refuse("there are no single blocks", e) : 0;
     for (uint32_t i = 0; i < s->trace->memory.pools.len && status == 0; i++) {
         if (s->pool_of[i] == UINT32_MAX)
             continue;

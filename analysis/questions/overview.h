@@ -25,7 +25,12 @@ struct overview_fact {
     uint64_t n;        /* facts of that key */
 };
 
-enum overview_stored { OVERVIEW_STORED_UNKNOWN, OVERVIEW_STORED_NONE, OVERVIEW_STORED_THERE };
+enum overview_stored {
+    OVERVIEW_STORED_UNKNOWN,
+    OVERVIEW_STORED_NONE,
+    OVERVIEW_STORED_THERE,
+    OVERVIEW_STORED_ONLY, /* a trace of figures only: no events */
+};
 
 struct overview {
     const struct trace *trace;

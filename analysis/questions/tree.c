@@ -7,6 +7,7 @@
 
 #include "analysis/figures/accounting.h"
 #include "analysis/figures/cut_stacks.h"
+#include "analysis/figures/figures_account.h"
 #include "analysis/names/program_frames.h"
 #include "base/map.h"
 #include "base/saturate.h"
@@ -125,7 +126,8 @@ static int count_stacks(struct builder *b, struct err *e)
     const struct memory_observer *also = b->tree->options.also;
     const struct memory_observer to[2] = {accounting_observer(&b->account),
                                           also ? *also : (struct memory_observer){0}};
-    int status = selection_sweep_all(b->selection, to, also ? 2 : 1, e);
+    int status = also ? selection_sweep_all(b->selection, to, 2, e)
+                      : figures_account(b->selection, &b->account, e);
     b->account.options.pools = NULL;
     free(one);
     return status;

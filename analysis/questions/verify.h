@@ -17,6 +17,7 @@ enum stored_state { STORED_UNKNOWN, STORED_AGREE, STORED_DIFFER };
 struct verify_options {
     struct selection_options only; /* check these allocations only */
     bool expect_allocations;
+    bool figures_ok;      /* a trace of figures only has memory data */
     uint64_t allocations; /* expected */
     double within;        /* ≥ 1: tolerance, from allocations / within to allocations * within */
     bool require_callstacks;   /* some allocation has a call stack, and … */

@@ -48,6 +48,8 @@ static int load_rows(const struct tables_source *source, const struct table_sink
         status = begin_counting(&c, t, wanted, e);
     if (status == 0)
         status = source->load(source->ctx, t, &load, e);
+    if (status == 0 && t->memory.only.is && !load.no_events)
+        status = memory_refuse("the tables have a row for each", e);
     if (status == 0)
         status = table_records_finish(records, e);
     if (c.counting)

@@ -12,6 +12,7 @@
 #include "report/official_csv.h"
 #include "server/capture/trace_name.h"
 #include "trace/file/file_version.h"
+#include "trace/save/save_file.h"
 
 /* A smaller buffer cannot hold a chunk of each column. */
 #define BUFFER_LEAST ((size_t)1 << 20)
@@ -193,6 +194,10 @@ static const struct option_row rows[] = {
      "what was live at its beginning; SIGUSR1 saves that to the next free of FILE.2, FILE.3 and so "
      "on",
      .take = take_stretch, .given = offsetof(struct capture_options, keep_last)},
+    {"--figures", NULL,
+     "keep no memory events, only their exact figures by call stack, site and pool, behind the "
+     "trace",
+     FIELD(session.figures)},
     {"-m", "PERCENT", "stop when this process holds so much of the physical memory",
      .take = take_memory},
     {"--memory-limit", "SIZE|PERCENT%",
@@ -258,6 +263,8 @@ static const struct option_row positional[] = {{0}};
 static const struct option_rule rules[] = {
     {"--name", OPTION_EXCLUDES, "-f", NULL},
     {"--keep-last", OPTION_EXCLUDES, "--no-journal", "--keep-last needs the journal"},
+    {"--figures", OPTION_EXCLUDES, "--keep-last",
+     "--figures count from the beginning: they do not go with --keep-last"},
     {0},
 };
 
@@ -266,6 +273,9 @@ static bool check_output(void *ctx, int n, char **arguments, struct err *e)
     (void)n;
     (void)arguments;
     const struct capture_options *o = ctx;
+    uint32_t version = o->trace_version ? o->trace_version : FILE_VERSION(0, 14, 0);
+    if (o->session.figures && save_check_figures(version, &o->container, e) != 0)
+        return false;
     if (o->output && *o->output)
         return true;
     err_set(e, ERR_USAGE, "no output file: -o FILE");

@@ -10,6 +10,7 @@
 #include "cli/options/resolve_options.h"
 #include "report/html/html.h"
 #include "trace/file/file_version.h"
+#include "trace/save/save_file.h"
 
 #define THREADS_MOST 512 /* as REC_THREADS_BYTES of client/recording_format.h */
 #define BUFFER_LEAST ((uint64_t)16 << 20)
@@ -232,6 +233,10 @@ static const struct option_row rows[] = {
     {"--when-full", "WHAT",
      "then {}: wait until some of it was read, drop allocations until then, or stop recording",
      "wait", .type = VALUE_WORD, .words = "wait, drop or stop", FIELD(when_full)}, /* run_full */
+    {"--figures", NULL,
+     "keep no memory events, only their exact figures by call stack, site and pool, behind the "
+     "trace; without --resident and the program's own Tracy client",
+     FIELD(figures)},
     {"--seconds", "SEC", "stop recording after so long; the program goes on", .type = VALUE_SECONDS,
      FIELD(seconds)},
     {"--start-paused", NULL, "record no allocations before --toggle or the program says so",
@@ -310,6 +315,9 @@ static const struct option_rule rules[] = {
     {"--repeat", OPTION_EXCLUDES, "--follow-fork",
      "several runs are compared by the trace of the program's own process: --repeat does not go "
      "with --follow-fork"},
+    {"--figures", OPTION_EXCLUDES, "--listen --open --report=html --resident-at --resident-on",
+     "--figures keep no events: they do not go with --listen, --open, --report html, --resident-at "
+     "and --resident-on"},
     {"--recover", OPTION_EXCLUDES, "--listen --port --protocol --no-exit",
      "--recover runs nothing that a server could watch"},
     {0},
@@ -362,7 +370,8 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
                 "`make web` builds it when node and npm are there");
     else if (o->toggle && o->toggle == o->resident_on)
         err_set(e, ERR_USAGE, "--toggle and --resident-on need different signals");
-    else if (check_fail_if(o, e)) {
+    else if (check_fail_if(o, e) &&
+             (!o->figures || save_check_figures(o->version, &o->container, e) == 0)) {
         o->program = arguments;
         return true;
     }

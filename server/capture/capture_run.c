@@ -569,6 +569,10 @@ static int capture_connected(struct capture *c, struct connection *connection)
     enum session_end end;
     c->version = version_to_write(c, connection->version);
     print_client(connection);
+    if (c->o.session.figures && save_check_figures(c->version, &c->o.container, &e) != 0) {
+        close(connection->fd);
+        return fail(c, &e, 5);
+    }
     if (c->watched && c->o.name)
         c->guarded = session_guard_connected(connection->fd, c->o.output, c->o.spool_dir)
                          ? NULL

@@ -51,6 +51,7 @@ struct intake_start {
     uint32_t space;             /* limit of unanswered queries */
     bool strict;                /* end at the first memory fault */
     bool as_released;           /* as in decoder_config */
+    bool figures;               /* keep no memory events (analysis/figures/figures_only.h) */
 };
 
 struct intake {

@@ -464,8 +464,9 @@ int journal_put_start(struct journal *j, const struct intake_start *start, struc
     buf_u32(&out, start->version->protocol);
     buf_u32(&out, start->ask);
     buf_u32(&out, start->space);
-    buf_u32(&out,
-            (start->strict ? JOURNAL_STRICT : 0) | (start->as_released ? JOURNAL_AS_RELEASED : 0));
+    buf_u32(&out, (start->strict ? JOURNAL_STRICT : 0) |
+                      (start->as_released ? JOURNAL_AS_RELEASED : 0) |
+                      (start->figures ? JOURNAL_FIGURES : 0));
     buf_put(&out, on_demand, sizeof on_demand);
     buf_put(&out, welcome, wire_version_welcome_size(start->version));
     buf_release(&j->start);

@@ -47,6 +47,7 @@ enum journal_type {
 /* Flags of struct intake_start. */
 #define JOURNAL_STRICT 1u
 #define JOURNAL_AS_RELEASED 2u
+#define JOURNAL_FIGURES 4u
 
 /* ---- names */
 

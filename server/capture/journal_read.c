@@ -488,6 +488,7 @@ int journal_read_start(const struct journal_record *record, struct intake_start 
     uint32_t flags = cursor_u32(&c);
     start->strict = flags & JOURNAL_STRICT;
     start->as_released = flags & JOURNAL_AS_RELEASED;
+    start->figures = flags & JOURNAL_FIGURES;
     const uint8_t *on_demand = cursor_take(&c, ON_DEMAND_SIZE);
     if (record->type != JOURNAL_START || !on_demand)
         return err_set(e, ERR_INPUT, "the journal does not begin with a connection");

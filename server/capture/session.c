@@ -80,7 +80,8 @@ static int session_open(struct session *s, struct connection *c,
                                  .on_demand = c->on_demand,
                                  .space = query_space_for((size_t)sndbuf),
                                  .strict = options->strict,
-                                 .as_released = options->as_released};
+                                 .as_released = options->as_released,
+                                 .figures = options->figures};
     start.ask = session_asks(s, &start, options);
     session_open_memory(s, &start, options);
     s->buffer = aligned_alloc(PAGE, RECEIVE_SIZE + PAGE);

@@ -69,6 +69,7 @@ struct session; /* opaque */
 struct session_options {
     bool strict;        /* end at the first memory fault */
     bool as_released;   /* behave as the server of the client's release does, not as a later one */
+    bool figures;       /* keep no memory events (analysis/figures/figures_only.h) */
     bool no_code;       /* do not query machine code or the lines of its instructions */
     bool no_sources;    /* do not query the texts of source files */
     uint64_t memory_hz; /* readings of a local client's memory per second; 0: none */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/figures/figures_only.h"
 #include "analysis/figures/sites.h"
 #include "analysis/questions/near_limit.h"
 #include "analysis/questions/resident.h"
@@ -25,7 +26,7 @@
 int saved_facts_write(struct trace *t, struct err *e)
 {
     struct err unknown = {0};
-    if (summary_write_facts(t, e) != 0 || resident_note(t, e) != 0)
+    if (figures_only_note(t, e) != 0 || summary_write_facts(t, e) != 0 || resident_note(t, e) != 0)
         return -1;
     if (near_limit_note(t, &unknown) != 0) {
         err_prefix(&unknown, "what grew near the limit of the memory cgroup is not known");
@@ -57,15 +58,9 @@ static uint64_t events_of(const struct trace *t)
     return n;
 }
 
-/*
- * Readers before 0.11.0 check less when they read ahead, and those that expect LZ4 take zstd for
- * damaged data.
- */
 static bool may_append(const struct saved_summary *s)
 {
-    const struct save_options *o = s->options;
-    bool zstd = o->container.method == METHOD_ZSTD || o->container.method == METHOD_DEFAULT;
-    return o->layout->version >= FILE_VERSION(0, 11, 0) && zstd;
+    return save_may_append(s->options->layout->version, &s->options->container);
 }
 
 static bool is_worth_while(const struct saved_summary *s)
@@ -494,24 +489,35 @@ static bool copy_section(const struct appendix *a, enum appendix_kind kind, stru
     return true;
 }
 
-void stored_pages_keep(const char *input, int fd, bool fits)
+int stored_pages_keep(const char *input, int fd, bool fits, bool figures, struct err *cause)
 {
     struct appendix a;
     struct buf content = {0};
     struct err e = {0};
     if (!trace_read_appendix(input, &a))
-        return;
+        return 0;
     buf_u64(&content, APPENDIX_SECTIONS);
     bool found = copy_section(&a, APPENDIX_PAGES, &content);
     found |= copy_section(&a, APPENDIX_RESIDENT, &content);
+    bool only = figures && copy_section(&a, APPENDIX_ONLY, &content);
     free(a.content);
+    if (only && !fits) {
+        buf_release(&content);
+        return memory_refuse("the figures do not go with a selection, with versions before 0.11.0, "
+                             "or with LZ4; -s M removes them",
+                             cause);
+    }
+    found |= only;
     int status = !found           ? 0
                  : !fits          ? err_set(&e, ERR_OUTPUT, "%s", input)
                  : content.failed ? err_no_memory(&e, "data beside the trace")
                                   : appendix_write(fd, buf_view(&content), &e);
-    if (status != 0) {
+    if (status != 0 && only) {
+        *cause = e;
+    } else if (status != 0) {
         err_prefix(&e, "what was in memory (`report --resident`) is not kept");
         print_error(&e);
     }
     buf_release(&content);
+    return status != 0 && only ? -1 : 0;
 }

@@ -91,8 +91,9 @@ uint64_t stored_summary_bytes(const struct trace *t, const char *path);
 /*
  * Keeps what `report --resident` needs in a rewritten trace: copies it from behind the trace at
  * `input` to behind the one in `fd`. Prints that it is lost where that fails, or where the rewrite
- * cannot have it: `fits` is false.
+ * cannot have it: `fits` is false. The same for the figures of a trace of figures only, if
+ * `figures`: -1 with `e` where they would be lost.
  */
-void stored_pages_keep(const char *input, int fd, bool fits);
+int stored_pages_keep(const char *input, int fd, bool fits, bool figures, struct err *e);
 
 #endif

@@ -171,14 +171,19 @@ static inline void rh_free(struct random_history *h)
     assert_true(found);
 }
 
-/* Pool 0 is the default one, pools 1 and 2 are called so. */
-static inline void rh_make_pools(struct random_history *h, uint64_t seed, const char *one,
-                                 const char *two)
+/*
+ * Pool 0 is the default one, pools 1 and 2 are called so. `begin` may prepare the empty trace;
+ * NULL: nothing does.
+ */
+static inline void rh_make_with(struct random_history *h, uint64_t seed, const char *one,
+                                const char *two, int (*begin)(struct trace *t, struct err *e))
 {
     struct err e = {0};
     memset(h, 0, sizeof *h);
     h->seed = seed;
     assert_int_equal(trace_init(&h->trace, NULL, &e), 0);
+    if (begin)
+        assert_int_equal(begin(&h->trace, &e), 0);
     for (uint32_t i = 0; i < RH_POOLS; i++) {
         uint32_t number;
         assert_int_equal(memory_pool(&h->trace.memory, 16 * i, &number, &e), 0);
@@ -206,6 +211,12 @@ static inline void rh_make_pools(struct random_history *h, uint64_t seed, const 
             rh_free(h);
     }
     h->trace.facts.last_time = h->now;
+}
+
+static inline void rh_make_pools(struct random_history *h, uint64_t seed, const char *one,
+                                 const char *two)
+{
+    rh_make_with(h, seed, one, two, NULL);
 }
 
 static inline void rh_make(struct random_history *h, uint64_t seed)

@@ -64,6 +64,7 @@ enum appendix_kind {
     APPENDIX_PAGES = 3,    /* trace/store/page_look.h */
     APPENDIX_RESIDENT = 5, /* trace/store/resident_stacks.h; 4: the same without nested bytes */
     APPENDIX_TIMES = 6,    /* i64 time of the first and last allocation of each pool in FIGURES */
+    APPENDIX_ONLY = 7,     /* analysis/figures/figures_only.h */
 };
 
 #define APPENDIX_VERSION 1u /* of each of them */

@@ -63,7 +63,10 @@ static int carry_over(struct trace *t, struct err *e)
     struct memory *m = &t->memory;
     struct memory_observer observer = m->observer;
     spool_renew(&t->spool);
-    m->observer.op = NULL; /* carried-over blocks are no new steps */
+    if (observer.anew)
+        observer.anew(observer.ctx);
+    else
+        m->observer.op = NULL; /* carried-over blocks are no new steps */
     m->stack_sums.len = 0;
     for (size_t i = 0; i < m->pools.len; i++) {
         if (carry_pool(m, (uint32_t)i, e) != 0)

@@ -115,6 +115,11 @@ int ingest_compact(struct ingest *in, const struct ingest_holder *holder, struct
     struct renumbering r;
     struct err cannot = {0};
     int status = 0;
+    /* Figures that count call stacks do not take other numbers for them. */
+    if (in->trace->memory.only.is) {
+        in->trace->carried = trace_lengths(in->trace);
+        return 0;
+    }
     if (renumbering_init(&r, in->trace, &cannot) == 0) {
         if (note_all(&r, in, holder, &cannot) == 0 &&
             (is_worth_it(&r, in->compact_least) || trace_is_full_to(in->trace, TRACE_NEARLY_FULL)))

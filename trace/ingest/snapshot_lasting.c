@@ -11,22 +11,41 @@
 
 /* ---- memory */
 
+static void save_block(struct snapshot *s, const struct trace *t, uint64_t ptr, uint64_t size,
+                       uint16_t thread, uint32_t callstack)
+{
+    snapshot_u64(s, &ptr);
+    snapshot_u64(s, &size);
+    snapshot_thread_number(s, t, &thread);
+    snapshot_callstack_id(s, t, &callstack);
+}
+
+/* Of a pool without columns. */
+static void save_counted(struct snapshot *s, const struct trace *t, const struct pool *p)
+{
+    struct live_block *b = live_set_list(&p->live);
+    if (!b)
+        snapshot_no_memory(s);
+    for (size_t i = 0; b && i < p->live.count && !s->failed; i++)
+        save_block(s, t, b[i].ptr, b[i].size, b[i].thread, b[i].callstack);
+    free(b);
+}
+
 static void save_live(struct snapshot *s, const struct trace *t, struct pool *p)
 {
     struct column_reader r;
     struct err e = {0};
     size_t n;
+    if (p->counted) {
+        save_counted(s, t, p);
+        return;
+    }
     column_reader_init(&r, &p->allocs);
     for (const struct memory_alloc *a; !s->failed && (a = column_reader_next(&r, &n, &e));) {
         for (size_t i = 0; i < n; i++) {
             struct memory_alloc one = a[i];
-            uint64_t ptr = one.ptr, size = memory_alloc_size(&one);
-            uint16_t thread = memory_alloc_thread(&one);
-            uint32_t callstack = one.callstack;
-            snapshot_u64(s, &ptr);
-            snapshot_u64(s, &size);
-            snapshot_thread_number(s, t, &thread);
-            snapshot_callstack_id(s, t, &callstack);
+            save_block(s, t, one.ptr, memory_alloc_size(&one), memory_alloc_thread(&one),
+                       one.callstack);
         }
     }
     column_reader_release(&r);
@@ -76,7 +95,7 @@ static void snapshot_memory(struct snapshot *s, struct trace *t)
     size_t n = snapshot_count(s, m->pools.len, POOLS_MAX);
     for (size_t i = 0; i < n && !s->failed; i++) {
         uint64_t key = s->loading ? 0 : m->pools.at[i]->key;
-        uint64_t live = s->loading ? 0 : m->pools.at[i]->allocs.len;
+        uint64_t live = s->loading ? 0 : m->pools.at[i]->totals.live;
         uint32_t number = (uint32_t)i;
         snapshot_u64(s, &key);
         snapshot_u64(s, &live);

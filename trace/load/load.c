@@ -1,10 +1,13 @@
 #include "trace/load/load.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "trace/file/appendix.h"
 #include "trace/file/reader.h"
 #include "trace/load/load_zones.h"
 #include "trace/store/kernel_plot.h"
@@ -418,6 +421,30 @@ struct load_input {
     struct byte_source source;
 };
 
+/* A trace of figures only: they are behind it, unless a tool dropped them. */
+static int take_only(struct trace *t, int fd, struct err *e)
+{
+    struct appendix a;
+    struct view bytes;
+    struct err unread = {0};
+    struct stat st;
+    t->memory.only.is = true;
+    t->memory.only.piped = fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode);
+    for (size_t i = 0; i < t->memory.pools.len; i++)
+        t->memory.pools.at[i]->counted = true;
+    if (t->memory.only.piped || appendix_read(fd, &a, &unread) != 1)
+        return 0;
+    if (appendix_find(&a, APPENDIX_ONLY, &bytes))
+        buf_put(&t->memory.only.bytes, bytes.p, bytes.len);
+    free(a.content);
+    return t->memory.only.bytes.failed ? no_room(e) : 0;
+}
+
+static bool is_of_figures_only(const struct trace *t)
+{
+    return view_equal(trace_fact(t, "figures", 0), view_of("only"));
+}
+
 static int load_input(struct trace *t, const struct load_input *in, const struct load_plan *plan,
                       struct err *e)
 {
@@ -447,6 +474,8 @@ static int load_input(struct trace *t, const struct load_input *in, const struct
         buf_release(&l.texts[i]);
     map_release(&l.string_keys);
     map_release(&l.thread_names);
+    if (status == 0 && is_of_figures_only(t))
+        status = take_only(t, in->fd, e);
     if (status != 0)
         pageable_explain(&t->pageable, e);
     return status;

@@ -18,6 +18,17 @@ bool trace_read_appendix(const char *path, struct appendix *a)
     return found == 1;
 }
 
+bool trace_has_only_figures(const char *path)
+{
+    struct appendix a;
+    struct view bytes;
+    if (!trace_read_appendix(path, &a))
+        return false;
+    bool found = appendix_find(&a, APPENDIX_ONLY, &bytes);
+    free(a.content);
+    return found;
+}
+
 static int take_looks(struct trace *t, const struct appendix *a, struct err *e)
 {
     struct view pages;

@@ -23,6 +23,9 @@ int trace_load_beside(struct trace *t, int fd, struct err *e);
 /* t->resident, from an appendix that was read already. */
 int trace_take_resident(struct trace *t, const struct appendix *a, struct err *e);
 
+/* Whether the trace at `path` has figures only, and they are behind it: no events. */
+bool trace_has_only_figures(const char *path);
+
 /* Reads the appendix of the trace at `path`. The caller frees a->content; false: there is none. */
 bool trace_read_appendix(const char *path, struct appendix *a);
 

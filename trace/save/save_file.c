@@ -102,13 +102,43 @@ static int save_to_fd(struct trace *t, int fd, const struct save_options *option
     return status;
 }
 
-static int append_to(const struct outfile *out, const struct save_options *options,
+bool save_may_append(uint32_t version, const struct container_options *container)
+{
+    bool zstd = container->method == METHOD_ZSTD || container->method == METHOD_DEFAULT;
+    return version >= FILE_VERSION(0, 11, 0) && zstd;
+}
+
+int save_check_figures(uint32_t version, const struct container_options *container, struct err *e)
+{
+    if (save_may_append(version, container))
+        return 0;
+    return err_set(
+        e, ERR_USAGE,
+        "--figures are stored behind a trace of version 0.11.0 or later, compressed with "
+        "zstd: see --trace-version and --compression");
+}
+
+/* The figures are the trace's only memory data. */
+static int append_figures(const struct memory_only *only, const struct outfile *out,
+                          const struct save_options *options, struct err *e)
+{
+    if (out->direct)
+        return err_set(e, ERR_OUTPUT, "figures are stored behind a trace in a regular file");
+    if (save_check_figures(options->layout->version, &options->container, e) != 0)
+        return -1;
+    return only->append(only->figures, out->fd, e);
+}
+
+static int append_to(struct trace *t, const struct outfile *out, const struct save_options *options,
                      struct trace_write_stats *stats, struct err *e)
 {
     struct stat st;
+    const struct memory_only *only = &t->memory.only;
+    if (only->append && append_figures(only, out, options, e) != 0)
+        return -1;
     if (out->direct)
         return 0;
-    if (options->append(options->append_ctx, out->fd, e) != 0)
+    if (!only->append && options->append(options->append_ctx, out->fd, e) != 0)
         return -1;
     if (fstat(out->fd, &st) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot look at what was written");
@@ -123,7 +153,8 @@ int trace_save_file(struct trace *t, const char *path, const struct save_options
     if (outfile_open(&out, path, options->replace, e) != 0)
         return -1;
     if (save_to_fd(t, out.fd, options, stats, losses, e) != 0 ||
-        (options->append && append_to(&out, options, stats, e) != 0)) {
+        ((options->append || t->memory.only.append) &&
+         append_to(t, &out, options, stats, e) != 0)) {
         outfile_abort(&out);
         return err_prefix(e, "cannot write %s", path);
     }

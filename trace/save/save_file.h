@@ -33,6 +33,15 @@ struct save_options {
 };
 
 /*
+ * Whether data may follow the trace in its file. Readers before 0.11.0 check less when they
+ * read ahead, and those that expect LZ4 take zstd for damaged data.
+ */
+bool save_may_append(uint32_t version, const struct container_options *container);
+
+/* The same for a trace of figures only, which needs it: -1 with ERR_USAGE. */
+int save_check_figures(uint32_t version, const struct container_options *container, struct err *e);
+
+/*
  * Returns 0 with `stats` filled, and appends what the version cannot hold to `losses` ("3 message
  * severities"). On an error it leaves nothing new under `path`.
  */

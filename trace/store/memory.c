@@ -48,6 +48,9 @@ void memory_release(struct memory *m)
     pageable_vec_release(m->pageable, &m->faults);
     pageable_vec_release(m->pageable, &m->stack_sums);
     map_release(&m->fault_numbers);
+    if (m->only.release)
+        m->only.release(m->only.figures);
+    buf_release(&m->only.bytes);
     *m = (struct memory){0};
 }
 
@@ -74,6 +77,7 @@ int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e)
     p->number = (uint32_t)(m->pools.len - 1);
     p->totals.low_address = UINT64_MAX;
     p->last_time = INT64_MIN;
+    p->counted = m->only.is;
     column_init(&p->allocs, m->spool, &alloc_layout, false);
     column_init(&p->frees, m->spool, &free_layout, true);
     live_set_init(&p->live);
@@ -183,6 +187,11 @@ int memory_free_unknown(struct memory *m, const struct memory_aim *aim,
                    0
                ? -1
                : 1;
+}
+
+int memory_refuse(const char *what, struct err *e)
+{
+    return err_set(e, ERR_CHECK, "figures only, no events: %s", what);
 }
 
 struct pool_sums memory_pool_sums(const struct pool *p)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/pageable.h"
@@ -66,6 +67,7 @@ struct pool {
     /* Sums of earlier parts, without the blocks that each carried over. */
     struct pool_sums before;
     uint64_t faults; /* noted since the capture began, in all parts */
+    bool counted;    /* its steps are only counted: the columns stay empty (struct memory_only) */
 };
 
 enum memory_op_kind { MEMORY_ALLOC, MEMORY_FREE };
@@ -93,6 +95,11 @@ struct memory_observer {
     int (*batch)(void *ctx, const struct memory_op *ops, size_t n, struct err *e);
     /* A sweep may call it in a second thread: it reads no columns and changes nothing shared. */
     bool beside;
+    /*
+     * The pools begin anew with their live blocks, which come as allocations
+     * (trace/ingest/carry.h). NULL: such blocks are no steps for the observer.
+     */
+    void (*anew)(void *ctx);
 };
 
 /* Passes steps to an observer. */
@@ -151,6 +158,23 @@ struct memory_replay {
     void (*release)(void *ctx);
 };
 
+/*
+ * A trace of figures only (analysis/figures/figures_only.h): its steps are counted as they come,
+ * and no column has them. Sweeps refuse.
+ */
+struct memory_only {
+    bool is;
+    void *figures; /* as counted or decoded; NULL: they are not known */
+    void (*release)(void *figures);
+    /* Writes them behind the trace in `fd`, which is complete. NULL: there is nothing to write. */
+    int (*append)(void *figures, int fd, struct err *e);
+    struct buf bytes; /* as loaded, encoded; empty: none came with the trace, … */
+    bool piped;       /* … which was not read from a regular file */
+};
+
+/* Sets ERR_CHECK: `what` needs events, and the trace has figures only. Returns -1. */
+int memory_refuse(const char *what, struct err *e);
+
 struct memory {
     struct spool *spool;
     struct pageable *pageable; /* allocator of faults and of what a sweep keeps; NULL: the heap */
@@ -176,6 +200,7 @@ struct memory {
      */
     VEC(struct callstack_sum) stack_sums;
     struct memory_replay replay;
+    struct memory_only only;
 };
 
 void memory_init(struct memory *m, struct spool *spool);

@@ -44,7 +44,7 @@ static inline __attribute__((always_inline)) void memory_prefetch_block(struct m
 static inline __attribute__((always_inline)) void memory_prefetch_free(const struct memory_aim *a)
 {
     const struct live_slot *slot = live_set_taken(&a->pool->live, a->slot, a->groups);
-    if (slot)
+    if (slot && !a->pool->counted)
         __builtin_prefetch(
             column_raw(&a->pool->frees, live_slot_block(slot).index, sizeof(struct memory_free)),
             1);
@@ -91,8 +91,9 @@ static inline int observe(struct memory *m, enum memory_op_kind kind, const stru
     return memory_tell_observer(m, kind, p, &copy, slot, e);
 }
 
-static inline int pool_append(struct pool *p, const struct live_block *b,
-                              const struct memory_free *f, struct err *e)
+/* Puts a block into the columns. */
+static inline int pool_keep(struct pool *p, const struct live_block *b, const struct memory_free *f,
+                            struct err *e)
 {
     struct memory_alloc *alloc = column_append_sized(&p->allocs, sizeof *alloc, e);
     if (!alloc)
@@ -107,6 +108,14 @@ static inline int pool_append(struct pool *p, const struct live_block *b,
         return -1;
     }
     *fill = *f;
+    return 0;
+}
+
+static inline int pool_append(struct pool *p, const struct live_block *b,
+                              const struct memory_free *f, struct err *e)
+{
+    if (__builtin_expect(!p->counted, 1) && pool_keep(p, b, f, e) != 0)
+        return -1;
     if (b->time < p->last_time)
         p->disorder++;
     else
@@ -150,10 +159,11 @@ pool_fill_free(struct pool *p, const struct live_slot *slot, struct memory_place
 {
     struct live_block block = live_slot_block(slot);
     struct memory_free fill = pool_make_free(block.time, at.time, at.thread, at.callstack);
-    struct memory_free *stored = column_raw(&p->frees, block.index, sizeof fill);
+    struct memory_free *stored =
+        __builtin_expect(p->counted, 0) ? NULL : column_raw(&p->frees, block.index, sizeof fill);
     if (__builtin_expect(stored != NULL, 1))
         *stored = fill;
-    else if (memory_log_free(p, block.index, fill, e) != 0)
+    else if (!p->counted && memory_log_free(p, block.index, fill, e) != 0)
         return -1;
     p->totals.frees++;
     p->totals.live--;
@@ -192,7 +202,7 @@ static inline int memory_alloc(struct memory *m, const struct memory_aim *aim, u
     struct live_block block = {.ptr = aim->ptr,
                                .size = size & MEMORY_BITS48,
                                .time = at.time,
-                               .index = p->allocs.len,
+                               .index = p->totals.allocations,
                                .callstack = at.callstack,
                                .thread = (uint16_t)at.thread};
     live_slot_fill(slot, &block);

@@ -321,6 +321,8 @@ static int sweep_columns(struct memory_sweep *s, int64_t only, struct err *e)
 int memory_sweep_batches(struct memory *m, int64_t only, struct memory_batch *first,
                          const struct memory_batch_sink *to, struct err *e)
 {
+    if (m->only.is)
+        return memory_refuse("the trace does not keep when each block was allocated and freed", e);
     struct memory_sweep *s = calloc(1, sizeof *s);
     if (!s)
         return err_no_memory(e, "a sweep over the pools");

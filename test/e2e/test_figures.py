@@ -1,0 +1,252 @@
+"""Traces of figures only: every answer is that of a capture of the same bytes that keeps the events,
+or a refusal with its cause."""
+
+import json
+import re
+import shutil
+import subprocess
+
+from test_recover import Killed
+from tools import TIDEMARK, WIRE, Case, run
+
+REFUSAL = "figures only, no events"
+PROGRAM = """
+#include <stdlib.h>
+#include <string.h>
+static void *keep[64];
+__attribute__((noinline)) static void *grow(size_t n) { return malloc(n); }
+__attribute__((noinline)) static void churn(int i) { char *p = malloc(100 + i); p[0] = 1; free(p); }
+int main(void)
+{
+    for (int i = 0; i < 20000; i++) {
+        if (i % 3 == 0)
+            churn(i % 50);
+        free(keep[i % 64]);
+        keep[i % 64] = grow(16 + i % 1000);
+    }
+    return 0;
+}
+"""
+
+ANSWERED = [
+    ["report", "--format", "json", "--by", by] for by in ("site", "function", "callstack", "type", "pool")
+] + [
+    ["report"], ["report", "--recount"], ["report", "--stack-traces"], ["report", "--why-site"],
+    ["report", "--format", "csv"], ["report", "--format", "junit", "--fail-if", "peak>100G"],
+    ["report", "--fail-if", "count(site=~\"o\")>1000000"],
+    ["report", "--format", "json", "--pool", "default"], ["tree", "--pool", "default"],
+    ["tree", "--pool", "default", "--format", "json", "--by", "line"],
+    ["csvexport", "--memory-sites"], ["csvexport", "--callstacks"], ["csvexport"],
+    ["csvexport", "--messages"],
+]
+REFUSED = [
+    ["report", "--leaks"], ["report", "--grown", "0:1s"], ["report", "--patterns"],
+    ["report", "--histograms"], ["report", "--faults"], ["report", "--peak"],
+    ["report", "--by", "thread"], ["report", "--by", "zone"], ["report", "--by", "frame"],
+    ["report", "--range", "0:1s"], ["report", "--at", "1ms"], ["report", "--size", "1:2"],
+    ["report", "--match", "main"], ["report", "--format", "markdown"],
+    ["tree", "--by", "thread", "--pool", "default"], ["timeline"], ["map"],
+    ["csvexport", "--memory"],
+]
+
+
+class Figures(Case):
+    def both(self, release="v0.14.0", scenario="memscen", *args):
+        recording = WIRE / release / f"{scenario}.c2s.bin"
+        self.plain, self.only = self.dir / "plain.tracy", self.dir / "only.tracy"
+        a = self.capture(recording, self.plain, *args)
+        b = self.capture(recording, self.only, "--figures", *args)
+        self.assertEqual((a.returncode, b.returncode), (0, 0), a.stderr + b.stderr)
+        return a, b
+
+    def same(self, args, base=None, other=None):
+        a, b = run(*args, base or self.plain), run(*args, other or self.only)
+        self.assertEqual((a.returncode, a.stdout, a.stderr), (b.returncode, b.stdout, b.stderr), args)
+        self.assertIn(a.returncode, (0, 1), (args, a.stderr))
+
+    def refused(self, *args):
+        result = run(*args)
+        self.assertEqual(result.returncode, 1, (args, result.stdout[:200], result.stderr))
+        self.assertIn(REFUSAL, result.stderr, args)
+
+    def test_answers(self):
+        for release, scenario in (("v0.14.0", "memscen"), ("v0.14.0", "allscen"),
+                                  ("v0.11.1", "memscen")):
+            self.both(release, scenario)
+            for args in ANSWERED:
+                self.same(args)
+            self.plain.unlink()
+            self.only.unlink()
+
+    def test_the_summary_of_the_capture(self):
+        a, b = self.both()
+        tables = [re.split(r"\n\n", result.stdout, maxsplit=1)[1] for result in (a, b)]
+        self.assertEqual(*tables)
+        self.assertIn("vram_reserve", tables[0])
+        self.assertLess(self.only.stat().st_size, self.plain.stat().st_size / 2)
+
+    def test_exports(self):
+        self.both()
+        for form in ("folded", "speedscope"):
+            files = []
+            for trace in (self.plain, self.only):
+                out, name = self.dir / f"{trace.name}.{form}", self.dir / "x.tracy"
+                shutil.copy(trace, name)
+                result = run("export", name, "--format", form, "-o", out)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                files.append(out.read_bytes())
+            self.assertEqual(files[0], files[1], form)
+        result = run("export", self.only, "--format", "pprof", "-o", self.dir / "out.pprof")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_differences(self):
+        self.both()
+        for args in ([self.plain, self.only], [self.only, self.plain], [self.only, self.only]):
+            self.assertEqual(run("diff", *args).stdout, run("diff", self.plain, self.plain).stdout)
+        self.assertEqual(run("diff", self.plain, self.only, "--fail-if", "peak>+1").returncode, 0)
+
+    def test_refusals(self):
+        self.both()
+        for args in REFUSED:
+            self.refused(*args, self.only)
+        self.refused("find", self.only, "0x7f1000000010")
+        for form in ("sqlite", "parquet", "tsv", "ndjson", "chrome"):
+            self.refused("export", self.only, "--format", form, "-o", self.dir / "out")
+        self.refused("merge", self.only, self.plain, "-o", self.dir / "merged")
+        self.assert_clean("plain.tracy", "only.tracy")
+
+    def test_commands_that_print_records(self):
+        self.both()
+        for args in (["dump"], ["csvexport", "-u", "-p"]):
+            result = run(*args, self.only)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(REFUSAL, result.stderr)
+
+    def test_verify_and_info(self):
+        self.both()
+        result = run("verify", self.only)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("FAILED memory-data: figures only, no events: 9,001 allocations", result.stdout)
+        result = run("verify", "--figures-ok", "--expect", "peak>8M", self.only)
+        self.assertIn("ok memory-data: figures only, no events: 9,001 allocations", result.stdout)
+        self.assertIn("figures only, no events", run("info", self.only).stdout)
+        self.assertTrue(json.loads(run("info", "--format", "json", self.only).stdout)["file"]
+                        ["figures_only"])
+        self.assertNotIn("figures only", run("info", self.plain).stdout)
+
+    def test_rewriting(self):
+        self.both()
+        out = self.dir / "out.tracy"
+        for args in (["-z", "9"], ["--trace-version", "0.11.1"], ["-s", "m"]):
+            if args == ["-s", "m"]:
+                self.refused("update", *args, self.only, out)
+                continue
+            self.assertEqual(run("update", *args, self.only, out).returncode, 0)
+            self.assertEqual(json.loads(run("report", "--format", "json", out).stdout)["sites"],
+                             json.loads(run("report", "--format", "json", self.plain).stdout)["sites"])
+        for args in (["-4"], ["--range", "0:1s"], ["--drop-pools", "arena"],
+                     ["--trace-version", "0.10.0"]):
+            self.refused("update", *args, self.only, out)
+        self.assertEqual(run("update", "-s", "M", self.only, out).returncode, 0)
+        for args in (["report"], ["verify", "--figures-ok"], ["tree"], ["info"]):
+            self.refused(*args, out)
+        self.assertEqual(run("csvexport", out).stdout, run("csvexport", self.plain).stdout)
+
+    def test_a_pipe(self):
+        self.both()
+        result = subprocess.run([TIDEMARK, "report", "-"], input=self.only.read_bytes(),
+                                capture_output=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"not from a pipe", result.stderr)
+
+    def test_damage_is_found(self):
+        self.both()
+        data = bytearray(self.only.read_bytes())
+        data[-300] ^= 1
+        self.only.write_bytes(data)
+        self.refused("report", self.only)
+
+    def test_versions_without_room_behind_the_trace(self):
+        recording = WIRE / "v0.14.0" / "memscen.c2s.bin"
+        for args in (["--trace-version", "0.10.0"], ["--compression", "lz4"]):
+            result = self.capture(recording, self.dir / "out.tracy", "--figures", *args)
+            self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+            self.assertIn("--figures", result.stderr)
+        self.assert_clean()
+
+    def test_parts(self):
+        """Each part has its figures, and the blocks that were live before it."""
+        recording, out = WIRE / "v0.14.0" / "memscen.c2s.bin", self.dir / "out.tracy"
+        result = self.capture(recording, out, "--figures", "--rotate", "60K")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        parts = [out] + sorted(self.dir.glob("out.*.tracy"), key=lambda p: int(p.suffixes[0][1:]))
+        self.assertGreater(len(parts), 2)
+        live = {}
+        for part in parts:
+            pools = json.loads(run("report", "--format", "json", part).stdout)["pools"]
+            for pool in pools:
+                key, = pool["pool_ids"]
+                self.assertGreaterEqual(pool["allocations"], live.get(key, 0))
+                live[key] = pool["live_allocations"]
+        self.assertEqual(sorted(live.values()), [2, 10, 182])
+
+
+class Cut(Killed):
+    def test_a_killed_capture(self):
+        """kill -9 loses nothing that arrived: the journal says that figures are wanted."""
+        self.leave("--figures")
+        result = run("recover", self.journal, "-o", self.out)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        figures = json.loads(run("report", "--format", "json", self.out).stdout)
+        self.assertEqual(run("verify", self.out).returncode, 1)
+        self.out.unlink()
+        self.leave()
+        self.assertEqual(run("recover", self.journal, "-o", self.out).returncode, 0)
+        events = json.loads(run("report", "--format", "json", self.out).stdout)
+        self.assertEqual(figures, events)
+
+
+class Recorded(Case):
+    def setUp(self):
+        super().setUp()
+        source, self.program = self.dir / "p.c", self.dir / "p"
+        source.write_text(PROGRAM)
+        subprocess.run(["cc", "-g", "-O0", "-o", str(self.program), str(source)], check=True)
+
+    def test_run(self):
+        out = self.dir / "out.tracy"
+        result = run("run", "--figures", "--report", "json", "-o", out, self.program)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        live = json.loads(result.stdout)
+        later = json.loads(run("report", "--format", "json", out).stdout)
+        self.assertEqual(live["sites"], later["sites"])
+        grow = next(s for s in later["sites"] if s["function"] == "grow")
+        self.assertEqual((grow["count"], grow["live_count"]), (20000, 64))
+        churn = next(s for s in later["sites"] if s["function"] == "churn")
+        self.assertEqual((churn["count"], churn["temporary"]), (6667, 6667))
+        self.assertIn("figures only, no events: 26,", run("verify", "--figures-ok", out).stdout)
+        self.assertEqual(run("run", "--figures", "--fail-if", "count(site=\"grow\")>19999", "-o",
+                             self.dir / "b.tracy", self.program).returncode, 1)
+
+    def test_a_recording_that_was_kept(self):
+        out, only = self.dir / "out.tracy", self.dir / "only.tracy"
+        result = run("run", "--keep-recording", "--no-resident", "--report", "none", "-o", out,
+                     self.program)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        recording, = self.dir.glob("tidemark-run.*/*.recording")
+        for trace, args in ((out, []), (only, ["--figures"])):
+            result = run("run", "--recover", recording, "-f", "--report", "none", "-o", trace, *args)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        for by in ("site", "callstack", "type"):
+            a, b = (json.loads(run("report", "--format", "json", "--by", by, t).stdout)
+                    for t in (out, only))
+            self.assertEqual(a["pools"], b["pools"])
+            self.assertEqual(a["sites"], b["sites"])
+            self.assertEqual(a.get("groups"), b.get("groups"))
+
+    def test_what_does_not_go_together(self):
+        for args in (["--listen"], ["--resident-at", "1"], ["--report", "html"],
+                     ["--trace-version", "0.10.0"], ["--compression", "lz4"]):
+            result = run("run", "--figures", *args, "--", self.program)
+            self.assertEqual(result.returncode, 2, (args, result.stderr))
+            self.assertIn("--figures", result.stderr)

@@ -1,0 +1,81 @@
+/*
+ * Any bytes as the figures behind a trace of figures only: either they are refused, or all
+ * summaries can be made of them, or refuse.
+ */
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/figures/figures_account.h"
+#include "analysis/figures/figures_only.h"
+#include "analysis/figures/summary.h"
+#include "analysis/questions/tree.h"
+
+#define STACKS 24u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool ok)
+{
+    if (!ok)
+        abort();
+}
+
+static void make_trace(struct trace *t)
+{
+    struct err e = {0};
+    check(trace_init(t, NULL, &e) == 0);
+    for (uint64_t i = 1; i <= STACKS; i++) {
+        char name[16];
+        bool fresh;
+        uint32_t id;
+        snprintf(name, sizeof name, "f%u", (unsigned)i / 3);
+        struct frame_inline in = {.function = strings_intern(&t->strings, view_of(name), &e)};
+        check(callstacks_resolve(&t->callstacks, i * 16, in.function, &in, 1, &e) == 0);
+        check(callstacks_intern(&t->callstacks, &i, 1, &id, &fresh, &e) == 0);
+    }
+}
+
+static void refused(const struct err *e)
+{
+    check((e->code == ERR_INPUT || e->code == ERR_CHECK) && e->text[0]);
+}
+
+static void make_tree(struct trace *t)
+{
+    static const struct selection_options all = {0};
+    static const struct tree_options by = {.by = TREE_FUNCTION};
+    struct selection s;
+    struct tree tree;
+    struct err e = {0};
+    if (selection_init(&s, t, &all, &e) != 0) {
+        refused(&e);
+        return;
+    }
+    if (tree_build(&tree, &s, &by, &e) == 0)
+        tree_release(&tree);
+    else
+        refused(&e);
+    selection_release(&s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct trace t;
+    make_trace(&t);
+    t.memory.only.is = true;
+    buf_put(&t.memory.only.bytes, data, size);
+    for (enum grouping by = GROUP_SITE; by <= GROUP_TYPE; by++) {
+        struct summary s;
+        struct err e = {0};
+        const struct summary_options options = {.by = by, .stacks = true, .callers = true};
+        if (summary_build(&s, &t, &options, &e) == 0)
+            summary_release(&s);
+        else
+            refused(&e);
+    }
+    make_tree(&t);
+    trace_release(&t);
+    return 0;
+}

@@ -1,0 +1,356 @@
+/* Figures that were counted as the steps came, held against those of the same steps that are kept.
+ */
+
+#include <setjmp.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "analysis/figures/figures_only.h"
+#include "analysis/figures/summary.h"
+#include "analysis/questions/history.h"
+#include "analysis/questions/leaks.h"
+#include "analysis/questions/tree.h"
+#include "test/unit/random_history.h"
+#include "test/unit/summary_compare.h"
+#include "trace/file/appendix.h"
+#include "trace/ingest/ingest.h"
+#include "trace/load/load.h"
+#include "trace/save/save_file.h"
+
+#define SEEDS 12
+
+/* ---- the same steps twice */
+
+struct pair {
+    struct random_history kept, counted;
+    struct trace loaded;
+    char path[64];
+};
+
+static void save(struct trace *t, const char *path, struct trace *loaded)
+{
+    const struct save_options options = {.layout = file_layout_find(FILE_VERSION(0, 14, 0)),
+                                         .container = container_options_default(),
+                                         .replace = true};
+    struct trace_write_stats stats;
+    struct buf losses = {0};
+    struct err e = {0};
+    assert_int_equal(figures_only_note(t, &e), 0);
+    if (trace_save_file(t, path, &options, &stats, &losses, &e) != 0)
+        fail_msg("%s", e.text);
+    buf_release(&losses);
+    assert_int_equal(trace_init(loaded, NULL, &e), 0);
+    if (trace_load(loaded, path, NULL, NULL, &e) != 0)
+        fail_msg("%s", e.text);
+}
+
+static void pair_init(struct pair *p, uint64_t seed, const char *two)
+{
+    rh_make_with(&p->kept, seed, "one", two, NULL);
+    rh_make_with(&p->counted, seed, "one", two, figures_only_begin);
+    strcpy(p->path, "/tmp/figures-XXXXXX");
+    int fd = mkstemp(p->path);
+    assert_true(fd >= 0);
+    close(fd);
+    save(&p->counted.trace, p->path, &p->loaded);
+}
+
+static void pair_release(struct pair *p)
+{
+    rh_release(&p->kept);
+    rh_release(&p->counted);
+    trace_release(&p->loaded);
+    unlink(p->path);
+}
+
+static void compare_with(struct trace *counted, struct trace *kept, enum grouping by,
+                         const char *pool, const struct skiplist *skip)
+{
+    struct summary a, b;
+    struct err e = {0};
+    struct summary_options options = {
+        .by = by, .pool = pool, .skip = skip, .stacks = true, .callers = true};
+    assert_int_equal(summary_build(&b, kept, &options, &e), 0);
+    if (summary_build(&a, counted, &options, &e) != 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(a.allocations, b.allocations);
+    compare(&a, &b);
+    summary_release(&a);
+    summary_release(&b);
+}
+
+static void compare_all(struct trace *counted, struct trace *kept)
+{
+    static const struct skiplist names = {.names_alone = true};
+    static const enum grouping by[] = {GROUP_SITE, GROUP_FUNCTION, GROUP_CALLSTACK, GROUP_TYPE,
+                                       GROUP_POOL};
+    static const char *const pools[] = {NULL, "two", "default"};
+    for (size_t i = 0; i < sizeof by / sizeof *by; i++) {
+        for (size_t k = 0; k < 3; k++) {
+            compare_with(counted, kept, by[i], pools[k], NULL);
+            compare_with(counted, kept, by[i], pools[k], &names);
+        }
+    }
+}
+
+static void test_summaries(void **state)
+{
+    struct pair p;
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        pair_init(&p, seed, "two");
+        assert_int_equal(p.counted.trace.memory.pools.at[0]->allocs.len, 0);
+        assert_int_equal(p.loaded.memory.pools.at[0]->allocs.len, 0);
+        compare_all(&p.counted.trace, &p.kept.trace);
+        compare_all(&p.loaded, &p.kept.trace);
+        pair_release(&p);
+    }
+}
+
+/* A summary while steps come changes nothing in those after them. */
+static void test_summary_on_the_way(void **state)
+{
+    struct pair p;
+    struct summary s;
+    struct err e = {0};
+    const struct summary_options options = {.by = GROUP_SITE};
+    (void)state;
+    pair_init(&p, 77, "two");
+    struct random_history *const both[] = {&p.kept, &p.counted};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(summary_build(&s, &both[i]->trace, &options, &e), 0);
+        summary_release(&s);
+        both[i]->n = RH_BLOCKS / 2;
+        for (size_t k = 0; k < both[i]->n; k++) {
+            struct rh_block *b = &both[i]->blocks[k];
+            bool found;
+            struct memory_place at = {both[i]->now + 10, 1, 0};
+            if (b->end == INT64_MAX)
+                assert_int_equal(
+                    free_in(&both[i]->trace.memory, b->pool, b->ptr, at, true, &found, &e), 0);
+        }
+    }
+    compare_all(&p.counted.trace, &p.kept.trace);
+    pair_release(&p);
+}
+
+/* ---- parts */
+
+static int take_part(void *ctx, struct err *e)
+{
+    (void)ctx;
+    (void)e;
+    return 0;
+}
+
+static void nothing_held(void *ctx, void (*take)(void *ctx, uint32_t *id), void *take_ctx)
+{
+    (void)ctx;
+    (void)take;
+    (void)take_ctx;
+}
+
+/* Begins another part, with more steps. */
+static void continue_in_part(struct random_history *h)
+{
+    const struct ingest_holder holder = {.each = nothing_held};
+    struct ingest in;
+    struct err e = {0};
+    assert_int_equal(ingest_init(&in, &h->trace, &e), 0);
+    in.part_full = take_part;
+    assert_int_equal(ingest_begin_part(&in, &e), 0);
+    assert_int_equal(ingest_compact(&in, &holder, &e), 0);
+    ingest_release(&in);
+    size_t live = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        if (h->blocks[i].end == INT64_MAX)
+            h->blocks[live++] = h->blocks[i];
+    }
+    h->n = live;
+    h->now = 5;
+    while (h->n < RH_BLOCKS) {
+        h->now += (int64_t)rh_rnd(h, 3);
+        if (rh_rnd(h, 9) < 5)
+            rh_alloc(h);
+        else
+            rh_free(h);
+    }
+    h->trace.facts.last_time = h->now;
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct pair p;
+        pair_init(&p, seed, "two");
+        continue_in_part(&p.kept);
+        continue_in_part(&p.counted);
+        compare_all(&p.counted.trace, &p.kept.trace);
+        trace_release(&p.loaded);
+        save(&p.counted.trace, p.path, &p.loaded);
+        compare_all(&p.loaded, &p.kept.trace);
+        pair_release(&p);
+    }
+}
+
+static void compare_trees(const struct tree *a, const struct tree *b)
+{
+    assert_int_equal(a->nodes.len, b->nodes.len);
+    for (size_t i = 0; i < a->nodes.len; i++)
+        assert_memory_equal(&a->nodes.at[i].inclusive, &b->nodes.at[i].inclusive,
+                            2 * sizeof a->nodes.at[i].inclusive);
+}
+
+static void test_tree_of_a_pool(void **state)
+{
+    const struct selection_options two = {.pool = "two"};
+    const struct tree_options options = {.by = TREE_FUNCTION};
+    struct selection s[2];
+    struct tree trees[2];
+    struct err e = {0};
+    struct pair p;
+    (void)state;
+    pair_init(&p, 5, "two");
+    struct trace *const traces[] = {&p.kept.trace, &p.loaded};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(selection_init(&s[i], traces[i], &two, &e), 0);
+        if (tree_build(&trees[i], &s[i], &options, &e) != 0)
+            fail_msg("%s", e.text);
+    }
+    compare_trees(&trees[0], &trees[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        tree_release(&trees[i]);
+        selection_release(&s[i]);
+    }
+    pair_release(&p);
+}
+
+/* ---- what is refused */
+
+static void expect_refusal(const struct err *e)
+{
+    assert_int_equal(e->code, ERR_CHECK);
+    assert_non_null(strstr(e->text, "figures only, no events"));
+}
+
+static void test_questions_that_need_events(void **state)
+{
+    static const struct selection_options all = {0};
+    static const struct tree_options by = {.by = TREE_FUNCTION};
+    struct pair p;
+    struct selection s;
+    struct leaks leaks;
+    struct history history;
+    struct tree tree;
+    struct summary summary;
+    (void)state;
+    pair_init(&p, 9, "two");
+    struct trace *const traces[] = {&p.counted.trace, &p.loaded};
+    for (unsigned i = 0; i < 2; i++) {
+        struct err e = {0};
+        assert_int_equal(selection_init(&s, traces[i], &all, &e), 0);
+        assert_int_equal(leaks_build(&leaks, &s, NULL, NULL, &e), -1);
+        expect_refusal(&e);
+        assert_int_equal(history_build(&history, &s, &e), -1);
+        expect_refusal(&e);
+        assert_int_equal(tree_build(&tree, &s, &by, &e), -1); /* of several pools */
+        expect_refusal(&e);
+        selection_release(&s);
+        for (enum grouping g = GROUP_THREAD; g <= GROUP_FRAME; g++) {
+            const struct summary_options options = {.by = g};
+            assert_int_equal(summary_build(&summary, traces[i], &options, &e), -1);
+            expect_refusal(&e);
+        }
+        const struct selection_options narrow = EVERY_BLOCK(NULL);
+        const struct summary_options options = {.only = &narrow};
+        assert_int_equal(summary_build(&summary, traces[i], &options, &e), -1);
+        expect_refusal(&e);
+    }
+    pair_release(&p);
+}
+
+static void test_pools_of_one_name(void **state)
+{
+    const struct summary_options options = {.by = GROUP_SITE};
+    struct pair p;
+    struct summary s;
+    struct err e = {0};
+    (void)state;
+    pair_init(&p, 3, "one");
+    assert_int_equal(summary_build(&s, &p.loaded, &options, &e), -1);
+    expect_refusal(&e);
+    pair_release(&p);
+}
+
+/* Sites that are divided otherwise have other peaks, which are not there. */
+static void test_other_rules(void **state)
+{
+    struct summary a, b;
+    struct skiplist skip = {0};
+    struct err e = {0};
+    unsigned refused = 0;
+    const struct summary_options options = {.by = GROUP_SITE, .skip = &skip};
+    (void)state;
+    assert_int_equal(skiplist_add(&skip, "parse|load|decode|step|Scene|push|grow", &e), 0);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct pair p;
+        pair_init(&p, seed, "two");
+        e = (struct err){0};
+        if (summary_build(&a, &p.loaded, &options, &e) == 0) {
+            assert_int_equal(summary_build(&b, &p.kept.trace, &options, &e), 0);
+            compare(&a, &b);
+            summary_release(&a);
+            summary_release(&b);
+        } else {
+            expect_refusal(&e);
+            refused++;
+        }
+        pair_release(&p);
+    }
+    assert_true(refused > 0);
+    skiplist_release(&skip);
+}
+
+static void test_figures_that_were_dropped(void **state)
+{
+    const struct summary_options options = {.by = GROUP_SITE};
+    struct summary s;
+    struct trace t;
+    struct err e = {0};
+    struct pair p;
+    struct appendix a;
+    (void)state;
+    pair_init(&p, 4, "two");
+    int fd = open(p.path, O_RDWR);
+    assert_int_equal(appendix_read(fd, &a, &e), 1);
+    free(a.content);
+    assert_int_equal(ftruncate(fd, (off_t)a.trace_bytes), 0);
+    close(fd);
+    assert_int_equal(trace_init(&t, NULL, &e), 0);
+    assert_int_equal(trace_load(&t, p.path, NULL, NULL, &e), 0);
+    assert_int_equal(summary_build(&s, &t, &options, &e), -1);
+    expect_refusal(&e);
+    trace_release(&t);
+    pair_release(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_summaries),
+        cmocka_unit_test(test_summary_on_the_way),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_tree_of_a_pool),
+        cmocka_unit_test(test_questions_that_need_events),
+        cmocka_unit_test(test_pools_of_one_name),
+        cmocka_unit_test(test_other_rules),
+        cmocka_unit_test(test_figures_that_were_dropped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
