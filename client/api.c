@@ -16,6 +16,7 @@
 #include "client/quiet.h"
 #include "client/record_write.h"
 #include "client/threads.h"
+#include "client/unwind_machine.h"
 #include "client/unwind.h"
 
 #define POOL_FIRST 2u /* 0 is the heap, 1 that of mappings */
@@ -115,7 +116,8 @@ static void api_alloc(uint32_t pool, const void *address, size_t size)
 static void api_alloc_for(uint32_t pool, const void *address, size_t size, const void *frame)
 {
     const uint64_t *words = frame;
-    struct origin origin = {words[1], (uintptr_t)(words + 2), words[0]};
+    struct origin origin = {machine_address(words[1]), ORIGIN_NEAR((uintptr_t)(words + 2)),
+                            words[0]};
     alloc(pool, address, size, &origin);
 }
 

@@ -21,8 +21,9 @@ enum {
     PE_FROM_HEADER = 0x30,
 };
 
-/* Register numbers of the x86-64 ABI. */
-enum { REG_BP = 6, REG_SP = 7, REG_RA = 16 };
+const struct cfi_registers cfi_x86_64 = {.bp = 6, .sp = 7, .ra = 16};
+const struct cfi_registers cfi_aarch64 = {.bp = 29, .sp = 31, .ra = 30};
+const struct cfi_rule cfi_frame = {.kind = CFI_FRAME, .cfa = 16, .bp = -16, .ra = -8};
 
 #define STATES 8 /* depth of DW_CFA_remember_state */
 
@@ -233,12 +234,11 @@ static bool find_entry(const struct cfi_table *table, uint64_t address, struct e
 /* ---- running its instructions */
 
 /* Where a register's previous value is. */
-enum where { KEPT, AT_CFA, LOST, UNDEFINED };
+enum where { KEPT, AT_CFA, AT_BP, LOST, UNDEFINED };
 
 struct row {
-    uint64_t cfa_register;
     int64_t cfa;
-    bool cfa_at_bp, cfa_lost;
+    bool cfa_from_sp, cfa_at_bp, cfa_lost;
     enum where bp_where, ra_where;
     int64_t bp, ra;
 };
@@ -249,49 +249,78 @@ static int64_t scaled(uint64_t number, int64_t factor)
     return (int64_t)(number * (uint64_t)factor);
 }
 
-static void set_register(struct row *row, uint64_t number, enum where where, int64_t offset)
+struct machine {
+    const struct entry *e;
+    const struct cfi_registers *registers;
+    struct row row, initial, saved[STATES];
+    unsigned count;
+    uint64_t place;
+};
+
+static void set_register(struct machine *m, uint64_t number, enum where where, int64_t offset)
 {
-    if (number == REG_BP) {
-        row->bp_where = where;
-        row->bp = offset;
-    } else if (number == REG_RA) {
-        row->ra_where = where;
-        row->ra = offset;
+    if (number == m->registers->bp) {
+        m->row.bp_where = where;
+        m->row.bp = offset;
+    } else if (number == m->registers->ra) {
+        m->row.ra_where = where;
+        m->row.ra = offset;
     }
 }
 
-/* The only common expression for the CFA: the word at frame pointer + n. */
-static void set_cfa_expression(struct view *v, struct row *row)
+static void restore_register(struct machine *m, uint64_t number)
+{
+    if (number == m->registers->bp)
+        set_register(m, number, m->initial.bp_where, m->initial.bp);
+    else if (number == m->registers->ra)
+        set_register(m, number, m->initial.ra_where, m->initial.ra);
+}
+
+/*
+ * Reads an expression that begins with frame pointer + *offset, the only common one; `rest` is what
+ * follows. False: it is another one.
+ */
+static bool take_expression(const struct machine *m, struct view *v, int64_t *offset,
+                            struct view *rest)
 {
     uint64_t length = take_leb(v, false);
     struct view e = *v;
     skip(v, length);
     e.end = v->at;
-    row->cfa_at_bp = false;
-    row->cfa_lost = true;
-    if (take(&e, 1) != 0x70 + REG_BP) /* DW_OP_breg */
-        return;
-    row->cfa = (int64_t)take_leb(&e, true);
-    if (take(&e, 1) == 0x06 && e.at == e.end && !e.failed) { /* DW_OP_deref */
-        row->cfa_at_bp = true;
-        row->cfa_lost = false;
-    }
+    if (take(&e, 1) != 0x70u + m->registers->bp) /* DW_OP_breg */
+        return false;
+    *offset = (int64_t)take_leb(&e, true);
+    *rest = e;
+    return !e.failed;
 }
 
-static void set_cfa(struct row *row, uint64_t number, int64_t offset)
+/* The word at frame pointer + n: functions that realign their stack. */
+static void set_cfa_expression(struct machine *m, struct view *v)
 {
-    row->cfa_register = number;
+    struct view e;
+    m->row.cfa_at_bp = take_expression(m, v, &m->row.cfa, &e) && take(&e, 1) == 0x06 &&
+                       e.at == e.end && !e.failed; /* DW_OP_deref */
+    m->row.cfa_lost = !m->row.cfa_at_bp;
+}
+
+/* In such functions, the caller's frame pointer is at frame pointer + n. */
+static void set_expression(struct machine *m, struct view *v)
+{
+    uint64_t number = take_leb(v, false);
+    struct view e;
+    int64_t offset;
+    bool known = take_expression(m, v, &offset, &e) && e.at == e.end;
+    set_register(m, number, known ? AT_BP : LOST, known ? offset : 0);
+}
+
+static void set_cfa(struct machine *m, uint64_t number, int64_t offset)
+{
+    struct row *row = &m->row;
+    row->cfa_from_sp = number == m->registers->sp;
     row->cfa = offset;
     row->cfa_at_bp = false;
-    row->cfa_lost = number != REG_SP && number != REG_BP;
+    row->cfa_lost = !row->cfa_from_sp && number != m->registers->bp;
 }
-
-struct machine {
-    const struct entry *e;
-    struct row row, initial, saved[STATES];
-    unsigned count;
-    uint64_t place;
-};
 
 /* Instructions without an operand in their first byte, except those that advance the location. */
 static void step_extended(struct machine *m, struct view *v, uint8_t code)
@@ -304,23 +333,19 @@ static void step_extended(struct machine *m, struct view *v, uint8_t code)
         break;
     case 0x05: /* offset_extended */
         number = take_leb(v, false);
-        set_register(row, number, AT_CFA, scaled(take_leb(v, false), factor));
+        set_register(m, number, AT_CFA, scaled(take_leb(v, false), factor));
         break;
     case 0x06: /* restore_extended */
-        number = take_leb(v, false);
-        if (number == REG_BP)
-            set_register(row, number, m->initial.bp_where, m->initial.bp);
-        else if (number == REG_RA)
-            set_register(row, number, m->initial.ra_where, m->initial.ra);
+        restore_register(m, take_leb(v, false));
         break;
     case 0x07: /* undefined */
-        set_register(row, take_leb(v, false), UNDEFINED, 0);
+        set_register(m, take_leb(v, false), UNDEFINED, 0);
         break;
     case 0x08: /* same_value */
-        set_register(row, take_leb(v, false), KEPT, 0);
+        set_register(m, take_leb(v, false), KEPT, 0);
         break;
     case 0x09: /* register */
-        set_register(row, take_leb(v, false), LOST, 0);
+        set_register(m, take_leb(v, false), LOST, 0);
         (void)take_leb(v, false);
         break;
     case 0x0a: /* remember_state */
@@ -337,30 +362,32 @@ static void step_extended(struct machine *m, struct view *v, uint8_t code)
         break;
     case 0x0c: /* def_cfa */
         number = take_leb(v, false);
-        set_cfa(row, number, (int64_t)take_leb(v, false));
+        set_cfa(m, number, (int64_t)take_leb(v, false));
         break;
     case 0x0d: /* def_cfa_register */
-        set_cfa(row, take_leb(v, false), row->cfa);
+        set_cfa(m, take_leb(v, false), row->cfa);
         break;
     case 0x0e: /* def_cfa_offset */
         row->cfa = (int64_t)take_leb(v, false);
         break;
     case 0x0f: /* def_cfa_expression */
-        set_cfa_expression(v, row);
+        set_cfa_expression(m, v);
         break;
     case 0x10: /* expression */
+        set_expression(m, v);
+        break;
     case 0x16: /* val_expression */
         number = take_leb(v, false);
         skip(v, take_leb(v, false));
-        set_register(row, number, LOST, 0);
+        set_register(m, number, LOST, 0);
         break;
     case 0x11: /* offset_extended_sf */
         number = take_leb(v, false);
-        set_register(row, number, AT_CFA, scaled(take_leb(v, true), factor));
+        set_register(m, number, AT_CFA, scaled(take_leb(v, true), factor));
         break;
     case 0x12: /* def_cfa_sf */
         number = take_leb(v, false);
-        set_cfa(row, number, scaled(take_leb(v, true), factor));
+        set_cfa(m, number, scaled(take_leb(v, true), factor));
         break;
     case 0x13: /* def_cfa_offset_sf */
         row->cfa = scaled(take_leb(v, true), factor);
@@ -369,7 +396,10 @@ static void step_extended(struct machine *m, struct view *v, uint8_t code)
     case 0x15: /* val_offset_sf */
         number = take_leb(v, false);
         (void)take_leb(v, false);
-        set_register(row, number, LOST, 0);
+        set_register(m, number, LOST, 0);
+        break;
+    case 0x2c: /* AARCH64_negate_ra_state_with_pc */
+    case 0x2d: /* AARCH64_negate_ra_state: callers remove signatures, whether there is one or not */
         break;
     case 0x2e: /* GNU_args_size */
         (void)take_leb(v, false);
@@ -390,13 +420,10 @@ static bool run(struct machine *m, struct view v, uint64_t address)
             step = low;
             break;
         case 2: /* offset */
-            set_register(&m->row, low, AT_CFA, scaled(take_leb(&v, false), m->e->data_factor));
+            set_register(m, low, AT_CFA, scaled(take_leb(&v, false), m->e->data_factor));
             continue;
         case 3: /* restore */
-            if (low == REG_BP)
-                set_register(&m->row, low, m->initial.bp_where, m->initial.bp);
-            else if (low == REG_RA)
-                set_register(&m->row, low, m->initial.ra_where, m->initial.ra);
+            restore_register(m, low);
             continue;
         default:
             if (code == 0x01) { /* set_loc */
@@ -420,39 +447,42 @@ static bool run(struct machine *m, struct view v, uint64_t address)
 
 static struct cfi_rule rule_of(const struct row *row, bool signal)
 {
-    struct cfi_rule rule = {CFI_END, 0, CFI_BP_KEPT};
+    struct cfi_rule rule = {.kind = CFI_END};
     if (signal) {
         rule.kind = CFI_SIGNAL;
         return rule;
     }
-    if (row->ra_where != AT_CFA || row->ra != -8 || row->cfa_lost || row->cfa > INT32_MAX ||
+    bool saved = row->ra_where == AT_CFA && row->ra < 0 && row->ra > INT32_MIN;
+    if ((!saved && row->ra_where != KEPT) || row->cfa_lost || row->cfa > INT32_MAX ||
         row->cfa < INT32_MIN)
         return rule;
     rule.cfa = (int32_t)row->cfa;
+    rule.ra = saved ? (int32_t)row->ra : CFI_KEPT;
     if (row->cfa_at_bp)
         rule.kind = CFI_AT_BP;
     else
-        rule.kind = row->cfa_register == REG_SP ? CFI_FROM_SP : CFI_FROM_BP;
-    if (row->bp_where == AT_CFA && row->bp < 0 && row->bp > INT32_MIN)
-        rule.bp = (int32_t)row->bp;
+        rule.kind = row->cfa_from_sp ? CFI_FROM_SP : CFI_FROM_BP;
+    if (row->bp_where == (row->cfa_at_bp ? AT_BP : AT_CFA) && row->bp <= 0 &&
+        row->bp > INT32_MIN / 2)
+        rule.bp = (int32_t)row->bp - (row->cfa_at_bp ? 8 : 0);
     else if (row->bp_where != KEPT)
         rule.bp = CFI_BP_LOST;
     return rule;
 }
 
-struct cfi_rule cfi_find(const struct cfi_table *table, uint64_t address)
+struct cfi_rule cfi_find(const struct cfi_table *table, const struct cfi_registers *registers,
+                         uint64_t address)
 {
-    struct cfi_rule none = {CFI_FRAME, 0, CFI_BP_KEPT};
     struct entry e = {.start = 0};
     if (!find_entry(table, address, &e))
-        return none;
-    struct machine m = {.e = &e, .row = {.cfa_lost = true}};
+        return cfi_frame;
+    struct machine m = {.e = &e, .registers = registers, .row = {.cfa_lost = true}};
     m.place = e.start;
-    bool good = e.ra_register == REG_RA && run(&m, e.preamble, UINT64_MAX);
+    bool good = e.ra_register == registers->ra && run(&m, e.preamble, UINT64_MAX);
     m.initial = m.row;
     m.place = e.start;
     good = good && run(&m, e.program, address);
     if (!good && !e.signal)
-        return (struct cfi_rule){CFI_END, 0, CFI_BP_LOST};
+        return (struct cfi_rule){.kind = CFI_END, .bp = CFI_BP_LOST};
     return rule_of(&m.row, e.signal);
 }

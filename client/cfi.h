@@ -3,7 +3,7 @@
 
 /*
  * Finds the unwind rule of an address in .eh_frame, in the form that a walk by stack pointer and
- * frame pointer can use. x86-64 only: elsewhere every function is unwound by its frame pointer.
+ * frame pointer can use.
  */
 
 #include <stdbool.h>
@@ -20,14 +20,26 @@ enum cfi_kind {
     CFI_FRAME,       /* no unwind entry: assume a frame pointer chain */
 };
 
-#define CFI_BP_KEPT 0         /* the caller's frame pointer is still in its register */
+#define CFI_KEPT 0            /* still in its register */
 #define CFI_BP_LOST INT32_MIN /* unknown */
 
 struct cfi_rule {
     enum cfi_kind kind;
     int32_t cfa;
-    int32_t bp; /* the caller's frame pointer: offset from the CFA, negative, or above */
+    /*
+     * The caller's frame pointer: offset, negative, from the CFA, or above. CFI_AT_BP: from the
+     * word beyond that which the frame pointer leads to.
+     */
+    int32_t bp;
+    int32_t ra; /* the return address: offset from the CFA, negative, or CFI_KEPT */
 };
+
+/* The numbers of an architecture's registers in unwind tables. */
+struct cfi_registers {
+    uint8_t bp, sp, ra;
+};
+
+extern const struct cfi_registers cfi_x86_64, cfi_aarch64;
 
 /* A module's unwind table: all of it is within [low, high), which is readable. */
 struct cfi_table {
@@ -35,7 +47,14 @@ struct cfi_table {
     const uint8_t *low, *high;
 };
 
-/* The rule for an address; CFI_FRAME when the table has none for it. The table is not trusted. */
-struct cfi_rule cfi_find(const struct cfi_table *table, uint64_t address);
+/*
+ * A frame record: the caller's frame pointer, and the return address beside it, which is where the
+ * frame pointer leads. It begins a frame on x86-64, and is anywhere in it on AArch64.
+ */
+extern const struct cfi_rule cfi_frame;
+
+/* The rule for an address; cfi_frame when the table has none for it. The table is not trusted. */
+struct cfi_rule cfi_find(const struct cfi_table *table, const struct cfi_registers *registers,
+                         uint64_t address);
 
 #endif

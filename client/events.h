@@ -10,6 +10,7 @@
 
 #include "client/record_write.h"
 #include "client/state.h"
+#include "client/unwind_machine.h"
 
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin);
 
@@ -39,7 +40,7 @@ static inline bool event_label_holds(uint64_t sp)
 {
     const struct label *label = &tls.label;
     return client_unlikely(label->frame != NULL) && sp < label->origin.sp &&
-           *label->frame == label->origin.pc;
+           machine_address(*label->frame) == label->origin.pc;
 }
 
 /* True when this process records. In a child of fork the first call connects to the collector. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -89,6 +90,21 @@ static void bounds_of_other(struct thread *t)
     t->stack_low = t->stack_high - SMALLEST_STACK;
 }
 
+/* The end of the stack of this thread's signal handlers, if it is running on it; else 0. */
+static uint64_t end_of_alternate(uint64_t sp)
+{
+    stack_t stack;
+    if (state.sandboxed || sigaltstack(NULL, &stack) != 0 || !(stack.ss_flags & SS_ONSTACK) ||
+        sp - (uintptr_t)stack.ss_sp >= stack.ss_size)
+        return 0;
+    return ((uintptr_t)stack.ss_sp + stack.ss_size) & ~UINT64_C(7);
+}
+
+bool stack_bounds_mapping(struct thread *t, uint64_t address, uint64_t *low, uint64_t *high)
+{
+    return t->lookups++ < LOOKUPS_MOST && look_up(address, low, high);
+}
+
 void stack_bounds_find(struct thread *t, uint64_t sp, uint64_t *high)
 {
     struct quiet q;
@@ -99,8 +115,11 @@ void stack_bounds_find(struct thread *t, uint64_t sp, uint64_t *high)
         else
             bounds_of_other(t);
     }
+    uint64_t alternate;
     if (sp >= t->stack_low && sp < t->stack_high) {
         *high = t->stack_high;
+    } else if ((alternate = end_of_alternate(sp)) != 0) {
+        *high = alternate;
     } else if (t->lookups < LOOKUPS_MOST) {
         uint64_t low = 0, end = 0;
         t->lookups++;
@@ -109,8 +128,8 @@ void stack_bounds_find(struct thread *t, uint64_t sp, uint64_t *high)
             *high = t->stack_high;
         } else {
             /*
-             * A coroutine, or a signal handler on an alternate stack: its bounds are valid for this
-             * walk only, since the program may unmap it at any time.
+             * A coroutine: its bounds are valid for this walk only, since the program may unmap it
+             * at any time.
              */
             *high = end > sp ? end : (sp | (PAGE - 1)) + 1;
         }

@@ -5,6 +5,12 @@
 
 #include "client/state.h"
 
+/*
+ * Finds the mapping that contains an address. False: there is none, or the thread has asked for too
+ * many, since this is slow.
+ */
+bool stack_bounds_mapping(struct thread *t, uint64_t address, uint64_t *low, uint64_t *high);
+
 /* The slow path of the next function. */
 void stack_bounds_find(struct thread *t, uint64_t sp, uint64_t *high);
 

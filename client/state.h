@@ -33,14 +33,23 @@
 /* The call of a hook. */
 struct origin {
     uint64_t pc; /* return address */
-    uint64_t sp; /* stack pointer after the return */
+    uint64_t sp; /* stack pointer after the return, or ORIGIN_NEAR */
     uint64_t bp; /* the caller's frame pointer, if it has one */
 };
 
+/* The stack pointer that is known only to be at an address or above. */
+#define ORIGIN_NEAR(address) ((address) | 1)
+
+/* The caller's stack pointer. */
+#if defined(__x86_64__)
+#define CFA_HERE() ((uint64_t)(uintptr_t)__builtin_frame_address(0) + 16)
+#else
+#define CFA_HERE() ((uint64_t)(uintptr_t)__builtin_dwarf_cfa())
+#endif
+
 /* For the function that contains it, which must keep a frame pointer. */
 #define ORIGIN_HERE()                                                                              \
-    ((struct origin){(uint64_t)(uintptr_t)__builtin_return_address(0),                             \
-                     (uint64_t)(uintptr_t)__builtin_frame_address(0) + 16,                         \
+    ((struct origin){(uint64_t)(uintptr_t)__builtin_return_address(0), CFA_HERE(),                 \
                      *(const uint64_t *)__builtin_frame_address(0)})
 
 /* A chunk being written. */
@@ -256,8 +265,10 @@ struct state {
     _Atomic uint32_t growing;
     _Atomic(struct rec_node *) nodes[CLIENT_NODE_CHUNKS];
 
-    /* Rules of unwinding, see unwind.c. */
+    /* Rules of unwinding, see unwind.c, */
     _Atomic uint64_t *rules;
+    uint64_t address_mask; /* and unwind_machine.c: bits of an address, */
+    uint64_t sigreturn;    /* where signal handlers return to; 0: no one place */
 
     /* Modules, see modules.c. */
     _Atomic uint32_t modules_lock;

@@ -13,8 +13,8 @@
 #include "client/python/python.h"
 #include "client/stack_bounds.h"
 #include "client/stacks.h"
+#include "client/unwind_machine.h"
 
-#define ADDRESS_MASK ((UINT64_C(1) << REC_ADDRESS_BITS) - 1)
 #define RULE_BITS 16u
 
 /*
@@ -22,37 +22,15 @@
  * Multiplication by an odd number is a bijection on 48 bits: the upper 16 bits of the product are
  * the index in the table, the other 32 the identification. So the word identifies the address of
  * its rule, and is read atomically.
- *
- *   bits 0-2 kind, 3-20 cfa / 8 as a signed number, 21-31 bp / -8, BP_LOST when unknown
  */
-#define BP_LOST 0x7ffu
-
 static inline uint64_t scramble(uint64_t address)
 {
     return (address * UINT64_C(0x9e3779b97f4b)) & ADDRESS_MASK;
 }
 
-/* 0: it does not fit. */
-static uint32_t pack(const struct cfi_rule *rule)
-{
-    int32_t words = rule->cfa / 8;
-    uint32_t bp = BP_LOST;
-    if (rule->cfa % 8 || words >= 1 << 17 || words < -(1 << 17))
-        return 0;
-    if (rule->bp == CFI_BP_KEPT)
-        bp = 0;
-    else if (rule->bp != CFI_BP_LOST && rule->bp % 8 == 0 && rule->bp > -8 * (int32_t)BP_LOST)
-        bp = (uint32_t)(rule->bp / -8);
-    return (uint32_t)rule->kind | ((uint32_t)words & 0x3ffff) << 3 | bp << 21;
-}
-
-static inline int32_t packed_cfa(uint32_t rule)
-{
-    return ((int32_t)(rule << 11) >> 14) * 8;
-}
-
 void unwind_begin(void)
 {
+    unwind_machine_begin();
     state.rules = chunks_memory(sizeof *state.rules << RULE_BITS);
 }
 
@@ -69,12 +47,14 @@ static __attribute__((noinline)) uint32_t rule_slow(struct thread *t, uint64_t a
 {
     uint32_t epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
     struct cfi_table table;
-    struct cfi_rule rule = {CFI_FRAME, 0, CFI_BP_KEPT};
+    struct cfi_rule rule = cfi_frame;
     if (modules_table(t, address, &table))
-        rule = cfi_find(&table, address);
-    uint32_t packed = pack(&rule);
+        rule = cfi_find(&table, MACHINE_REGISTERS, address);
+    if (rule.kind == CFI_FRAME && unwind_machine_is_signal(t, address + 1))
+        rule = (struct cfi_rule){.kind = CFI_SIGNAL};
+    uint32_t packed = rule_pack(&rule);
     if (!packed)
-        packed = CFI_END | BP_LOST << 21;
+        packed = CFI_END;
     uint64_t mixed = scramble(address);
     if (state.rules && epoch == atomic_load_explicit(&state.epoch, memory_order_acquire))
         atomic_store_explicit(&state.rules[mixed >> 32], mixed << 32 | packed,
@@ -95,8 +75,10 @@ static inline uint32_t rule_of(struct thread *t, uint64_t address)
 
 struct cursor {
     uint64_t pc, sp, bp;
+    uint64_t ra;        /* of an exact frame: the register of return addresses, if there is one */
     uint64_t low, high; /* bounds of the current stack */
     bool exact;         /* pc is not a return address */
+    bool near;          /* sp may be higher */
 };
 
 static inline uint64_t word_at(uint64_t address)
@@ -109,17 +91,16 @@ static inline bool on_stack(const struct cursor *c, uint64_t address)
     return address >= c->low && address <= c->high - 8 && (address & 7) == 0;
 }
 
-#if defined(__x86_64__)
 /* Reads the interrupted registers from the ucontext that the kernel put on the stack. */
 static bool leave_signal(const struct thread *t, struct cursor *c)
 {
-    enum { GREGS = 40, BP = GREGS + 10 * 8, SP = GREGS + 15 * 8, PC = GREGS + 16 * 8 };
-    if (!on_stack(c, c->sp) || !on_stack(c, c->sp + PC))
+    uint64_t frame = c->sp;
+    if (c->near || !on_stack(c, frame) || !on_stack(c, frame + CONTEXT_PC))
         return false;
-    uint64_t context = c->sp;
-    uint64_t sp = word_at(context + SP);
-    c->pc = word_at(context + PC);
-    c->bp = word_at(context + BP);
+    uint64_t sp = word_at(frame + CONTEXT_SP);
+    c->pc = word_at(frame + CONTEXT_PC);
+    c->bp = word_at(frame + CONTEXT_BP);
+    c->ra = machine_address(word_at(frame + CONTEXT_RA));
     c->exact = true;
     if (sp > c->sp && sp < c->high) {
         c->sp = sp;
@@ -133,62 +114,73 @@ static bool leave_signal(const struct thread *t, struct cursor *c)
     c->sp = sp;
     return true;
 }
-#endif
+
+/*
+ * The base of a rule from the stack pointer, if that is not known: functions that store a frame
+ * record let the frame pointer lead to it. False: this one stores none.
+ */
+static inline bool base_by_record(const struct cursor *c, uint32_t rule, uint64_t *base)
+{
+    uint64_t cfa = packed_cfa(rule), ra_at = packed_ra_at(rule, 0, cfa);
+    if (packed_bp(rule) == 0 || packed_bp(rule) == PACKED_BP_LOST ||
+        packed_bp_at(packed_bp(rule), cfa, ra_at) != ra_at - 8)
+        return false;
+    *base = c->bp + 8 - ra_at;
+    return true;
+}
 
 /* Steps from a frame to its caller. False: it is the outermost, or unwinding failed. */
 static inline __attribute__((always_inline)) bool step(struct thread *t, struct cursor *c,
                                                        struct walk_frame *f)
 {
-#if defined(__x86_64__)
     uint32_t rule = rule_of(t, c->exact ? c->pc : c->pc - 1);
-    uint64_t cfa, bp_at = 0, bp = c->bp;
-    uint32_t kept = rule >> 21, kind = rule & 7;
+    uint64_t cfa, base, bp_at = 0, ra_at, bp = c->bp;
+    uint32_t kind = rule & 7;
     /* No jump table: the first two kinds are nearly all. */
     if (client_likely(kind == CFI_FROM_SP)) {
-        cfa = c->sp + (uint64_t)(int64_t)packed_cfa(rule);
-    } else if (kind == CFI_FROM_BP) {
-        cfa = c->bp + (uint64_t)(int64_t)packed_cfa(rule);
-    } else if (kind == CFI_FRAME) {
-        cfa = c->bp + 16;
-        kept = 2;
+        base = c->sp;
+        if (MACHINE_RECORD_ANYWHERE && client_unlikely(c->near) &&
+            !base_by_record(c, rule, &base)) {
+            rule = rule_pack(&cfi_frame);
+            base = c->bp;
+        }
+    } else if (kind == CFI_FROM_BP || kind == CFI_FRAME) {
+        base = c->bp;
     } else if (kind == CFI_AT_BP) {
-        bp_at = c->bp + (uint64_t)(int64_t)packed_cfa(rule);
-        if (!on_stack(c, bp_at))
-            return false;
-        cfa = word_at(bp_at);
+        base = c->bp;
     } else {
         f->ra_at = NULL;
         return kind == CFI_SIGNAL && leave_signal(t, c);
     }
-    /* Stacks grow down, so callers are above; an exact frame may not have pushed anything yet. */
-    if (cfa <= c->sp || !on_stack(c, cfa - 8))
+    cfa = base + packed_cfa(rule);
+    if (client_unlikely(kind == CFI_AT_BP)) {
+        if (!on_stack(c, cfa))
+            return false;
+        cfa = word_at(cfa);
+    }
+    /* Stacks grow down, so callers are above; a leaf function may have no frame. */
+    bool kept = packed_ra_kept(rule);
+    if (cfa < c->sp || (cfa == c->sp && !kept) || (kept && !c->exact))
+        return false;
+    ra_at = packed_ra_at(rule, base, cfa);
+    if (!kept && !on_stack(c, ra_at))
         return false;
     f->bp_at = NULL;
-    if (kept == BP_LOST) {
+    if (packed_bp(rule) == PACKED_BP_LOST) {
         bp = 0;
-    } else if (kept) {
-        bp_at = cfa - 8 * (uint64_t)kept;
+    } else if (packed_bp(rule)) {
+        bp_at = packed_bp_at(packed_bp(rule), kind == CFI_AT_BP ? base + 8 : cfa, ra_at);
         if (!on_stack(c, bp_at))
             return false;
         bp = word_at(bp_at);
         f->bp_at = (const uint64_t *)(uintptr_t)bp_at;
     }
-    f->ra_at = (const uint64_t *)(uintptr_t)(cfa - 8);
-    c->pc = word_at(cfa - 8);
+    f->ra_at = kept ? NULL : (const uint64_t *)(uintptr_t)ra_at;
+    c->pc = kept ? c->ra : machine_address(word_at(ra_at));
     c->sp = cfa;
-#else
-    /* AArch64 frame records: the caller's frame pointer, then the return address. */
-    if (!on_stack(c, c->bp) || !on_stack(c, c->bp + 8) || c->bp < c->sp)
-        return false;
-    uint64_t bp = word_at(c->bp);
-    f->bp_at = (const uint64_t *)(uintptr_t)c->bp;
-    f->ra_at = f->bp_at + 1;
-    c->pc = *f->ra_at & ADDRESS_MASK;
-    c->sp = c->bp + 16;
-    (void)t;
-#endif
     c->bp = bp;
     c->exact = false;
+    c->near = MACHINE_RECORD_ANYWHERE && (rule & 7) == CFI_FRAME;
     return c->pc > 4096 && c->pc <= ADDRESS_MASK;
 }
 
@@ -197,7 +189,7 @@ static inline bool still_so(const struct walk *walk, uint32_t i)
 {
     for (; i > 0; i--) {
         const struct walk_frame *f = &walk->frames[i];
-        if (*f->ra_at != f[-1].pc || (f->bp_at && *f->bp_at != f[-1].bp))
+        if (machine_address(*f->ra_at) != f[-1].pc || (f->bp_at && *f->bp_at != f[-1].bp))
             return false;
     }
     return true;
@@ -353,9 +345,10 @@ static inline bool walk_known(struct thread *t, struct cursor *c, struct walk_fr
 static inline void begin_walk(struct thread *t, const struct origin *origin, struct cursor *c)
 {
     c->pc = origin->pc;
-    c->sp = origin->sp;
+    c->sp = origin->sp & ~UINT64_C(1);
     c->bp = origin->bp;
     c->exact = false;
+    c->near = MACHINE_RECORD_ANYWHERE && (origin->sp & 1);
     stack_bounds(t, c->sp, &c->low, &c->high);
 }
 

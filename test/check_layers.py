@@ -95,7 +95,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 # The C library, the kernel and the compiler; no other library.
 CLIENT_MAY = re.compile(r"""(asm|linux|netinet|sys)/.*|(cpuid|dlfcn|elf|errno|fcntl|link|malloc|math|poll|
-    pthread|sched|signal|spawn|stdarg|stdatomic|stdbool|stddef|stdint|stdlib|string|time|
+    pthread|sched|signal|spawn|stdarg|stdatomic|stdbool|stddef|stdint|stdlib|string|time|ucontext|
     unistd)\.h""", re.VERBOSE)
 
 

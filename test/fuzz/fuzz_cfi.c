@@ -27,9 +27,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data + 8, size);
     struct cfi_table table = {copy + header % size, copy, copy + size};
     uint64_t place = (uint64_t)(uintptr_t)copy + (uint64_t)(int64_t)address;
-    struct cfi_rule rule = cfi_find(&table, place);
-    if (rule.kind == CFI_UNKNOWN || rule.kind > CFI_FRAME || rule.bp > 0)
-        abort();
+    const struct cfi_registers *const machines[] = {&cfi_x86_64, &cfi_aarch64};
+    for (size_t i = 0; i < 2; i++) {
+        struct cfi_rule rule = cfi_find(&table, machines[i], place);
+        if (rule.kind == CFI_UNKNOWN || rule.kind > CFI_FRAME || rule.bp > 0 || rule.ra > 0)
+            abort();
+    }
     free(copy);
     return 0;
 }
