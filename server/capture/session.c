@@ -55,7 +55,7 @@ static void session_open_memory(struct session *s, const struct intake_start *st
 {
     pid_t pid = session_is_local(s) ? s->modules.pid : 0;
     uint64_t hz = options->memory_hz;
-    bool looks = !options->no_resident;
+    bool looks = !options->no_resident && !options->figures; /* pages are joined with blocks */
     if ((!hz && !looks) || strstr(start->welcome.host_info, WELCOME_RECORDED))
         return;
     s->lacks_memory =

@@ -26,7 +26,8 @@
 int saved_facts_write(struct trace *t, struct err *e)
 {
     struct err unknown = {0};
-    if (figures_only_note(t, e) != 0 || summary_write_facts(t, e) != 0 || resident_note(t, e) != 0)
+    if (figures_only_note(t, e) != 0 || summary_write_facts(t, e) != 0 ||
+        (!t->memory.only.is && resident_note(t, e) != 0))
         return -1;
     if (near_limit_note(t, &unknown) != 0) {
         err_prefix(&unknown, "what grew near the limit of the memory cgroup is not known");
