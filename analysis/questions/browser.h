@@ -17,13 +17,16 @@
 
 struct browser_row {
     uint32_t node;
+    uint32_t head;  /* the first node of a folded chain that ends in `node`; else `node` */
+    uint32_t depth; /* rows above it that it is in */
     bool open;
     bool has_children; /* visible ones */
 };
 
 struct browser {
-    const struct tree *tree;
+    struct tree *tree;
     bool only_live; /* hide nodes with nothing live */
+    bool fold;      /* nodes that differ from their single child in no figure share its row */
     VEC(struct browser_row) rows;
     size_t cursor; /* a row; there is always one, the root's, once there is a tree */
     struct map open;
@@ -33,10 +36,14 @@ struct browser {
 /* Zero-initialise. All of these return false if memory is short. */
 void browser_release(struct browser *b);
 
-/* Shows another tree, or the same after tree_sort; it must outlive its use. */
-bool browser_show(struct browser *b, const struct tree *t);
+/* Shows another tree, whose children are sorted as they are shown; it must outlive its use. */
+bool browser_show(struct browser *b, struct tree *t);
+
+/* Shows the same tree after tree_sort. */
+bool browser_show_sorted(struct browser *b);
 
 bool browser_set_only_live(struct browser *b, bool only_live);
+bool browser_set_fold(struct browser *b, bool fold);
 
 /* Opens or closes the row of the cursor. The root stays open. */
 bool browser_set_open(struct browser *b, bool open);
@@ -53,11 +60,16 @@ void browser_to_parent(struct browser *b);
 /* Moves the cursor by `by` rows, up to the ends. */
 void browser_move(struct browser *b, ptrdiff_t by);
 
+/* The place of a match among all: from 1 to `count`, by the tree's metric. */
+struct browser_match {
+    size_t at, count;
+};
+
 /*
- * Moves the cursor to the next or previous node whose name, file or image contains the text,
- * ignoring the case of ASCII and wrapping around. Nodes in closed ones are found and opened, too.
- * *found is set accordingly.
+ * Moves the cursor from a node whose name, file or image contains the text to the next lighter or
+ * heavier one, wrapping around; from any other node to the heaviest. The case of ASCII is ignored.
+ * Nodes in closed ones are found and opened, too. *match: all 0 if there is none.
  */
-bool browser_find(struct browser *b, const char *text, bool forward, bool *found);
+bool browser_find(struct browser *b, const char *text, bool forward, struct browser_match *match);
 
 #endif

@@ -496,19 +496,30 @@ static int compare_children(const void *a, const void *b, void *ctx)
 
 void tree_sort(struct tree *t, enum tree_metric metric)
 {
-    struct order order = {t};
     t->options.sort = metric;
-    for (size_t i = 0; i < t->nodes.len; i++) {
-        if (t->nodes.at[i].count > 1)
-            qsort_r(t->children.at + t->nodes.at[i].first, t->nodes.at[i].count,
-                    sizeof *t->children.at, compare_children, &order);
-    }
+}
+
+static void sort_children(struct tree *t, uint32_t node)
+{
+    struct order order = {t};
+    if (t->nodes.at[node].count > 1)
+        qsort_r(t->children.at + t->nodes.at[node].first, t->nodes.at[node].count,
+                sizeof *t->children.at, compare_children, &order);
+    t->sorted.at[node] = (uint8_t)t->options.sort;
+}
+
+const uint32_t *tree_children(struct tree *t, uint32_t node)
+{
+    if (t->sorted.at[node] != (uint8_t)t->options.sort)
+        sort_children(t, node);
+    return t->children.at + t->nodes.at[node].first;
 }
 
 static int order_children(struct tree *t, struct err *e)
 {
-    if (!vec_reserve(&t->children, t->nodes.len))
+    if (!vec_reserve(&t->children, t->nodes.len) || !vec_reserve(&t->sorted, t->nodes.len))
         return no_room(e);
+    t->sorted.len = t->nodes.len;
     t->children.len = t->nodes.len - 1;
     uint32_t first = 0;
     for (size_t i = 0; i < t->nodes.len; i++) {
@@ -520,7 +531,8 @@ static int order_children(struct tree *t, struct err *e)
         struct tree_node *parent = &t->nodes.at[t->nodes.at[i].parent];
         t->children.at[parent->first + parent->count++] = i;
     }
-    tree_sort(t, t->options.sort);
+    for (uint32_t i = 0; i < t->nodes.len; i++)
+        sort_children(t, i);
     return 0;
 }
 
@@ -610,6 +622,7 @@ void tree_release(struct tree *t)
     types_release(&t->types);
     vec_release(&t->nodes);
     vec_release(&t->children);
+    vec_release(&t->sorted);
     vec_release(&t->labels);
     *t = (struct tree){0};
 }

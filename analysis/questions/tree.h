@@ -97,6 +97,7 @@ struct tree {
     struct tree_options options;
     VEC(struct tree_node) nodes; /* the first one is the root, the whole */
     VEC(uint32_t) children;
+    VEC(uint8_t) sorted; /* of each node: the metric by which its children are sorted */
     VEC(struct tree_label) labels;
     VEC(char *) texts;
     struct types types; /* TREE_TYPE */
@@ -118,8 +119,11 @@ int tree_build(struct tree *t, struct selection *s, const struct tree_options *o
                struct err *e);
 void tree_release(struct tree *t);
 
-/* Sorts children by another metric. */
+/* Sorts by another metric: the children of each node when tree_children is called for it. */
 void tree_sort(struct tree *t, enum tree_metric metric);
+
+/* The children of a node, sorted; nodes[node].count of them. */
+const uint32_t *tree_children(struct tree *t, uint32_t node);
 
 /* The display name of a node: bytes of the trace, escape them. */
 void tree_label_name(struct buf *out, const struct tree *t, const struct tree_label *label);

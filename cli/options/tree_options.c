@@ -36,7 +36,8 @@ const struct option_row tree_rows[] = {
     {"--by", "WHAT", "a node for each {} (function)",
      .words = "function, line, file, image, module, thread or type", .take = take_by},
     {"--metric", "WHAT",
-     "{}: the highest comes first (tree: bytes, top: live; resident: tree alone)",
+     "{}: the highest comes first (tree: bytes; top: at-peak, of a running client live; resident: "
+     "tree alone)",
      .words = "bytes, count, live, live-count, at-peak, at-peak-count, temporary or resident",
      .take = take_metric},
     {"--no-inlines", NULL, "a node for each frame, not for each function that was inlined into it",

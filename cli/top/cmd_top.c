@@ -104,7 +104,10 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct top_command *c = ctx;
     struct stop stop;
-    struct top top = {.trace = t, .only = c->question.selection, .options = c->tree.tree};
+    struct top top = {.trace = t,
+                      .file = c->question.trace,
+                      .only = c->question.selection,
+                      .options = c->tree.tree};
     (void)out;
     if (stop_init(&stop, e) != 0)
         return -1;
@@ -121,11 +124,13 @@ int cmd_top(int argc, char **argv)
     const struct command_line line = {
         .options = groups, .usage = usage, .footer = footer, .rules = rules, .rest = take_rest};
     struct top_command c = {
-        .tree.tree.sort = TREE_LIVE_BYTES,
+        .tree.tree.sort = TREE_METRICS, /* none given */
         .live.connect = {.timeout = -1},
     };
     c.tree.tree.skip = &c.tree.skip;
     int status = command_line_parse(&line, &c, argc, argv);
+    if (c.tree.tree.sort == TREE_METRICS)
+        c.tree.tree.sort = c.live.asked ? TREE_LIVE_BYTES : TREE_PEAK_BYTES;
     if (status < 0) {
         c.live.tree = c.tree.tree;
         status = c.live.asked ? top_live_run(&c.live) : question_run(&c.question, answer, &c);

@@ -111,6 +111,7 @@ int top_build_tree(struct top *t, struct err *e)
 
 int top_open(struct top *t, bool stdin_taken, struct err *e)
 {
+    t->browser.fold = true;
     if (top_build(t, e) != 0)
         return -1;
     return screen_open(&t->screen, stdin_taken, e);

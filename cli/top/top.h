@@ -20,6 +20,7 @@
 
 struct top {
     struct trace *trace;
+    const char *file;              /* the trace's; NULL: of a running client */
     struct selection_options only; /* the selection on the command line */
     struct tree_options options;
     struct screen screen;
@@ -51,7 +52,7 @@ struct top {
 
 /* ---- top.c */
 
-/* The caller keeps ownership. `t` must be zero except for trace, only, options, live. */
+/* The caller keeps ownership. `t` must be zero except for trace, file, only, options, live. */
 int top_open(struct top *t, bool stdin_taken, struct err *e);
 void top_close(struct top *t);
 

@@ -49,6 +49,11 @@ static void draw_bar(struct top *t)
     char text[4 * FORMAT_SIZE];
     struct view program = strings_get(&t->trace->strings, t->trace->facts.program);
     unsigned x = put(t, 0, 0, SCREEN_BAR, " ");
+    if (t->file) {
+        struct view name = view_base_name(view_of(t->file));
+        x += put_harmless(t, 0, x, SCREEN_BAR, name);
+        x += put(t, 0, x, SCREEN_BAR, ": ");
+    }
     if (t->live)
         x += put(t, 0, x, SCREEN_BAR, t->frozen ? "frozen: " : "live: ");
     else if (t->end)
@@ -223,6 +228,31 @@ static void put_label(struct top *t, struct buf *b, const struct tree_node *n)
     buf_release(&name);
 }
 
+/* The label of a row: of a folded chain its nodes, if short of room the first and the last. */
+static void put_row_label(struct top *t, struct buf *b, const struct browser_row *row, size_t room)
+{
+    const char *arrow = t->screen.utf8 ? (t->options.bottom_up ? " ← " : " → ")
+                                       : (t->options.bottom_up ? " < " : " > ");
+    struct buf first = {0}, last = {0};
+    const struct tree_node *n = &t->tree.nodes.at[row->node];
+    size_t between = n->depth - t->tree.nodes.at[row->head].depth;
+    put_label(t, &last, n);
+    if (between == 0) {
+        buf_put(b, last.data, last.len);
+    } else {
+        put_label(t, &first, &t->tree.nodes.at[row->head]);
+        size_t least = format_width(bytes_of(&last)) + 12;
+        put_shortened(b, bytes_of(&first), room > least + 8 ? room - least : 8);
+        buf_puts(b, arrow);
+        if (between > 1)
+            buf_printf(b, "(%zu)%s", between - 1, arrow);
+        buf_put(b, last.data, last.len);
+    }
+    b->failed |= first.failed | last.failed;
+    buf_release(&first);
+    buf_release(&last);
+}
+
 static void draw_row(struct top *t, unsigned line, size_t at, const struct column_shown *columns,
                      unsigned n)
 {
@@ -240,14 +270,15 @@ static void draw_row(struct top *t, unsigned line, size_t at, const struct colum
         x += columns[i].width;
     }
     x += 2;
-    put_indent(&text, node->depth, t->screen.width > x ? t->screen.width - x : 0);
+    put_indent(&text, row->depth, t->screen.width > x ? t->screen.width - x : 0);
     if (!row->has_children)
         buf_puts(&text, "  ");
     else if (t->screen.utf8)
         buf_puts(&text, row->open ? "▾ " : "▸ ");
     else
         buf_puts(&text, row->open ? "- " : "+ ");
-    put_label(t, &text, node);
+    size_t used = x + format_width(bytes_of(&text));
+    put_row_label(t, &text, row, t->screen.width > used ? t->screen.width - used : 0);
     screen_text(&t->screen, line, x, t->screen.width, chosen ? SCREEN_CHOSEN : SCREEN_PLAIN,
                 bytes_of(&text));
     buf_release(&text);
@@ -366,6 +397,25 @@ static void draw_details(struct top *t, unsigned from, unsigned lines)
 
 /* ---- last line, help */
 
+/* The most useful keys, as many as there is room for. Returns the width used. */
+static unsigned draw_keys(struct top *t, unsigned line)
+{
+    static const char *const keys[] = {"q quit", "? help",        "/ search",  "enter open",
+                                       "s sort", "b turn around", "d details", "p pool",
+                                       "v by",   "a live only",   "c chains"};
+    unsigned x = 0;
+    if (t->live)
+        x += put(t, line, x, SCREEN_BAR, " f freeze ");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (x + strlen(keys[i]) + 2 > t->screen.width && i)
+            break;
+        x += put(t, line, x, SCREEN_BAR, " ");
+        x += put(t, line, x, SCREEN_BAR, keys[i]);
+        x += put(t, line, x, SCREEN_BAR, " ");
+    }
+    return x;
+}
+
 static void draw_last(struct top *t, unsigned line)
 {
     unsigned x;
@@ -377,10 +427,7 @@ static void draw_last(struct top *t, unsigned line)
     if (t->message[0]) {
         x = put_harmless(t, line, 0, SCREEN_BAR, view_of(t->message));
     } else {
-        x = put(t, line, 0, SCREEN_BAR,
-                " q quit  ? help  / search  enter open  s sort  b turn around  a live only  "
-                "p pool  d details  v by");
-        x += t->live ? put(t, line, x, SCREEN_BAR, "  f freeze") : 0;
+        x = draw_keys(t, line);
     }
     screen_fill(&t->screen, line, x, SCREEN_BAR);
 }
@@ -411,7 +458,8 @@ static void draw_help(struct top *t)
         "v                    nodes by function, line, file, image, module, thread or type",
         "p, P                 the next pool, or the one before",
         "a                    only nodes with live blocks, or all",
-        "/, n, N              search in names, files and images; next; the one before",
+        "c                    chains of calls in one row, or a row for each node",
+        "/, n, N              search in names, files and images: the heaviest; next; previous",
         "d                    details of the node: its largest call stack; [ and ] scroll it",
         "f                    while recording: freeze the figures, or go on",
         "q                    quit",

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "base/format.h"
 #include "base/monotonic.h"
 #include "cli/top/top.h"
 
@@ -43,7 +44,7 @@ static int sort_by(struct top *t, enum tree_metric metric, struct err *e)
 {
     t->options.sort = metric;
     tree_sort(&t->tree, metric);
-    return browser_show(&t->browser, &t->tree) ? 0 : no_memory(e);
+    return browser_show_sorted(&t->browser) ? 0 : no_memory(e);
 }
 
 static int group_by_next(struct top *t, struct err *e)
@@ -93,14 +94,18 @@ static int choose_pool(struct top *t, bool forward, struct err *e)
 
 static int search_again(struct top *t, bool forward, struct err *e)
 {
-    bool found;
+    struct browser_match match;
+    char at[FORMAT_SIZE], count[FORMAT_SIZE];
     if (!t->search[0]) {
         say(t, "nothing to search for: / asks");
         return 0;
     }
-    if (!browser_find(&t->browser, t->search, forward, &found))
+    if (!browser_find(&t->browser, t->search, forward, &match))
         return no_memory(e);
-    if (!found)
+    if (match.count)
+        snprintf(t->message, sizeof t->message, " %s of %s, heaviest first: %s",
+                 format_count(at, match.at), format_count(count, match.count), t->search);
+    else
         snprintf(t->message, sizeof t->message, "not found: %s", t->search);
     return 0;
 }
@@ -149,6 +154,12 @@ static int toggle_live(struct top *t, struct err *e)
 {
     say(t, t->browser.only_live ? "all nodes" : "only nodes with live blocks");
     return browser_set_only_live(&t->browser, !t->browser.only_live) ? 0 : no_memory(e);
+}
+
+static int toggle_fold(struct top *t, struct err *e)
+{
+    say(t, t->browser.fold ? "a row for each node" : "chains of calls share a row");
+    return browser_set_fold(&t->browser, !t->browser.fold) ? 0 : no_memory(e);
 }
 
 static ptrdiff_t page_of(const struct top *t)
@@ -266,6 +277,8 @@ static int tree_key(struct top *t, int key, struct err *e)
         return group_by_next(t, e);
     case 'a':
         return toggle_live(t, e);
+    case 'c':
+        return toggle_fold(t, e);
     case 'p':
     case 'P':
         return choose_pool(t, key == 'p', e);

@@ -48,10 +48,11 @@ class Browse(Case):
         return [name for at, name, _, _ in rows(lines) if at == depth]
 
     def test_rows_are_those_of_the_tree(self):
-        with top(MEMSCEN, "--bottom-up", width=160, height=40) as t:
+        with top(MEMSCEN, "--bottom-up", "--metric", "live", width=160, height=40) as t:
             nodes = tree("--bottom-up", "--metric", "live")
-            t.wait(lambda lines: self.names(lines) == [n["name"] for n in nodes[0]])
             t.wait_for("q quit")
+            t.keys("c")
+            t.wait(lambda lines: self.names(lines) == [n["name"] for n in nodes[0]])
             self.assertIn("memscen, all pools: 320 KiB live in 194 blocks, peak 8.00 MiB",
                           t.screen.lines()[0])
             self.assertRegex(t.screen.lines()[1], "up to 8.00 MiB .*█")
@@ -78,9 +79,9 @@ class Browse(Case):
         nodes = tree("--bottom-up", "--metric", "live")
         first = nodes[0][0]
         callers = nodes[first["id"]]
-        with top(MEMSCEN, "--bottom-up", width=160, height=40) as t:
+        with top(MEMSCEN, "--bottom-up", "--metric", "live", width=160, height=40) as t:
             t.wait_for("q quit")
-            t.keys(DOWN + RIGHT)
+            t.keys("c" + DOWN + RIGHT)
             t.wait(lambda lines: self.names(lines, 2) == [c["name"] for c in callers])
             t.keys("b")
             t.wait_for("top-down: ")
@@ -101,8 +102,9 @@ class Browse(Case):
             self.assertEqual(t.end(), 0)
 
     def test_filters(self):
-        with top(MEMSCEN, "--bottom-up", width=160, height=40) as t:
+        with top(MEMSCEN, "--bottom-up", "--metric", "live", width=160, height=40) as t:
             t.wait_for("By function, bottom-up")
+            t.keys("c")
             live = [n for n in tree("--bottom-up", "--metric", "live")[0]
                     if n["inclusive"]["live_count"]]
             t.keys("a")
@@ -127,6 +129,7 @@ class Browse(Case):
         with top(MEMSCEN, "--match", "vram_reserve", "--by", "line", "--metric", "count",
                  width=160) as t:
             t.wait_for("By line, top-down")
+            t.keys("c")
             self.assertIn(" live in 2 blocks", t.screen.lines()[0])
             t.keys("vvvv")
             t.wait_for("By thread, top-down")
@@ -140,6 +143,9 @@ class Browse(Case):
             t.wait_for("By function, top-down")
             t.keys("/GROW_log\r")
             t.wait(lambda lines: any("text_grow_log" in name for _, name, _, _ in rows(lines)))
+            found = t.wait(lambda lines: re.match(r" 1 of (\d+), heaviest first: GROW_log", lines[-1]))
+            count = sum("text_grow_log" in n["name"] for level in tree().values() for n in level)
+            self.assertEqual(int(found[1]), count)
             t.keys("d")
             t.wait_for("the call stack with most bytes through here (142 KiB)")
             t.wait_for("text_grow_log(Rng&)  /home/dev/scen/ms_text.cpp:31")
@@ -164,6 +170,55 @@ class Browse(Case):
             t.keys("q")
             self.assertEqual(t.end(), 0)
             self.assertEqual(t.screen.unknown, [])
+
+    def test_opens_at_the_peak(self):
+        with top(MEMSCEN, "--bottom-up", width=160, height=40) as t:
+            t.wait_for("   At peak   Share")
+            self.assertTrue(t.screen.lines()[0].startswith(" memscen.tracy: memscen, all pools: "))
+            t.keys("c")
+            first = tree("--bottom-up", "--metric", "at-peak")[0][0]["name"]
+            t.wait(lambda lines: self.names(lines)[:1] == [first])
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+
+    def test_chains_share_a_row(self):
+        """A node with one child of the same figures is in the row of that child."""
+        nodes = tree("--metric", "at-peak")
+
+        def folded(node, depth):
+            head, between = node, -1
+            while True:
+                below = nodes.get(node["id"], [])
+                between += 1
+                if len(below) != 1 or below[0]["inclusive"] != node["inclusive"]:
+                    break
+                node = below[0]
+            yield depth, head["name"], between, node["name"]
+            for child in nodes.get(node["id"], []):
+                yield from folded(child, depth + 1)
+
+        wanted = [row for node in nodes[0] for row in folded(node, 1)]
+        self.assertTrue(any(row[2] > 1 for row in wanted))
+        with top(MEMSCEN, width=500, height=len(wanted) + 8) as t:
+            t.wait_for("q quit")
+            t.keys("*")
+            shown = t.wait(lambda lines: len(rows(lines)) == len(wanted) and rows(lines))
+            for (depth, name, _, _), (deep, head, between, last) in zip(shown, wanted):
+                middle = f" → ({between - 1}) → " if between > 1 else " → "
+                self.assertEqual((depth, name), (deep, head + middle + last if between else head))
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+
+    def test_keys_that_fit(self):
+        for width in (30, 80, 200):
+            with top(MEMSCEN, width=width) as t:
+                line = t.wait_for("q quit")
+                self.assertLessEqual(len(line), width)
+                self.assertIn(line.split("  ")[-1].strip(),
+                              {30: ["? help", "/ search"], 80: ["p pool"],
+                               200: ["c chains"]}[width])
+                t.keys("q")
+                self.assertEqual(t.end(), 0)
 
     def test_a_trace_on_standard_input(self):
         with open(MEMSCEN, "rb") as trace, top("-", stdin=trace) as t:
@@ -196,7 +251,7 @@ class Terminals(Case):
     def test_without_utf8(self):
         with top(MEMSCEN, LC_ALL="C") as t:
             t.wait_for("  - all")
-            t.wait_for("  + [unknown]")
+            t.wait_for("  + [unknown")
             t.keys("*d")
             t.wait_for("the call stack with most bytes")
             t.keys("q")

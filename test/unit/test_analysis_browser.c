@@ -235,11 +235,16 @@ static void test_built_anew(void **state)
 
 /* ---- search */
 
+static uint64_t weight(const struct fixture *f, uint32_t node)
+{
+    return f->tree.nodes.at[node].inclusive.at[f->tree.options.sort];
+}
+
 static void test_search(void **state)
 {
     (void)state;
     static struct fixture f;
-    bool found;
+    struct browser_match found;
     char name[NAME_SIZE];
     unsigned wanted = 0;
     open_fixture(&f, 3, &(struct tree_options){0});
@@ -249,7 +254,7 @@ static void test_search(void **state)
     }
     assert_true(wanted > 2);
     assert_true(browser_find(&f.browser, "no such thing", true, &found));
-    assert_false(found);
+    assert_int_equal(found.count, 0);
     assert_int_equal(f.browser.cursor, 0);
 
     /* Each of them once, then the first again; and all the way back. */
@@ -257,12 +262,15 @@ static void test_search(void **state)
     assert_non_null(seen);
     for (unsigned i = 0; i <= wanted; i++) {
         assert_true(browser_find(&f.browser, "sCENE::DRAW(", true, &found));
-        assert_true(found);
+        assert_int_equal(found.count, wanted);
+        assert_int_equal(found.at, i % wanted + 1);
         name_of(&f, chosen(&f), name);
         assert_string_equal(name, "Scene::draw()");
         check_rows(&f);
         for (unsigned k = 0; k < i && i < wanted; k++)
             assert_int_not_equal(seen[k], chosen(&f));
+        for (unsigned k = 0; k < i && i < wanted; k++)
+            assert_true(weight(&f, seen[k]) >= weight(&f, chosen(&f)));
         if (i < wanted)
             seen[i] = chosen(&f);
         else
@@ -271,8 +279,41 @@ static void test_search(void **state)
     for (unsigned i = wanted; i-- > 0;) {
         assert_true(browser_find(&f.browser, "Scene::draw()", false, &found));
         assert_int_equal(chosen(&f), seen[i]);
+        assert_int_equal(found.at, i + 1);
     }
     free(seen);
+    close_fixture(&f);
+}
+
+/* ---- folding */
+
+/* A folded row's chain has equal figures and no other child; all nodes are in one row or closed. */
+static void test_fold(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    size_t folded = 0, nodes = 0;
+    open_fixture(&f, 3, &(struct tree_options){0});
+    assert_true(browser_open_below(&f.browser, 100000));
+    size_t all = f.browser.rows.len;
+    assert_true(browser_set_fold(&f.browser, true));
+    assert_true(browser_open_below(&f.browser, 100000));
+    for (size_t i = 0; i < f.browser.rows.len; i++) {
+        const struct browser_row *row = &f.browser.rows.at[i];
+        for (uint32_t at = row->node; at != row->head; at = f.tree.nodes.at[at].parent) {
+            const struct tree_node *n = &f.tree.nodes.at[at], *up = &f.tree.nodes.at[n->parent];
+            assert_int_equal(up->count, 1);
+            assert_memory_equal(&n->inclusive, &up->inclusive, sizeof n->inclusive);
+            folded++;
+        }
+        nodes++;
+        f.browser.cursor = i;
+        browser_to_parent(&f.browser);
+        assert_true(i == 0 || f.browser.cursor < i);
+        assert_true(i == 0 || f.browser.rows.at[f.browser.cursor].depth + 1 == row->depth);
+    }
+    assert_true(folded > 0);
+    assert_int_equal(nodes + folded, all);
     close_fixture(&f);
 }
 
@@ -316,7 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_walks), cmocka_unit_test(test_moving),
         cmocka_unit_test(test_built_anew),   cmocka_unit_test(test_search),
-        cmocka_unit_test(test_callstacks),
+        cmocka_unit_test(test_fold),         cmocka_unit_test(test_callstacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
