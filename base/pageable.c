@@ -9,7 +9,6 @@
 
 /* A process can have only some ten thousand mappings: smaller allocations stay on the heap. */
 #define REGION_LEAST ((size_t)256 << 10)
-#define PAGE ((size_t)4096)
 
 void pageable_init(struct pageable *p, const char *dir, size_t budget)
 {
@@ -30,9 +29,10 @@ void pageable_release(struct pageable *p)
 static void *map_region(struct pageable *p, size_t size)
 {
     struct pageable_region r = {.place = p->end};
-    if (size > SIZE_MAX - PAGE)
+    size_t page = (size_t)getpagesize();
+    if (size > SIZE_MAX - page)
         return NULL;
-    r.size = (size + PAGE - 1) / PAGE * PAGE;
+    r.size = (size + page - 1) / page * page;
     if (p->fd < 0)
         p->fd = tempfile_open(p->dir, &p->why);
     if (p->fd < 0)

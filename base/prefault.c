@@ -2,8 +2,7 @@
 
 #include <stdint.h>
 #include <sys/mman.h>
-
-#define PAGE ((uintptr_t)4096)
+#include <unistd.h>
 
 /* Missing from older system headers. */
 #ifndef MADV_POPULATE_WRITE
@@ -13,8 +12,8 @@
 void prefault(void *p, size_t n)
 {
     /* Only pages fully within the range: the kernel rejects unaligned addresses. */
-    size_t before = -(uintptr_t)p & (PAGE - 1);
-    if (n < before + PAGE)
+    size_t page = (size_t)getpagesize(), before = -(uintptr_t)p & (page - 1);
+    if (n < before + page)
         return;
-    (void)madvise((char *)p + before, (n - before) & ~(PAGE - 1), MADV_POPULATE_WRITE);
+    (void)madvise((char *)p + before, (n - before) & ~(page - 1), MADV_POPULATE_WRITE);
 }

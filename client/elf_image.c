@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#define PAGE UINT64_C(4096)
+#include "client/kernel_map.h"
+
 #define VERSION_HIDDEN 0x8000u
 
 /* Addresses in the dynamic section are relocated, except in modules that the kernel provides. */
@@ -71,8 +72,8 @@ bool elf_image_read(struct elf_image *m, const struct dl_phdr_info *info)
         if (p->p_type == PT_DYNAMIC)
             dynamic = (const ElfW(Dyn) *)(uintptr_t)(m->base + p->p_vaddr);
         if (p->p_type == PT_GNU_RELRO) {
-            m->relro_low = (m->base + p->p_vaddr) & ~(PAGE - 1);
-            m->relro_high = (m->base + p->p_vaddr + p->p_memsz) & ~(PAGE - 1);
+            m->relro_low = (m->base + p->p_vaddr) & ~(system_page() - 1);
+            m->relro_high = (m->base + p->p_vaddr + p->p_memsz) & ~(system_page() - 1);
         }
     }
     return dynamic && read_dynamic(m, dynamic);

@@ -12,12 +12,12 @@
 
 #include "client/chunks.h"
 #include "client/elf_image.h"
+#include "client/kernel_map.h"
 #include "client/hooks/hooks.h"
 #include "client/hooks/hooks_allocators.h"
 #include "client/real.h"
 
 #define SLOTS_MOST 65536u
-#define PAGE UINT64_C(4096)
 
 #if defined(__x86_64__)
 #define TYPE_ADDRESS R_X86_64_64
@@ -139,8 +139,8 @@ struct pass {
 
 static bool protect(const void *at, int protection)
 {
-    uint64_t page = (uint64_t)(uintptr_t)at & ~(PAGE - 1);
-    return syscall(SYS_mprotect, page, PAGE, protection) == 0;
+    uint64_t page = system_page();
+    return syscall(SYS_mprotect, (uintptr_t)at & ~(page - 1), page, protection) == 0;
 }
 
 /* An aligned 8-byte store is atomic for all threads. */

@@ -8,11 +8,11 @@
 
 #include "client/chunks.h"
 #include "client/events.h"
+#include "client/kernel_map.h"
 #include "client/quiet.h"
 
 /* The kernel's default limit of mappings is 65,530. */
 #define MAPS_MOST 65536u
-#define PAGE UINT64_C(4096)
 
 struct map {
     uint64_t low, high;
@@ -121,7 +121,7 @@ static uint32_t release(uint64_t low, uint64_t high, unsigned how)
 
 static uint64_t round_up(uint64_t size)
 {
-    return (size + PAGE - 1) & ~(PAGE - 1);
+    return (size + system_page() - 1) & ~(system_page() - 1);
 }
 
 void maps_add(uint64_t address, uint64_t size, unsigned how, const struct origin *origin)
@@ -137,7 +137,7 @@ void maps_add(uint64_t address, uint64_t size, unsigned how, const struct origin
 uint32_t maps_release(uint64_t address, uint64_t size, unsigned how)
 {
     struct quiet q;
-    if (address % PAGE || !size || size > UINT64_MAX - PAGE - address)
+    if (address % system_page() || !size || size > UINT64_MAX - system_page() - address)
         return 0; /* the kernel will refuse it, too */
     lock(&q);
     uint32_t stack = release(address, address + round_up(size), how);

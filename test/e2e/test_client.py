@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import unittest
 
 import recording
 from tools import BUILD, LIMIT, ROOT, Case
@@ -61,6 +62,64 @@ void *realloc(void *old, size_t n)
     if (p && old)
         memcpy(p, old, had < n ? had : n);
     return p;
+}
+"""
+
+# After libtidemark.so: a kernel with pages of 64 KiB, as AArch64 may have, for its own system calls.
+LARGE_PAGES = r"""
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#define PAGE 65536ul
+static long call(long n, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "0"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+unsigned long getauxval(unsigned long what)
+{
+    unsigned long entry[2] = {0, 0}, value = 0;
+    if (what == AT_PAGESZ)
+        return PAGE;
+    long fd = call(SYS_open, (long)"/proc/self/auxv", 0, 0, 0, 0, 0);
+    while (call(SYS_read, fd, (long)entry, sizeof entry, 0, 0, 0) == sizeof entry && entry[0])
+        if (entry[0] == what)
+            value = entry[1];
+    call(SYS_close, fd, 0, 0, 0, 0, 0);
+    return value;
+}
+long syscall(long n, ...)
+{
+    va_list ap;
+    va_start(ap, n);
+    long a = va_arg(ap, long), b = va_arg(ap, long), c = va_arg(ap, long), d = va_arg(ap, long),
+         e = va_arg(ap, long), f = va_arg(ap, long);
+    va_end(ap);
+    int maps = n == SYS_mmap || n == SYS_munmap || n == SYS_mprotect;
+    if (maps && (a % PAGE || (n == SYS_mmap && f % PAGE))) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (maps)
+        b = (b + PAGE - 1) & ~(PAGE - 1);
+    if (n == SYS_mmap && !a) { /* somewhere on such a page */
+        long room = call(SYS_mmap, 0, b + PAGE, 0, 0x4022, -1, 0);
+        a = (room + PAGE - 1) & ~(PAGE - 1);
+        d |= 0x10;
+    }
+    long result = call(n, a, b, c, d, e, f);
+    if (result < 0 && result >= -4095) {
+        errno = -result;
+        return -1;
+    }
+    return result;
 }
 """
 
@@ -214,6 +273,17 @@ class Exactness(ClientCase):
         counted = [e.stamp for e in record.events if e.kind == recording.ALLOC]
         self.assertEqual(len(counted), len(set(counted)))
         self.assertTrue([e for e in record.events if e.kind == recording.CLOCK])
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "the kernel is played for x86-64")
+    def test_large_pages(self):
+        pages = self.build("pages.so", LARGE_PAGES, "-shared", "-fPIC")
+        environment = self.environment()
+        environment["LD_PRELOAD"] = f"{LIBRARY}:{pages}"
+        record, said = self.record("count", 8, 3000, env=environment)
+        self.sound(record)
+        made, freed = self.own(record)
+        self.assertEqual((len(made), len(freed)), (said["allocations"], said["frees"]))
+        self.assertEqual(record.state, "exiting")
 
     def test_realloc(self):
         record, said = self.record("reallocs")
