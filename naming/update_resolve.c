@@ -9,6 +9,9 @@
 #include "base/buf.h"
 #include "base/format.h"
 #include "base/print_error.h"
+#include "symbols/elf/regular_file.h"
+#include "symbols/pdb/msf_file.h"
+#include "symbols/pdb/pe_image.h"
 
 /* The resolution of one image. */
 struct asking {
@@ -88,18 +91,40 @@ static int ask_own(struct asking *a, const char *path, size_t n, size_t *answere
     return -1;
 }
 
-/* Whether addr2line is missing; if so, starts the helper. */
-static bool lacks_addr2line(struct update_resolve *r)
+static bool start_own(struct update_resolve *r)
 {
     struct err e = {0};
-    if (r->tool.tool || r->tool.arguments || r->own || addr2line_is_there())
-        return r->own;
-    r->own = resolver_init(&r->resolver, &r->options, &e) == 0;
+    r->own = r->own || resolver_init(&r->resolver, &r->options, &e) == 0;
     if (!r->own)
         print_error(&e);
-    else
-        fprintf(stderr, "tidemark: there is no addr2line here: our own reader answers\n");
     return r->own;
+}
+
+/* addr2line reads no PDB files. */
+static bool is_of_windows(const char *path)
+{
+    char head[32];
+    int fd = regular_file_open(path);
+    ssize_t n = fd >= 0 ? pread(fd, head, sizeof head, 0) : 0;
+    if (fd >= 0)
+        close(fd);
+    struct view bytes = {head, n > 0 ? (size_t)n : 0};
+    return pe_image_is(bytes) || msf_file_is(bytes);
+}
+
+/* Whether our own reader answers for an image; starts the helper then. */
+static bool reads_itself(struct update_resolve *r, const char *path)
+{
+    if (r->tool.tool || r->tool.arguments)
+        return false;
+    if (is_of_windows(path))
+        return start_own(r);
+    if (r->replaces || addr2line_is_there())
+        return r->replaces;
+    r->replaces = start_own(r);
+    if (r->replaces)
+        fprintf(stderr, "tidemark: there is no addr2line here: our own reader answers\n");
+    return r->replaces;
 }
 
 static int ask(struct update_resolve *r, struct symbolize *s, size_t image, const char *path,
@@ -112,7 +137,7 @@ static int ask(struct update_resolve *r, struct symbolize *s, size_t image, cons
     format_terminal(&shown, view_of(path));
     a.path = buf_str(&shown);
     a.offsets = symbolize_offsets(s, image, &n);
-    if (can_be_asked(r, path) && lacks_addr2line(r))
+    if (can_be_asked(r, path) && reads_itself(r, path))
         status = ask_own(&a, path, n, &answered, e);
     else if (can_be_asked(r, path))
         status = addr2line_ask(&r->tool, path, a.offsets, n, take_entry, &a, &answered, e);

@@ -25,7 +25,8 @@ struct update_resolve {
     FILE *say;
     struct resolve_options options; /* of the helper */
     struct resolver resolver;
-    bool own; /* the helper answers, since addr2line is missing */
+    bool own;      /* the helper runs */
+    bool replaces; /* it answers for ELF images, too, since addr2line is missing */
 };
 
 /* For rewrite_options.resolve. Images that cannot be read are reported and left unchanged. */

@@ -287,7 +287,9 @@ static enum program_obstacle look_at_elf(struct program *p, int fd)
     if (elf_file_open(&f, fd, &limits, &e) != 0)
         return PROGRAM_UNKNOWN;
     enum program_obstacle found = PROGRAM_FINE;
-    if (!elf_file_is_64(f) || (OUR_MACHINE != EM_NONE && elf_file_machine(f) != OUR_MACHINE))
+    if (!elf_file_is_elf(f))
+        found = PROGRAM_UNKNOWN;
+    else if (!elf_file_is_64(f) || (OUR_MACHINE != EM_NONE && elf_file_machine(f) != OUR_MACHINE))
         found = PROGRAM_FOREIGN;
     else if (elf_file_has_section(f, ".note.go.buildid") || elf_file_has_section(f, ".gopclntab"))
         found = PROGRAM_GO;

@@ -364,9 +364,14 @@ int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t 
     return -1;
 }
 
-/* Cuts the version off "name@VERSION", as tables of shared libraries have it. */
+/*
+ * Cuts the version off "name@VERSION", as tables of shared libraries have it. Names that
+ * Microsoft's compiler mangled begin with "?" and are full of "@".
+ */
 static struct view without_version(struct view name)
 {
+    if (name.len > 0 && name.p[0] == '?')
+        return name;
     const char *at = memchr(name.p, '@', name.len);
     return (struct view){name.p, at && at > name.p ? (size_t)(at - name.p) : name.len};
 }
@@ -508,7 +513,12 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct p
     if (answer->n > 0) {
         struct symbol_frame *outermost = &s->frames[answer->n - 1];
         answer->source = SOURCE_DEBUG;
-        /* Symbol tables have whole signatures; debug information may have bare names. */
+        /*
+         * Symbol tables have whole signatures; debug information may have bare names. Public
+         * symbols of a PDB file are mangled, and only its functions know where they end.
+         */
+        if (elf_file_pdb(s->debug) && outermost->function.len > 0)
+            return;
         if (symbol_at(s, answer->address, outermost->function.len > 0, &symbol)) {
             outermost->function = symbol.function;
             outermost->function_number = symbol.function_number;

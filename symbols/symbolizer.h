@@ -28,7 +28,7 @@ typedef int symbolizer_wish(void *ctx, const struct file_wish *wish);
 
 /*
  * Opens the image that `open` describes. With `wish` NULL the symbolizer opens files itself and
- * uses no cache. Fails with ERR_INPUT if the image is not found, is no ELF file or has another
+ * uses no cache. Fails with ERR_INPUT if the image is not found, is no image or has another
  * build id. Unreadable debug information is no error.
  */
 int symbolizer_open(struct symbolizer **out, const struct helper_open *open, symbolizer_wish *wish,

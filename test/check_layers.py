@@ -21,9 +21,10 @@ MAY = {
     "trace/save": "base trace/file trace/store trace/filter",
     "trace/merge": "base trace/file trace/store trace/filter",
     "import": "base trace/store trace/ingest",
-    "symbols/elf": "base",
+    "symbols/pdb": "base",
+    "symbols/elf": "base symbols/pdb",
     "symbols/dwarf": "base symbols/elf",
-    "symbols/index": "base symbols/elf symbols/dwarf",
+    "symbols/index": "base symbols/elf symbols/dwarf symbols/pdb",
     "symbols/place": "base symbols/elf",
     "symbols": "base symbols/elf symbols/index symbols/place",
     "symbols/helper": "base symbols symbols/elf symbols/place",
@@ -46,7 +47,7 @@ MAY = {
     "report/export": "base analysis/questions analysis/tables report/write",
     "report/html": "base analysis/names analysis/figures analysis/diff analysis/html",
     "naming": "base trace/store trace/filter analysis/names analysis/code report/write symbols "
-              "symbols/elf symbols/index symbols/place symbols/helper",
+              "symbols/pdb symbols/elf symbols/index symbols/place symbols/helper",
     "server/net": "base protocol",
     "server/guard": "base proc symbols symbols/place",
     "server/capture": "base protocol proc trace symbols symbols/place analysis/names "

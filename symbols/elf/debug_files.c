@@ -1,5 +1,6 @@
 #include "symbols/elf/debug_files.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,9 @@
 #include "symbols/elf/debug_link.h"
 #include "symbols/elf/debug_paths.h"
 #include "symbols/elf/regular_file.h"
+#include "symbols/pdb/pe_image.h"
+
+#define PDB_GUID_DIGITS 32
 
 static const char *const default_dirs[] = {"/usr/lib/debug"};
 
@@ -157,6 +161,20 @@ static int try_dirs(struct finder *f, struct view relative)
     return found;
 }
 
+/* Tries a name right in each debug directory, where users put files. */
+static int try_name_in_dirs(struct finder *f, struct view name, const char *suffix)
+{
+    struct buf file = {0};
+    if (!path_is_name(name))
+        return 0;
+    buf_put(&file, name.p, name.len);
+    buf_puts(&file, suffix);
+    int found = file.failed ? err_no_memory(f->e, "a path")
+                            : try_dirs(f, (struct view){(const char *)file.data, file.len});
+    buf_release(&file);
+    return found;
+}
+
 static int try_build_id(struct finder *f, const char *suffix)
 {
     struct buf path = {0};
@@ -168,22 +186,10 @@ static int try_build_id(struct finder *f, const char *suffix)
     return found;
 }
 
-/*
- * Tries the image's name right in each debug directory, where users put files. The build id
- * decides.
- */
+/* Tries the image's name in the debug directories. The build id decides. */
 static int try_plain(struct finder *f, const char *path, const char *suffix)
 {
-    struct view base = path_base(view_of(path));
-    struct buf name = {0};
-    if (!f->id || !path_is_name(base))
-        return 0;
-    buf_put(&name, base.p, base.len);
-    buf_puts(&name, suffix);
-    int found = name.failed ? err_no_memory(f->e, "a path")
-                            : try_dirs(f, (struct view){(const char *)name.data, name.len});
-    buf_release(&name);
-    return found;
+    return f->id ? try_name_in_dirs(f, path_base(view_of(path)), suffix) : 0;
 }
 
 static int try_fetch(struct finder *f, bool executable)
@@ -258,6 +264,19 @@ static int place_of_image(const struct debug_search *s, const char *path, struct
     return failed ? err_no_memory(e, "a path") : 0;
 }
 
+/*
+ * Tries a Windows image's name in the debug directories, and its PDB file in its place, which has
+ * its sections. Traces have no build id of it, so the user must permit it.
+ */
+static int try_windows(struct finder *f, const char *path)
+{
+    struct view name = view_base_name(view_of(path));
+    if (!path_is_windows(view_of(path)) || (!f->s->trust_paths && !f->id))
+        return 0;
+    int found = try_name_in_dirs(f, name, "");
+    return found == 0 ? try_name_in_dirs(f, path_stem(name), ".pdb") : found;
+}
+
 int debug_image_open(const struct debug_search *s, const char *path, const struct build_id *wanted,
                      struct debug_file *out, struct err *e)
 {
@@ -265,14 +284,17 @@ int debug_image_open(const struct debug_search *s, const char *path, const struc
     struct buf place = {0};
     *out = (struct debug_file){0};
     int found = place_of_image(s, path, &place, e);
-    if (found == 0 && (f.id || s->trust_paths))
+    bool foreign = path_is_windows(view_of(buf_str(&place)));
+    if (found == 0 && !foreign && (f.id || s->trust_paths))
         found = try_path(&f, &place);
-    else if (found == 0)
+    else if (found == 0 && !s->trust_paths && !f.id)
         refuse(&f, path, "no build id is known to check it by, and it may not be opened unchecked");
     if (found == 0)
         found = try_build_id(&f, "");
     if (found == 0)
         found = try_plain(&f, path, "");
+    if (found == 0)
+        found = try_windows(&f, path);
     if (found == 0)
         found = try_fetch(&f, true);
     if (found == 0 && out->refused.code != ERR_NONE)
@@ -358,6 +380,61 @@ static int try_debuglink(struct finder *f, const struct debug_file *image)
     return found;
 }
 
+/* ---- PDB files: GUID and age decide */
+
+/* NAME/GUIDAGE/NAME, as a symbol store has it. The age is a number without leading zeros. */
+static int try_store(struct finder *f, struct view name)
+{
+    char id[2 * BUILD_ID_MAX + 1];
+    struct buf path = {0};
+    build_id_text(f->id, id);
+    for (char *p = id; *p; p++)
+        *p = (char)toupper((unsigned char)*p);
+    const char *age = id + PDB_GUID_DIGITS;
+    while (*age == '0' && age[1])
+        age++;
+    buf_printf(&path, "%.*s/%.*s%s/%.*s", (int)name.len, name.p, PDB_GUID_DIGITS, id, age,
+               (int)name.len, name.p);
+    int found = path.failed ? err_no_memory(f->e, "a path")
+                            : try_dirs(f, (struct view){(const char *)path.data, path.len});
+    buf_release(&path);
+    return found;
+}
+
+static int try_pdb_name(struct finder *f, const struct folders *folders, struct view name)
+{
+    int found = 0;
+    if (!path_is_name(name))
+        return 0;
+    for (size_t i = 0; i < folders->n && found == 0; i++)
+        found = try_in(f, "", folders->list[i], name);
+    if (found == 0)
+        found = try_name_in_dirs(f, name, "");
+    return found == 0 ? try_store(f, name) : found;
+}
+
+/* Finds the PDB file of an image: by the name that the image states, then by the image's own. */
+static int try_pdb(struct finder *f, const struct debug_file *image)
+{
+    struct folders folders;
+    struct buf own = {0};
+    if (elf_file_build_id(image->elf)->len != PDB_ID_SIZE)
+        return 0;
+    struct view stated = view_base_name(elf_file_pdb_name(image->elf));
+    struct view stem = path_stem(view_base_name(view_of(image->path ? image->path : "")));
+    buf_put(&own, stem.p, stem.len);
+    buf_puts(&own, ".pdb");
+    folders_of(&folders, image);
+    int found = try_pdb_name(f, &folders, stated);
+    if (found == 0 && own.failed)
+        found = err_no_memory(f->e, "a path");
+    if (found == 0 && !view_equal(stated, (struct view){(const char *)own.data, own.len}))
+        found = try_pdb_name(f, &folders, (struct view){(const char *)own.data, own.len});
+    free(folders.real);
+    buf_release(&own);
+    return found;
+}
+
 int debug_file_find(const struct debug_search *s, const struct debug_file *image,
                     const struct build_id *id, struct debug_file *out, struct err *e)
 {
@@ -369,6 +446,8 @@ int debug_file_find(const struct debug_search *s, const struct debug_file *image
         f.id = elf_file_build_id(image->elf);
     if (f.id && f.id->len == 0)
         f.id = NULL;
+    if (image->elf && !elf_file_is_elf(image->elf))
+        return ended(try_pdb(&f, image));
     int found = try_build_id(&f, ".debug");
     if (found == 0 && image->elf)
         found = try_debuglink(&f, image);

@@ -1,5 +1,6 @@
 #include "symbols/elf/debug_paths.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static size_t last_slash(struct view path)
@@ -24,6 +25,20 @@ struct view path_base(struct view path)
 {
     size_t i = last_slash(path);
     return (struct view){path.p + i, path.len - i};
+}
+
+bool path_is_windows(struct view path)
+{
+    if (path.len >= 2 && path.p[0] == '\\' && path.p[1] == '\\')
+        return true;
+    return path.len >= 3 && isalpha((unsigned char)path.p[0]) && path.p[1] == ':' &&
+           (path.p[2] == '\\' || path.p[2] == '/');
+}
+
+struct view path_stem(struct view name)
+{
+    const char *dot = name.len ? memrchr(name.p, '.', name.len) : NULL;
+    return (struct view){name.p, dot ? (size_t)(dot - name.p) : name.len};
 }
 
 bool path_is_name(struct view name)

@@ -15,6 +15,12 @@ struct view path_folder(struct view path);
 /* The part after the last slash. */
 struct view path_base(struct view path);
 
+/* Whether a path is one of Windows: "C:\\…", "C:/…" or "\\\\…". */
+bool path_is_windows(struct view path);
+
+/* A name without what follows its last dot. */
+struct view path_stem(struct view name);
+
 /* Whether `name` is a valid file name: not empty, no slash or NUL, not "." or "..". */
 bool path_is_name(struct view name);
 

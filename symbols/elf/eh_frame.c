@@ -206,12 +206,53 @@ static int by_start(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
+/* ---- .pdata of PE images for x86-64: begin, end, unwind information */
+
+#define PDATA_ENTRY 12u /* bytes */
+#define PDATA_CHAINED 4u
+
+/* Whether an entry continues the one before it. */
+static bool is_chained(const struct elf_file *f, uint32_t unwind)
+{
+    struct view bytes;
+    elf_file_at_address(f, unwind, &bytes);
+    return bytes.len > 0 && ((unsigned char)bytes.p[0] >> 3 & PDATA_CHAINED);
+}
+
+static int read_pdata(struct eh_ranges *out, struct elf_file *f, struct err *e)
+{
+    struct view bytes;
+    if (elf_file_machine(f) != EM_X86_64 || elf_file_section(f, ".pdata", &bytes, NULL) != 0 ||
+        !bytes.p)
+        return 0;
+    struct cursor c = cursor_over(bytes.p, bytes.len);
+    while (cursor_left(&c) >= PDATA_ENTRY) {
+        struct eh_range range = {.start = cursor_u32(&c)};
+        range.end = cursor_u32(&c);
+        uint32_t unwind = cursor_u32(&c);
+        struct eh_range *last = out->list.len ? &out->list.at[out->list.len - 1] : NULL;
+        if (range.start >= range.end)
+            continue;
+        if (last && last->end == range.start && is_chained(f, unwind))
+            last->end = range.end;
+        else if (!vec_push(&out->list, range)) {
+            eh_ranges_release(out);
+            return err_no_memory(e, "unwind entries");
+        }
+    }
+    if (out->list.len > 0)
+        qsort(out->list.at, out->list.len, sizeof *out->list.at, by_start);
+    return 0;
+}
+
 int eh_ranges_read(struct eh_ranges *out, struct elf_file *f, struct err *e)
 {
     struct view bytes = {0};
     struct eh_reader r = {.wide = elf_file_is_64(f), .cie = SIZE_MAX};
     struct cursor entry;
     *out = (struct eh_ranges){0};
+    if (!elf_file_is_elf(f))
+        return read_pdata(out, f, e);
     if (!find_bytes(f, &bytes, &r.address))
         return 0;
     r.all = cursor_over(bytes.p, bytes.len);

@@ -2,8 +2,9 @@
 #define TIDEMARK_SYMBOLS_ELF_EH_FRAME_H
 
 /*
- * Function bounds from unwind entries (.eh_frame), which even stripped programs keep. Source: LSB
- * 5.0, "Exception Frames".
+ * Function bounds from unwind entries (.eh_frame; .pdata of PE images for x86-64), which even
+ * stripped programs keep. Sources: LSB 5.0, "Exception Frames"; Microsoft's "x64 exception
+ * handling".
  */
 
 #include <stdbool.h>

@@ -11,6 +11,7 @@
 #include "base/cursor.h"
 #include "base/vec.h"
 #include "symbols/elf/inflate.h"
+#include "symbols/pdb/pdb_file.h"
 
 /* Longer names are cut: the search for a name's end is repeated for each section that has it. */
 #define SECTION_NAME_MAX 256u
@@ -38,6 +39,8 @@ struct elf_file {
     uint64_t modified;   /* ns since 1970; 0 for bytes in memory */
     uint64_t notes_read; /* bytes */
     uint64_t eh_frame_hdr, eh_frame_hdr_size;
+    struct pdb_file *pdb; /* NULL: another file */
+    struct view pdb_name; /* of a PE image */
 };
 
 /* The fields of an ELF header that locate the tables. */
@@ -92,7 +95,7 @@ static int read_elf_header(struct elf_file *f, struct tables *t, struct err *e)
     struct cursor c = cursor_over(f->bytes.p, f->bytes.len);
     const uint8_t *ident = cursor_take(&c, EI_NIDENT);
     if (!ident || memcmp(ident, ELFMAG, SELFMAG) != 0)
-        return err_set(e, ERR_INPUT, "no ELF file");
+        return err_set(e, ERR_INPUT, "no ELF file, PE image or PDB file");
     if (ident[EI_DATA] != ELFDATA2LSB)
         return err_set(e, ERR_INPUT, "an ELF file for big-endian machines");
     if (ident[EI_CLASS] != ELFCLASS64 && ident[EI_CLASS] != ELFCLASS32)
@@ -294,6 +297,81 @@ static int read_headers(struct elf_file *f, struct err *e)
     return read_segments(f, &t, e);
 }
 
+/* ---- PE images and PDB files */
+
+static int take_sections(struct elf_file *f, const pe_sections *sections, struct err *e)
+{
+    f->inflated = calloc(sections->len + 1, sizeof *f->inflated);
+    if (!f->inflated || !vec_reserve(&f->sections, sections->len))
+        return err_no_memory(e, "sections of an image");
+    for (size_t i = 0; i < sections->len; i++) {
+        const struct pe_section *from = &sections->at[i];
+        bool code = from->flags & PE_SECTION_EXECUTE;
+        struct elf_section s = {.name = from->name,
+                                .type = f->pdb ? SHT_NOBITS : SHT_PROGBITS,
+                                .flags = SHF_ALLOC | (code ? SHF_EXECINSTR : 0),
+                                .address = from->address,
+                                .offset = from->offset,
+                                .size = from->memory_size};
+        if (!f->pdb && from->file_size < from->memory_size)
+            s.size = from->file_size;
+        struct elf_segment segment = {.flags = PF_R | (code ? PF_X : 0),
+                                      .offset = from->offset,
+                                      .address = from->address,
+                                      .file_size = f->pdb ? 0 : from->file_size,
+                                      .memory_size = from->memory_size};
+        f->sections.at[f->sections.len++] = s;
+        if (add_segment(f, segment, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int take_image(struct elf_file *f, const pe_sections *sections, struct pdb_id id,
+                      uint16_t machine, uint32_t headers, struct err *e)
+{
+    f->type = ET_DYN;
+    f->machine = pe_elf_machine(machine);
+    if (id.known) {
+        memcpy(f->build_id.bytes, id.bytes, PDB_ID_SIZE);
+        f->build_id.len = PDB_ID_SIZE;
+    }
+    /* The headers are mapped at address 0, to which all others are relative. */
+    const struct elf_segment first = {
+        .flags = PF_R, .file_size = f->pdb ? 0 : headers, .memory_size = headers ? headers : 1};
+    f->headers[0] = (struct view){f->bytes.p, headers < f->bytes.len ? headers : f->bytes.len};
+    return add_segment(f, first, e) == 0 ? take_sections(f, sections, e) : -1;
+}
+
+static int read_pe(struct elf_file *f, struct err *e)
+{
+    struct pe_image pe;
+    int status = pe_image_read(&pe, f->bytes, e);
+    if (status == 0) {
+        f->wide = pe.wide;
+        f->pdb_name = pe.pdb_name;
+        status = take_image(f, &pe.sections, pe.id, pe.machine, pe.headers_size, e);
+    }
+    pe_image_release(&pe);
+    return status;
+}
+
+static int read_pdb(struct elf_file *f, struct err *e)
+{
+    if (pdb_file_open(&f->pdb, f->bytes, e) != 0)
+        return -1;
+    uint16_t machine = pdb_file_machine(f->pdb);
+    f->wide = pe_elf_machine(machine) != EM_386;
+    return take_image(f, pdb_file_sections(f->pdb), pdb_file_id(f->pdb), machine, 0, e);
+}
+
+static int read_file(struct elf_file *f, struct err *e)
+{
+    if (pe_image_is(f->bytes))
+        return read_pe(f, e);
+    return msf_file_is(f->bytes) ? read_pdb(f, e) : read_headers(f, e);
+}
+
 /* ---- opening */
 
 int elf_file_open_bytes(struct elf_file **out, struct view bytes, const struct elf_limits *limits,
@@ -306,7 +384,7 @@ int elf_file_open_bytes(struct elf_file **out, struct view bytes, const struct e
         return err_no_memory(e, "an ELF file");
     f->bytes = bytes;
     f->inflated_limit = l.inflated_bytes;
-    if (read_headers(f, e) != 0) {
+    if (read_file(f, e) != 0) {
         elf_file_close(f);
         return -1;
     }
@@ -347,6 +425,7 @@ void elf_file_close(struct elf_file *f)
     free(f->inflated);
     vec_release(&f->sections);
     vec_release(&f->segments);
+    pdb_file_close(f->pdb);
     if (f->mapped)
         munmap((void *)f->bytes.p, f->bytes.len);
     free(f);
@@ -467,7 +546,23 @@ bool elf_file_has_section(const struct elf_file *f, const char *name)
 
 bool elf_file_has_debug_info(const struct elf_file *f)
 {
-    return elf_file_has_section(f, ".debug_info") || elf_file_has_section(f, ".debug_line");
+    return f->pdb || elf_file_has_section(f, ".debug_info") ||
+           elf_file_has_section(f, ".debug_line");
+}
+
+bool elf_file_is_elf(const struct elf_file *f)
+{
+    return !f->pdb && !pe_image_is(f->bytes);
+}
+
+struct pdb_file *elf_file_pdb(const struct elf_file *f)
+{
+    return f->pdb;
+}
+
+struct view elf_file_pdb_name(const struct elf_file *f)
+{
+    return f->pdb_name;
 }
 
 size_t elf_file_section_count(const struct elf_file *f)

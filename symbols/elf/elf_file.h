@@ -6,6 +6,9 @@
  * compressed), and links to files that belong to it. The file is untrusted; every offset and size
  * is checked before use.
  *
+ * A PE image and a PDB file are read into the same form (symbols/pdb): sections become segments and
+ * sections, addresses are relative to the load address, and GUID and age are the build id.
+ *
  * A file is mapped, not read. If another process truncates it meanwhile, access raises SIGBUS. So
  * map files that others can write only in the helper process, whose death costs the names of one
  * image.
@@ -23,6 +26,7 @@
 #include "symbols/elf/build_id.h"
 
 struct elf_file;
+struct pdb_file;
 
 struct elf_limits {
     uint64_t inflated_bytes; /* total inflated size of all sections of one file */
@@ -87,7 +91,16 @@ const struct elf_section *elf_file_section_at(const struct elf_file *f, size_t i
 /* Whether a section of that name (or its .zdebug twin) has bytes in this file. Inflates nothing. */
 bool elf_file_has_section(const struct elf_file *f, const char *name);
 
-/* Whether the file has .debug_info or .debug_line. */
+/* False for a PE image and a PDB file. */
+bool elf_file_is_elf(const struct elf_file *f);
+
+/* The PDB file that this is, or NULL. */
+struct pdb_file *elf_file_pdb(const struct elf_file *f);
+
+/* Of a PE image: the path of its PDB file when it was linked; else empty. */
+struct view elf_file_pdb_name(const struct elf_file *f);
+
+/* Whether the file has .debug_info or .debug_line, or is a PDB file. */
 bool elf_file_has_debug_info(const struct elf_file *f);
 
 bool elf_file_is_64(const struct elf_file *f);

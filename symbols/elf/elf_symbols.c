@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "symbols/elf/eh_frame.h"
 #include "symbols/elf/inflate.h"
+#include "symbols/pdb/pdb_file.h"
 
 #define NO_SYMBOL UINT32_MAX
 #define NAME_MAX_BYTES ((size_t)1 << 20) /* longer names are cut: finding their end takes time */
@@ -226,6 +227,39 @@ static int read_debugdata(struct elf_symbols *s, struct elf_file *image,
                       elf_debug_shift(image, s->nested), &found, e);
 }
 
+struct public_sink {
+    struct elf_symbols *s;
+    uint64_t shift;
+};
+
+static bool take_public(void *user, uint64_t address, uint32_t name)
+{
+    struct public_sink *sink = user;
+    struct elf_symbols *s = sink->s;
+    size_t i = s->symbols.len;
+    address += sink->shift;
+    if (!code_at(s, address) || i >= UINT32_MAX / 4)
+        return true;
+    const struct eh_range *bounds = eh_ranges_find(&s->unwind, address);
+    uint64_t size = bounds && bounds->start == address ? bounds->end - address : 0;
+    return vec_push(&s->symbols,
+                    (struct symbol){address, size, name, (uint32_t)(i * 4 + ELF_SYMBOL_SYMTAB)});
+}
+
+/* Reads the public symbols of a PDB file. They state no sizes; the image's unwind entries do. */
+static int read_publics(struct elf_symbols *s, struct elf_file *image, const struct elf_file *file,
+                        uint64_t shift, struct err *e)
+{
+    struct public_sink sink = {s, shift};
+    if (image && eh_ranges_read(&s->unwind, image, e) != 0)
+        return -1;
+    if (pdb_file_publics(elf_file_pdb(file), &s->names[ELF_SYMBOL_SYMTAB], take_public, &sink,
+                         &s->problem) == 0 ||
+        s->problem.code != ERR_MEMORY)
+        return 0;
+    return err_no_memory(e, "public symbols");
+}
+
 static int read_tables(struct elf_symbols *s, struct elf_file *image, struct elf_file *debug,
                        const struct elf_limits *limits, struct err *e)
 {
@@ -233,6 +267,9 @@ static int read_tables(struct elf_symbols *s, struct elf_file *image, struct elf
     uint64_t shift = image && debug ? elf_debug_shift(image, debug) : 0;
     if (image ? read_code(s, image, 0, e) != 0 : debug && read_code(s, debug, 0, e) != 0)
         return -1;
+    const struct elf_file *pdb = debug ? debug : image;
+    if (pdb && elf_file_pdb(pdb))
+        return read_publics(s, image, pdb, shift, e);
     if (debug && read_table(s, debug, SHT_SYMTAB, ELF_SYMBOL_SYMTAB, shift, &found, e) != 0)
         return -1;
     if (!image)

@@ -61,7 +61,7 @@ void helper_release(struct helper *h);
 
 /*
  * Opens an image. Errors are ERR_MEMORY or ERR_CHECK. ERR_CHECK costs this image only: it was not
- * found, is no ELF file, has another build id, or the helper ended. Texts of the facts are valid
+ * found, is no image, has another build id, or the helper ended. Texts of the facts are valid
  * until the next request.
  */
 int helper_open_image(struct helper *h, const struct helper_open *open, struct image_facts *facts,

@@ -10,6 +10,7 @@
 #include "symbols/elf/elf_file.h"
 #include "symbols/index/dwarf_lines.h"
 #include "symbols/index/index_build.h"
+#include "symbols/index/index_pdb.h"
 
 #define MAX_THREADS 64u
 /*
@@ -47,7 +48,9 @@ static void build_limits(struct index_build *b)
 {
     const struct index_limits *l = &b->options.limits;
     uint64_t size = sections_size(&b->sections) + sections_size(&b->package.sections);
-    if (b->options.open_split)
+    if (b->pdb)
+        size = elf_file_bytes(b->file).len;
+    else if (b->options.open_split)
         size += SPLIT_SIZE;
     b->memory = l->memory ? l->memory : size > MEMORY_MIN ? size : MEMORY_MIN;
     atomic_init(&b->budget.left, l->work ? l->work : 4 * size + WORK_MIN);
@@ -60,12 +63,18 @@ static int build_init(struct index_build *b, struct symbol_index *x, struct elf_
                       struct elf_file *alternate, const struct index_options *options,
                       struct err *e)
 {
-    *b = (struct index_build){.x = x, .file = debug};
+    *b = (struct index_build){.x = x, .file = debug, .pdb = elf_file_pdb(debug)};
     if (options)
         b->options = *options;
     pthread_mutex_init(&b->lock, NULL);
     atomic_init(&b->next, 0);
     atomic_init(&b->failed, false);
+    if (!code_map_read(&b->code, debug))
+        return err_no_memory(e, "ranges of code");
+    if (b->pdb) {
+        build_limits(b);
+        return index_pdb_init(b, e);
+    }
     if (dwarf_sections_read(&b->sections, debug, false, e) != 0)
         return -1;
     if (b->sections.at[DWARF_INFO].len == 0)
@@ -76,8 +85,6 @@ static int build_init(struct index_build *b, struct symbol_index *x, struct elf_
         if (b->alternate_sections.at[DWARF_INFO].len > 0)
             b->alternate = &b->alternate_sections;
     }
-    if (!code_map_read(&b->code, debug))
-        return err_no_memory(e, "ranges of code");
     if (b->options.package && split_package_read(&b->package, b->options.package, e) != 0)
         return err_prefix(e, ".dwp file");
     b->ops = back_end(b);
@@ -95,6 +102,7 @@ static int build_init(struct index_build *b, struct symbol_index *x, struct elf_
 static void build_release(struct index_build *b)
 {
     free(b->lines);
+    pdb_types_free(b->types);
     code_map_release(&b->code);
     vec_release(&b->todo);
     vec_release(&b->claims);
@@ -170,6 +178,8 @@ static int scan_units(struct index_build *b, struct err *e)
     struct dwarf_unit unit;
     struct err why = {0};
     int status;
+    if (b->pdb)
+        return index_pdb_scan(b, e);
     if (b->ops->open(&reader, &b->sections, b->alternate, e) != 0)
         return -1;
     while ((status = b->ops->next_unit(reader, &unit, &why)) == 1) {
@@ -280,8 +290,10 @@ static void build_unit(struct worker *w, const struct todo *t)
     maker_reset(&w->maker);
     walk_reset(&w->walk);
     w->lines = UINT64_MAX;
-    if (!open_reader(w) ||
-        b->ops->node_at(w->walk.reader, false, b->x->units.at[unit].root, &root) != 1) {
+    if (b->pdb) {
+        index_pdb_walk(b, &w->walk, b->x->units.at[unit].root);
+    } else if (!open_reader(w) ||
+               b->ops->node_at(w->walk.reader, false, b->x->units.at[unit].root, &root) != 1) {
         w->maker.fault = "a unit cannot be opened";
     } else {
         walk_unit(w, &root, b->x->units.at[unit].split_id, &split_missing);
@@ -309,7 +321,8 @@ static void *work(void *user)
             break;
         build_unit(&w, &b->todo.at[next]);
     }
-    b->ops->close(w.walk.reader);
+    if (!b->pdb)
+        b->ops->close(w.walk.reader);
     walk_release(&w.walk);
     maker_release(&w.maker);
     return NULL;
@@ -333,6 +346,10 @@ static void order_todo(struct index_build *b)
 {
     for (size_t i = 0; i < b->todo.len; i++) {
         uint32_t unit = b->todo.at[i].unit;
+        if (b->pdb) {
+            b->todo.at[i].size = index_pdb_size(b, b->x->units.at[unit].root);
+            continue;
+        }
         uint64_t end = b->sections.at[DWARF_INFO].len;
         if (unit + 1 < b->x->units.len)
             end = b->x->units.at[unit + 1].root;

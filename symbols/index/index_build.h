@@ -5,6 +5,7 @@
 
 #include "symbols/index/index_parts.h"
 #include "symbols/index/index_split.h"
+#include "symbols/pdb/pdb_types.h"
 
 struct todo {
     uint32_t unit;
@@ -14,6 +15,8 @@ struct todo {
 struct index_build {
     struct symbol_index *x;
     const struct elf_file *file;
+    const struct pdb_file *pdb; /* of `file`; NULL: it has DWARF */
+    struct pdb_types *types;    /* of `pdb` */
     struct index_options options;
     const struct dwarf_back_end *ops;
     struct dwarf_sections sections, alternate_sections;

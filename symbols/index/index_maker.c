@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "base/order.h"
 #include "symbols/elf/elf_file.h"
 #include "symbols/index/index_maker.h"
 
@@ -103,7 +104,7 @@ void maker_reset(struct unit_maker *m)
 {
     m->scopes.len = m->ranges.len = m->rows.len = 0;
     m->paths.len = m->slots.len = m->files.len = m->texts.len = 0;
-    m->dead = m->in_sequence = m->failed = false;
+    m->dead = m->in_sequence = m->failed = m->scoped = false;
     m->fault = NULL;
     buf_clear(&m->path_text);
     buf_clear(&m->strings);
@@ -148,6 +149,11 @@ uint32_t maker_string(struct unit_maker *m, const char *text)
     if (fresh)
         *place = add_text(m, &m->strings, text, strlen(text));
     return (uint32_t)*place;
+}
+
+uint32_t maker_text(struct unit_maker *m, struct view text)
+{
+    return text.len ? add_text(m, &m->strings, text.p, text.len) : 0;
 }
 
 uint32_t maker_scope(struct unit_maker *m, const struct block_scope *scope)
@@ -201,6 +207,14 @@ uint32_t maker_file_number(struct unit_maker *m, uint32_t number)
     return m->slots.at[number];
 }
 
+uint32_t maker_path(struct unit_maker *m, const char *path)
+{
+    uint32_t place = maker_string(m, path);
+    if (place && !vec_push(&m->files, place))
+        m->failed = true;
+    return place && !m->failed ? (uint32_t)m->files.len : 0;
+}
+
 /*
  * Code that the linker discarded still has rows, mostly from address 0 on. Unsorted rows come in
  * sequences, and the first row decides for the whole sequence, since a long one may reach into real
@@ -220,6 +234,22 @@ void maker_row(struct unit_maker *m, const struct dwarf_row *row, bool sorted)
                             .end = row->end};
     if (!row->end)
         out.file = maker_file_number(m, row->file);
+    if (m->rows.len >= UINT32_MAX / 2 || !vec_push(&m->rows, out))
+        m->failed = true;
+}
+
+void maker_scope_row(struct unit_maker *m, uint32_t scope, const struct dwarf_row *row)
+{
+    struct maker_row out = {.address = row->address,
+                            .order = (uint32_t)m->rows.len,
+                            .scope = scope,
+                            .line = row->line,
+                            .file = row->file,
+                            .column = row->column <= UINT16_MAX ? (uint16_t)row->column : 0,
+                            .end = row->end};
+    m->scoped = true;
+    if (scope == 0 && !row->end && !code_map_has(m->code, row->address, row->address + 1))
+        return;
     if (m->rows.len >= UINT32_MAX / 2 || !vec_push(&m->rows, out))
         m->failed = true;
 }
@@ -337,6 +367,57 @@ static bool cut_ranges(const struct unit_maker *m, cuts *out)
             at = r[next].low;
     }
     free(h.at);
+    return fits;
+}
+
+/* ---- rows of scopes, cut to where their scope is the innermost one */
+
+static int compare_scope_rows(const void *a, const void *b)
+{
+    const struct maker_row *x = a, *y = b;
+    if (x->scope != y->scope)
+        return x->scope < y->scope ? -1 : 1;
+    return compare_rows(a, b);
+}
+
+/* Adds the rows of a scope between two addresses; at `low` the one that holds there. */
+static bool place_rows(struct unit_maker *m, const struct maker_row *rows, size_t n, struct cut cut,
+                       uint64_t high)
+{
+    size_t first = 0;
+    BISECT(first, n, i,
+           rows[i].scope < cut.scope ||
+               (rows[i].scope == cut.scope && rows[i].address <= cut.start));
+    struct maker_row at = {.end = true};
+    if (first > 0 && rows[first - 1].scope == cut.scope)
+        at = rows[first - 1];
+    at.address = cut.start;
+    at.order = 0;
+    bool fits = vec_push(&m->rows, at);
+    for (; fits && first < n && rows[first].scope == cut.scope && rows[first].address < high;
+         first++)
+        fits = vec_push(&m->rows, rows[first]);
+    return fits;
+}
+
+/* Replaces the rows of scopes by rows that hold for all addresses. */
+static bool flatten_rows(struct unit_maker *m, const cuts *cut)
+{
+    struct maker_row *rows = m->rows.at;
+    size_t n = m->rows.len;
+    bool fits = true;
+    if (!m->scoped)
+        return true;
+    if (n > 0)
+        qsort(rows, n, sizeof *rows, compare_scope_rows);
+    m->rows.at = NULL;
+    m->rows.len = m->rows.cap = 0;
+    if (cut->len == 0 || cut->at[0].start > 0)
+        fits = place_rows(m, rows, n, (struct cut){0, 0}, cut->len ? cut->at[0].start : UINT64_MAX);
+    for (size_t i = 0; fits && i < cut->len; i++)
+        fits = place_rows(m, rows, n, cut->at[i],
+                          i + 1 < cut->len ? cut->at[i + 1].start : UINT64_MAX);
+    free(rows);
     return fits;
 }
 
@@ -458,11 +539,12 @@ void *maker_finish(struct unit_maker *m, size_t *size)
     cuts cut = {0};
     struct block b = {0};
     void *bytes = NULL;
-    thin_rows(m);
     if (m->ranges.len > 0)
         qsort(m->ranges.at, m->ranges.len, sizeof *m->ranges.at, compare_maker_ranges);
-    if (m->failed || m->strings.failed || !cut_ranges(m, &cut) || !keep_scopes(m, &cut) ||
-        !keep_strings(m))
+    if (m->failed || m->strings.failed || !cut_ranges(m, &cut) || !flatten_rows(m, &cut))
+        goto out;
+    thin_rows(m);
+    if (!keep_scopes(m, &cut) || !keep_strings(m))
         goto out;
     b.header = (struct block_header){.base = lowest(m, &cut),
                                      .n_scopes = (uint32_t)m->scopes.len,

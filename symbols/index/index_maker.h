@@ -53,6 +53,7 @@ struct maker_range {
 struct maker_row {
     uint64_t address;
     uint32_t order;
+    uint32_t scope; /* number + 1 of the scope that it holds for; 0: none */
     uint32_t line;
     uint32_t file; /* number + 1 */
     uint16_t column;
@@ -64,7 +65,8 @@ struct unit_maker {
     VEC(struct maker_scope) scopes;
     VEC(struct maker_range) ranges;
     VEC(struct maker_row) rows;
-    bool dead; /* the current row sequence is discarded code */
+    bool scoped; /* rows hold for one scope each */
+    bool dead;   /* the current row sequence is discarded code */
     bool in_sequence;
     VEC(uint32_t) paths; /* by file number of the line table: offset in path_text + 1 */
     VEC(uint32_t) slots; /* beside `paths`: the number + 1 in `files`; 0: none yet */
@@ -86,6 +88,8 @@ uint64_t maker_bytes(const struct unit_maker *m);
 
 /* Adds a string that stays valid until the unit is done. Returns 0 for NULL and "". */
 uint32_t maker_string(struct unit_maker *m, const char *text);
+/* Adds a copy of a text without NULs. Returns 0 if it is empty. */
+uint32_t maker_text(struct unit_maker *m, struct view text);
 
 /* Adds a scope. Returns its number + 1; 0 if memory is short. */
 uint32_t maker_scope(struct unit_maker *m, const struct block_scope *scope);
@@ -96,8 +100,15 @@ void maker_scope_range(struct unit_maker *m, uint32_t scope, uint64_t low, uint6
 void maker_file(struct unit_maker *m, uint32_t number, struct view path);
 /* The number + 1 of such a file in the block; 0 if there is none. */
 uint32_t maker_file_number(struct unit_maker *m, uint32_t number);
+/* Adds a file by its path, a string that stays valid until the unit is done; the number + 1. */
+uint32_t maker_path(struct unit_maker *m, const char *path);
 /* Adds a row. `sorted`: rows of all sequences arrive together, sorted by address. */
 void maker_row(struct unit_maker *m, const struct dwarf_row *row, bool sorted);
+/*
+ * Adds a row that holds only where `scope` (number + 1; 0: no scope) is the innermost one. A unit
+ * has either such rows or the others. `row->file` is a number + 1 in the block.
+ */
+void maker_scope_row(struct unit_maker *m, uint32_t scope, const struct dwarf_row *row);
 
 /* Makes the block, which the caller frees; NULL if memory is short. */
 void *maker_finish(struct unit_maker *m, size_t *size);

@@ -17,8 +17,7 @@ void walk_reset(struct unit_walk *w)
     map_release(&w->names);
 }
 
-/* Counts one entry or row. False if the walk must stop. */
-static bool spend(struct unit_walk *w)
+bool walk_spend(struct unit_walk *w)
 {
     struct walk_budget *b = w->budget;
     if (++w->spent < SPEND_AT_ONCE)
@@ -121,7 +120,7 @@ static bool take_range(void *user, uint64_t low, uint64_t high)
 {
     struct range_sink *sink = user;
     maker_scope_range(sink->walk->maker, sink->scope, low, high);
-    return spend(sink->walk);
+    return walk_spend(sink->walk);
 }
 
 static bool has_code(const struct dwarf_entry *entry)
@@ -249,7 +248,7 @@ void walk_functions(struct unit_walk *w, const struct dwarf_node *root)
     depth = status == 1;
     if (status < 0)
         w->maker->fault = "the first entry cannot be read";
-    while (depth > 0 && is_behind(w, &levels[depth - 1].node, &before) && spend(w)) {
+    while (depth > 0 && is_behind(w, &levels[depth - 1].node, &before) && walk_spend(w)) {
         struct dwarf_node child;
         uint32_t inner;
         bool down = visit(w, &levels[depth - 1], &inner);
@@ -277,14 +276,14 @@ static bool take_file(void *user, uint32_t number, struct view path)
 {
     struct unit_walk *w = user;
     maker_file(w->maker, number, path);
-    return spend(w);
+    return walk_spend(w);
 }
 
 static bool take_row(void *user, const struct dwarf_row *row)
 {
     struct unit_walk *w = user;
     maker_row(w->maker, row, w->ops->rows_sorted);
-    return spend(w);
+    return walk_spend(w);
 }
 
 void walk_lines(struct unit_walk *w, const struct dwarf_node *root)

@@ -38,6 +38,9 @@ void walk_release(struct unit_walk *w);
 /* Forgets the data of the current file before another one is walked. */
 void walk_reset(struct unit_walk *w);
 
+/* Counts one entry or row. False if the walk must stop. */
+bool walk_spend(struct unit_walk *w);
+
 /* Walks the line table of the unit with this first entry. Sets maker->fault on unreadable data. */
 void walk_lines(struct unit_walk *w, const struct dwarf_node *root);
 

@@ -151,13 +151,6 @@ static int image_of(struct locate *l, struct view path, const struct build_id *i
     return 0;
 }
 
-static struct view base_name(struct view path)
-{
-    const char *slash = path.len ? memrchr(path.p, '/', path.len) : NULL;
-    size_t n = slash ? (size_t)(slash - path.p) + 1 : 0;
-    return (struct view){path.p + n, path.len - n};
-}
-
 /*
  * The base that the user gave for a frame's image. If the client could not name the image (some
  * clients, programs at fixed addresses), the highest base below the frame whose image is given as a
@@ -170,7 +163,7 @@ static const struct locate_base *find_base(const struct locate *l, const struct 
         const struct locate_base *base = &l->options.bases[i];
         struct view image = view_of(base->image);
         if (f->image.len > 0 &&
-            (view_equal(image, f->image) || view_equal(image, base_name(f->image))))
+            (view_equal(image, f->image) || view_equal(image, view_base_name(f->image))))
             return base;
         if (f->image.len == 0 && strchr(base->image, '/') && base->address <= f->address &&
             (!below || below->address < base->address))
@@ -182,7 +175,7 @@ static const struct locate_base *find_base(const struct locate *l, const struct 
 /* A library's name up to ".so"; any other name unchanged. */
 static struct view stem(struct view path)
 {
-    struct view name = base_name(path);
+    struct view name = view_base_name(path);
     const char *so = name.len ? memmem(name.p, name.len, ".so", 3) : NULL;
     return so ? (struct view){name.p, (size_t)(so - name.p)} : name;
 }

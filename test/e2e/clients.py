@@ -28,10 +28,10 @@ def thread_name(thread, text):
     return keyed_text(103, thread, text)
 
 
-def frame_name(address, name, file, line=0, image=b"prog"):
+def frame_name(address, name, file, line=0, image=b"prog", symbol=0):
     """What a client answers to a CallstackFrame query."""
     return (text_item(98, image) + struct.pack("<BQB", 52, address, 1) + text_item(98, name) +
-            text_item(99, file) + struct.pack("<BIQI", 82, line, 0, 0))
+            text_item(99, file) + struct.pack("<BIQI", 82, line, symbol, 0))
 
 
 def alloc_plain(time, thread, ptr, size, pool=None):

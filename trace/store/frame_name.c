@@ -20,11 +20,7 @@ bool frame_image_is_special(struct view image)
 
 struct view frame_image_name(struct view image)
 {
-    const char *slash = image.len ? memrchr(image.p, '/', image.len) : NULL;
-    if (!slash)
-        return image;
-    size_t n = (size_t)(slash - image.p) + 1;
-    return (struct view){image.p + n, image.len - n};
+    return view_base_name(image);
 }
 
 /* Removes " + DECIMAL"; false when there is none. */

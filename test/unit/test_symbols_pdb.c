@@ -1,0 +1,325 @@
+/* PE images and PDB files of Windows: what they hold, and damaged ones. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "symbols/elf/elf_file.h"
+#include "symbols/elf/elf_symbols.h"
+#include "symbols/index/index.h"
+#include "symbols/pdb/inline_site.h"
+#include "symbols/pdb/pdb_file.h"
+
+#define IMAGE "fixtures/windows/leak.exe"
+#define PDB "fixtures/windows/leak.pdb"
+#define SCATTERED                                                                                  \
+    "test/fuzz/seeds/fuzz_pdb/scattered" /* the same streams in shuffled small blocks */
+
+#define CALL_IN_INSERT 0x113d /* see fixtures/windows/calls.txt */
+#define MSF_BLOCK_SIZE 32     /* offsets in the file's first block */
+#define MSF_DIRECTORY_SIZE 44
+#define MSF_DIRECTORY_LIST 52
+
+static struct buf read_all(const char *path)
+{
+    struct buf b = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    for (ssize_t n = 1; n > 0;) {
+        uint8_t *room = buf_reserve(&b, 65536);
+        assert_non_null(room);
+        n = read(fd, room, 65536);
+        assert_true(n >= 0);
+        b.len += (size_t)n;
+    }
+    close(fd);
+    return b;
+}
+
+static struct elf_file *open_bytes(const struct buf *b)
+{
+    struct elf_file *f;
+    struct err e = {0};
+    if (elf_file_open_bytes(&f, (struct view){(const char *)b->data, b->len}, NULL, &e) != 0)
+        fail_msg("%s", e.text);
+    return f;
+}
+
+static struct symbol_index *index_of(struct elf_file *f)
+{
+    struct symbol_index *x;
+    struct err e = {0};
+    const struct index_options o = {.threads = 1};
+    if (symbol_index_build(&x, f, NULL, &o, &e) != 0)
+        fail_msg("%s", e.text);
+    return x;
+}
+
+static void assert_text(struct view have, const char *wanted)
+{
+    if (!view_equal(have, view_of(wanted)))
+        fail_msg("\"%.*s\", not \"%s\"", (int)have.len, have.p, wanted);
+}
+
+/* ---- what is there */
+
+static void test_image(void **state)
+{
+    struct buf b = read_all(IMAGE);
+    struct elf_file *f = open_bytes(&b);
+    (void)state;
+    assert_false(elf_file_is_elf(f));
+    assert_null(elf_file_pdb(f));
+    assert_text(elf_file_pdb_name(f), "C:\\shop\\leak.pdb");
+    assert_int_equal(elf_file_machine(f), 62); /* EM_X86_64 */
+    assert_int_equal(elf_file_base(f), 0);
+    assert_int_equal(elf_file_build_id(f)->len, PDB_ID_SIZE);
+    assert_int_equal(elf_file_build_id(f)->bytes[PDB_ID_SIZE - 1], 1);
+    struct view code;
+    elf_file_at_address(f, 0x1000, &code);
+    assert_true(code.len > 16 && memcmp(code.p, "\x48\x8b\x05", 3) == 0);
+    assert_true(elf_file_has_section(f, ".text"));
+    elf_file_close(f);
+    buf_release(&b);
+}
+
+static void test_ids_agree(void **state)
+{
+    struct buf image = read_all(IMAGE), pdb = read_all(PDB);
+    struct elf_file *f = open_bytes(&image), *p = open_bytes(&pdb);
+    (void)state;
+    assert_non_null(elf_file_pdb(p));
+    assert_true(build_id_equal(elf_file_build_id(f), elf_file_build_id(p)));
+    assert_true(elf_file_has_debug_info(p));
+    assert_int_equal(elf_debug_shift(f, p), 0);
+    assert_int_equal(pdb_file_module_count(elf_file_pdb(p)), 3);
+    elf_file_close(f);
+    elf_file_close(p);
+    buf_release(&image);
+    buf_release(&pdb);
+}
+
+static void check_frames(const char *path)
+{
+    struct symbol_frame frames[8];
+    struct buf b = read_all(path);
+    struct elf_file *f = open_bytes(&b);
+    struct symbol_index *x = index_of(f);
+    struct index_facts facts;
+    size_t n;
+    symbol_index_facts(x, &facts);
+    assert_int_equal(facts.units_incomplete, 0);
+    assert_true(symbol_index_lookup(x, CALL_IN_INSERT, frames, 8, &n));
+    assert_int_equal(n, 2);
+    assert_text(frames[0].function, "store::Map<unsigned int,shop::Picture *>::insert");
+    assert_text(frames[0].file, "C:\\shop\\map.h");
+    assert_int_equal(frames[0].line, 30);
+    assert_true(frames[0].inlined);
+    assert_text(frames[1].function, "shop::Cache::remember");
+    assert_text(frames[1].file, "C:\\shop\\leak.cpp");
+    assert_int_equal(frames[1].line, 32);
+    assert_int_equal(frames[1].start, 0x10f0);
+    assert_false(frames[1].inlined);
+    /* Padding behind a function belongs to none. */
+    assert_false(symbol_index_lookup(x, 0x10e9, frames, 8, &n));
+    symbol_index_free(x);
+    elf_file_close(f);
+    buf_release(&b);
+}
+
+static void test_frames(void **state)
+{
+    (void)state;
+    check_frames(PDB);
+    check_frames(SCATTERED);
+}
+
+static void test_publics(void **state)
+{
+    struct buf image = read_all(IMAGE), pdb = read_all(PDB);
+    struct elf_file *f = open_bytes(&image), *p = open_bytes(&pdb);
+    struct elf_symbols *s;
+    struct elf_symbol symbol;
+    (void)state;
+    assert_int_equal(elf_symbols_read(&s, f, p, NULL, NULL), 0);
+    assert_true(elf_symbols_find(s, 0x1020, &symbol));
+    assert_text(symbol.name, "?day@shop@@YA_KI@Z");
+    /* .pdata bounds it: padding is not part of it. */
+    assert_int_equal(symbol.size, 0x45);
+    assert_false(elf_symbols_find(s, 0x1020 + 0x46, &symbol));
+    elf_symbols_free(s);
+    elf_file_close(f);
+    elf_file_close(p);
+    buf_release(&image);
+    buf_release(&pdb);
+}
+
+/* ---- annotations of inlined calls */
+
+static void check_steps(const char *bytes, size_t n, const struct inline_step *wanted, size_t count,
+                        bool damaged)
+{
+    struct inline_site site = {.c = cursor_over(bytes, n), .file = UINT32_MAX};
+    struct inline_step step;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(inline_site_next(&site, &step));
+        assert_int_equal(step.end, wanted[i].end);
+        assert_int_equal(step.low, wanted[i].low);
+        assert_int_equal(step.offset, wanted[i].offset);
+        assert_int_equal(step.line, wanted[i].line);
+        assert_int_equal(step.file, wanted[i].file);
+    }
+    assert_false(inline_site_next(&site, &step));
+    assert_int_equal(site.c.short_read, damaged);
+}
+
+#define CHECK_STEPS(BYTES, DAMAGED, ...)                                                           \
+    check_steps(BYTES, sizeof(BYTES) - 1, (const struct inline_step[]){__VA_ARGS__},               \
+                sizeof((const struct inline_step[]){__VA_ARGS__}) / sizeof(struct inline_step),    \
+                DAMAGED)
+
+static void test_annotations(void **state)
+{
+    const uint32_t own = UINT32_MAX;
+    (void)state;
+    /* As llvm-pdbutil shows them in the comment of each. */
+    CHECK_STEPS("\x03\x55\x0b\x28\x06\x02\x03\x1d\x04\x04\0", false, {false, 0x55, 0x55, 0, own},
+                {false, 0x55, 0x5d, 1, own}, {false, 0x55, 0x7a, 2, own},
+                {true, 0x55, 0x7e, 2, own});
+    /* Length and offset in one, file, line backwards, two and four bytes. */
+    CHECK_STEPS("\x05\x18\x06\x03\x0c\x05\x10\x03\x81\x00\x04\xc0\x01\x00\x00", false,
+                {false, 0x10, 0x10, -1, 0x18}, {true, 0x10, 0x15, -1, 0x18},
+                {false, 0x115, 0x115, -1, 0x18}, {true, 0x115, 0x10115, -1, 0x18});
+    CHECK_STEPS("\x03\x10\x03", true, {false, 0x10, 0x10, 0, own});     /* cut short */
+    CHECK_STEPS("\x03\x10\x3f\x01", true, {false, 0x10, 0x10, 0, own}); /* unknown */
+    CHECK_STEPS("\x03\xdf\xff\xff\xff\x03\xdf\xff\xff\xff\x03\xdf\xff\xff\xff\x03\xdf\xff\xff\xff"
+                "\x03\xdf\xff\xff\xff\x03\xdf\xff\xff\xff\x03\xdf\xff\xff\xff\x03\xdf\xff\xff\xff"
+                "\x03\xdf\xff\xff\xff",
+                true, {false, 0x1fffffff, 0x1fffffff, 0, own},
+                {false, 0x1fffffff, 0x3ffffffe, 0, own}, {false, 0x1fffffff, 0x5ffffffd, 0, own},
+                {false, 0x1fffffff, 0x7ffffffc, 0, own}, {false, 0x1fffffff, 0x9ffffffb, 0, own},
+                {false, 0x1fffffff, 0xbffffffa, 0, own}, {false, 0x1fffffff, 0xdffffff9, 0, own},
+                {false, 0x1fffffff, 0xfffffff8, 0, own});
+}
+
+/* ---- damage */
+
+static void refuses(const struct buf *b, size_t len, const char *cause)
+{
+    struct elf_file *f;
+    struct err e = {0};
+    assert_int_equal(elf_file_open_bytes(&f, (struct view){(const char *)b->data, len}, NULL, &e),
+                     -1);
+    assert_int_equal(e.code, ERR_INPUT);
+    if (!strstr(e.text, cause))
+        fail_msg("\"%s\" does not say \"%s\"", e.text, cause);
+}
+
+static void test_damaged_containers(void **state)
+{
+    struct buf b = read_all(PDB);
+    (void)state;
+    store_u32(b.data + MSF_BLOCK_SIZE, 4095);
+    refuses(&b, b.len, "blocks of 4095 bytes");
+    store_u32(b.data + MSF_BLOCK_SIZE, 4096);
+    uint32_t size = load_u32(b.data + MSF_DIRECTORY_SIZE);
+    store_u32(b.data + MSF_DIRECTORY_SIZE, UINT32_MAX - 5000);
+    refuses(&b, b.len, "beyond the end of the file");
+    store_u32(b.data + MSF_DIRECTORY_SIZE, size);
+    uint32_t list = load_u32(b.data + MSF_DIRECTORY_LIST);
+    uint8_t *directory = b.data + (size_t)4096 * load_u32(b.data + (size_t)4096 * list);
+    uint32_t count = load_u32(directory);
+    store_u32(directory, UINT32_MAX);
+    refuses(&b, b.len, "directory is cut short");
+    store_u32(directory, count);
+    uint32_t first = load_u32(directory + 8);
+    store_u32(directory + 8, (uint32_t)b.len);
+    refuses(&b, b.len, "larger than the file");
+    store_u32(directory + 8, first);
+    refuses(&b, 100, "the file");
+    buf_release(&b);
+}
+
+static void test_damaged_images(void **state)
+{
+    struct buf b = read_all(IMAGE);
+    (void)state;
+    refuses(&b, 40, "beyond the end of the file");
+    refuses(&b, 300, "beyond the end of the file");
+    uint32_t at = load_u32(b.data + 0x3c);
+    b.data[at] = 'X';
+    refuses(&b, b.len, "without a PE header");
+    b.data[at] = 'P';
+    b.data[at + 24] = 9;
+    refuses(&b, b.len, "unknown kind");
+    buf_release(&b);
+}
+
+/* Opens, walks and asks; nothing may be read that is not there. */
+static void use(const struct buf *b, size_t len)
+{
+    struct elf_file *f;
+    struct symbol_index *x;
+    struct elf_symbols *s;
+    struct symbol_frame frames[8];
+    struct err e = {0};
+    size_t n;
+    const struct index_options o = {.threads = 1};
+    if (elf_file_open_bytes(&f, (struct view){(const char *)b->data, len}, NULL, &e) != 0)
+        return;
+    if (elf_file_pdb(f) && symbol_index_build(&x, f, NULL, &o, &e) == 0) {
+        for (uint64_t a = 0x1000; a < 0x1240; a += 5)
+            (void)symbol_index_lookup(x, a, frames, 8, &n);
+        symbol_index_free(x);
+    }
+    assert_int_equal(elf_symbols_read(&s, f, NULL, NULL, NULL), 0);
+    elf_symbols_free(s);
+    elf_file_close(f);
+}
+
+static void damage(const char *path, size_t step)
+{
+    struct buf b = read_all(path);
+    for (size_t at = 0; at < b.len; at += step) {
+        /* A copy of exact size, so that a sanitizer sees each byte read behind it. */
+        struct buf cut = {0};
+        buf_put(&cut, b.data, at);
+        if (at > 0)
+            use(&cut, cut.len);
+        buf_release(&cut);
+        uint8_t was = b.data[at];
+        if (was == 0 && at % 3)
+            continue;
+        b.data[at] = (uint8_t)(was ^ 0xff);
+        use(&b, b.len);
+        b.data[at] = (uint8_t)(was + 1);
+        use(&b, b.len);
+        b.data[at] = was;
+    }
+    buf_release(&b);
+}
+
+static void test_damage_everywhere(void **state)
+{
+    (void)state;
+    damage(IMAGE, 1);
+    damage(SCATTERED, 7);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_image),          cmocka_unit_test(test_ids_agree),
+        cmocka_unit_test(test_frames),         cmocka_unit_test(test_publics),
+        cmocka_unit_test(test_annotations),    cmocka_unit_test(test_damaged_containers),
+        cmocka_unit_test(test_damaged_images), cmocka_unit_test(test_damage_everywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
