@@ -315,6 +315,7 @@ static void test_heap_in_a_mapping(void **state)
     uint64_t at = ((uint64_t)(uintptr_t)all / heap + 2) * heap; /* the second in it */
     char *head = all + (at - (uint64_t)(uintptr_t)all);
     assert_int_equal(mprotect(head - mib, 3 * mib, PROT_READ | PROT_WRITE), 0);
+    (void)madvise(all, 3 * heap, MADV_NOHUGEPAGE); /* one page is touched */
     memcpy(head, (uint64_t[]){at + 32, 0, mib, 2 * mib}, 32);
     int folder = open("/proc/self", O_RDONLY | O_DIRECTORY);
     int memory = openat(folder, "mem", O_RDONLY);
