@@ -15,7 +15,7 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel, int sa
     int status = capture_options_parse(&c.o, drop_in, argc, argv);
     if (drop_in && channel < 0 && !c.o.memory_asked)
         c.o.session.memory_hz = 0;
-    c.o.session.no_resident |= drop_in;
+    c.o.session.no_resident |= drop_in && (channel < 0 || !c.o.session.memory_hz);
     if (sampler >= 0)
         c.o.session.sampler = &sampler;
     if (status < 0) {

@@ -96,13 +96,20 @@ bool page_reader_area(struct view line, const struct look_area *before, struct l
     return access[0] != '-' || end - start <= RESERVED_MOST;
 }
 
-static char *read_whole(int folder, const char *name, size_t most)
+/* A file that was opened early may be read by others, too: its position is not used. */
+static int open_file(const struct process_memory *of, int early, const char *name)
+{
+    return early >= 0 ? fcntl(early, F_DUPFD_CLOEXEC, 0)
+                      : openat(of->folder, name, O_RDONLY | O_CLOEXEC);
+}
+
+static char *read_whole(const struct process_memory *of, int early, const char *name, size_t most)
 {
     size_t room = 65536, n = 0;
     char *text = malloc(room);
-    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    int fd = open_file(of, early, name);
     ssize_t part = -1;
-    while (fd >= 0 && text && (part = read(fd, text + n, room - 1 - n)) > 0) {
+    while (fd >= 0 && text && (part = pread(fd, text + n, room - 1 - n, (off_t)n)) > 0) {
         n += (size_t)part;
         if (room - n > 4096)
             continue;
@@ -279,10 +286,10 @@ static bool read_pages(struct page_look *l, int pagemap, uint64_t *entries)
 }
 
 /* The bytes in a line of a file that counts KiB; 0: there is none. */
-static uint64_t read_size(int folder, const char *file, const char *line)
+static uint64_t read_size(const struct process_memory *of, const char *file, const char *line)
 {
     uint64_t kib = 0;
-    char *text = read_whole(folder, file, (size_t)1 << 20);
+    char *text = read_whole(of, -1, file, (size_t)1 << 20);
     if (!text || !memory_text_number(text, line, "", &kib) || kib > UINT64_MAX / 1024)
         kib = 0;
     free(text);
@@ -313,7 +320,7 @@ static bool scan_huge(uint64_t *bytes, int pagemap, const struct look_area *a)
     return true;
 }
 
-static uint64_t read_huge(const struct page_look *l, int folder, int pagemap)
+static uint64_t read_huge(const struct page_look *l, const struct process_memory *of, int pagemap)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < l->areas.len; i++) {
@@ -321,7 +328,7 @@ static uint64_t read_huge(const struct page_look *l, int folder, int pagemap)
         bool own = a->kind == AREA_HEAP || a->kind == AREA_ANONYMOUS || a->kind == AREA_STACK ||
                    a->kind == AREA_ARENA;
         if (own && !a->unread && !scan_huge(&bytes, pagemap, a))
-            return read_size(folder, "smaps_rollup", "AnonHugePages:");
+            return read_size(of, "smaps_rollup", "AnonHugePages:");
     }
     return bytes;
 }
@@ -332,15 +339,15 @@ static void close_if_open(int fd)
         close(fd);
 }
 
-static bool read_look(struct page_look *l, int folder, const char *maps)
+static bool read_look(struct page_look *l, const struct process_memory *of, const char *maps)
 {
     uint64_t *entries = malloc(ENTRIES * sizeof *entries);
-    const struct opened files = {.pagemap = openat(folder, "pagemap", O_RDONLY | O_CLOEXEC),
-                                 .memory = openat(folder, "mem", O_RDONLY | O_CLOEXEC)};
+    const struct opened files = {.pagemap = open_file(of, of->early.pagemap, "pagemap"),
+                                 .memory = open_file(of, -1, "mem")};
     bool done = entries && files.pagemap >= 0 && read_areas(l, maps) && mark_arenas(l, &files);
     if (done) {
-        mark_stacks(l, folder);
-        l->huge = read_huge(l, folder, files.pagemap);
+        mark_stacks(l, of->folder);
+        l->huge = read_huge(l, of, files.pagemap);
         done = read_pages(l, files.pagemap, entries);
     }
     close_if_open(files.pagemap);
@@ -349,14 +356,14 @@ static bool read_look(struct page_look *l, int folder, const char *maps)
     return done;
 }
 
-int page_look_read(struct page_look *out, int folder, struct err *e)
+int page_look_read(struct page_look *out, const struct process_memory *of, struct err *e)
 {
     *out = (struct page_look){.page = (uint32_t)sysconf(_SC_PAGESIZE), .begin = monotonic_ns()};
-    char *maps = read_whole(folder, "maps", MAPS_MOST);
+    char *maps = read_whole(of, of->early.maps, "maps", MAPS_MOST);
     bool done = maps && *maps;
     if (done) {
-        out->rss = read_size(folder, "status", "VmRSS:");
-        done = read_look(out, folder, maps);
+        out->rss = read_size(of, "status", "VmRSS:");
+        done = read_look(out, of, maps);
     }
     out->end = monotonic_ns();
     free(maps);

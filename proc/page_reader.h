@@ -13,13 +13,15 @@
 #include <stdbool.h>
 
 #include "base/view.h"
+#include "proc/process_memory.h"
 #include "trace/store/page_look.h"
 
 /*
- * `folder`: /proc/PID. Sets everything but the reason; times are of CLOCK_MONOTONIC. `out` need not
- * be initialised. ERR_INPUT when the process may not be read or has no memory any more.
+ * Sets everything but the reason; times are of CLOCK_MONOTONIC. `out` need not be initialised.
+ * If the process may not be inspected any more, stacks of threads and arenas are areas like others.
+ * ERR_INPUT when nothing of it may be read, or it has no memory any more.
  */
-int page_look_read(struct page_look *out, int folder, struct err *e);
+int page_look_read(struct page_look *out, const struct process_memory *of, struct err *e);
 
 /*
  * A line of /proc/PID/maps as an area, without its pages. `before`: the area of the line before, or

@@ -53,13 +53,13 @@ bool page_watch_due(struct page_watch *w, enum look_reason *reason)
     return near || has_grown(w);
 }
 
-int page_watch_look(struct page_watch *w, int folder, enum look_reason reason,
+int page_watch_look(struct page_watch *w, const struct process_memory *of, enum look_reason reason,
                     struct page_look *out, struct err *e)
 {
     int64_t used = memory_rounds_used();
     if (reason == LOOK_AT_PEAK)
         w->looked = w->rss;
-    if (page_look_read(out, folder, e) != 0)
+    if (page_look_read(out, of, e) != 0)
         return -1;
     w->next = monotonic_ns() + LOOK_PAUSE * (memory_rounds_used() - used);
     out->reason = reason;

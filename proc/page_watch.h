@@ -35,8 +35,8 @@ void page_watch_take(struct page_watch *w, const struct memory_reading *reading)
  */
 bool page_watch_due(struct page_watch *w, enum look_reason *reason);
 
-/* Looks at the pages. `folder`: /proc/PID. As page_look_read, with the reason. */
-int page_watch_look(struct page_watch *w, int folder, enum look_reason reason,
+/* Looks at the pages, as page_look_read, with the reason. */
+int page_watch_look(struct page_watch *w, const struct process_memory *of, enum look_reason reason,
                     struct page_look *out, struct err *e);
 
 #endif

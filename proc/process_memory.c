@@ -150,6 +150,30 @@ static void derive(struct process_memory *p, const struct source *s, uint64_t nu
     p->known |= UINT32_C(1) << s->value;
 }
 
+static int open_early(pid_t pid, const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+struct process_early process_early_open(pid_t pid)
+{
+    return (struct process_early){.maps = open_early(pid, "maps"),
+                                  .rollup = open_early(pid, "smaps_rollup"),
+                                  .pagemap = open_early(pid, "pagemap")};
+}
+
+void process_early_close(struct process_early *p)
+{
+    const int all[] = {p->maps, p->rollup, p->pagemap};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i] >= 0)
+            close(all[i]);
+    }
+    *p = PROCESS_EARLY_NONE;
+}
+
 bool process_memory_open(struct process_memory *p, pid_t pid)
 {
     char path[64];
@@ -163,16 +187,8 @@ void process_memory_close(struct process_memory *p)
 {
     if (p->folder >= 0)
         close(p->folder);
-    if (p->rollup >= 0)
-        close(p->rollup);
+    process_early_close(&p->early);
     *p = PROCESS_MEMORY_NONE;
-}
-
-int process_memory_rollup(pid_t pid)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", (int)pid);
-    return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 void process_memory_read(struct process_memory *p, struct memory_reading *out)
@@ -220,8 +236,8 @@ void process_memory_pss(struct process_memory *p, struct memory_reading *out)
     *out = (struct memory_reading){.time = monotonic_ns()};
     if (p->folder < 0)
         return;
-    if (p->rollup >= 0)
-        read_open(p->rollup, text, sizeof text);
+    if (p->early.rollup >= 0)
+        read_open(p->early.rollup, text, sizeof text);
     else
         read_text(p->folder, "smaps_rollup", text, sizeof text);
     if (memory_text_number(text, "Pss:", "", &number))

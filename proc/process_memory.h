@@ -21,9 +21,19 @@ struct memory_reading {
     double value[MEMORY_VALUES];
 };
 
+/* Files of a process that were opened while it might be inspected; -1: not opened. */
+struct process_early {
+    int maps, rollup, pagemap; /* rollup: smaps_rollup */
+};
+
+#define PROCESS_EARLY_NONE ((struct process_early){-1, -1, -1})
+
+struct process_early process_early_open(pid_t pid);
+void process_early_close(struct process_early *p);
+
 struct process_memory {
     int folder; /* /proc/PID, which stays that of this process; -1: none */
-    int rollup; /* its smaps_rollup if the owner opened it, while it was allowed to; else -1 */
+    struct process_early early;
     char groups[4096];
     struct cgroup_memory cgroup; /* of `groups` */
     int64_t time;                /* of the reading before; 0: none */
@@ -31,15 +41,11 @@ struct process_memory {
     uint64_t before[MEMORY_VALUES];
 };
 
-#define PROCESS_MEMORY_NONE ((struct process_memory){.folder = -1, .rollup = -1})
+#define PROCESS_MEMORY_NONE ((struct process_memory){.folder = -1, .early = PROCESS_EARLY_NONE})
 
 /* The process must be there. False with errno: it cannot be read. Close it in any case. */
 bool process_memory_open(struct process_memory *p, pid_t pid);
 void process_memory_close(struct process_memory *p);
-
-/* Opens /proc/PID/smaps_rollup, which the caller owns, or gives to `rollup` above. -1: not allowed.
- */
-int process_memory_rollup(pid_t pid);
 
 /* Everything but the PSS. Takes some 0.1 ms. */
 void process_memory_read(struct process_memory *p, struct memory_reading *out);

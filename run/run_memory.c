@@ -74,7 +74,7 @@ int run_memory_look(struct run_memory **memory, enum look_reason reason, const s
     struct err unnoted = {0};
     if (!*memory && !(*memory = open_process(of)))
         return err_no_memory(e, "a look at the pages");
-    if (page_watch_look(&(*memory)->watch, (*memory)->process.folder, reason, &look, e) != 0)
+    if (page_watch_look(&(*memory)->watch, &(*memory)->process, reason, &look, e) != 0)
         return -1;
     if (kernel_notes_add_look(&(*memory)->notes, &look, &unnoted) != 0)
         say_unnoted(&unnoted);

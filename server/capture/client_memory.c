@@ -1,5 +1,6 @@
 #include "server/capture/client_memory.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <time.h>
 #ifdef __x86_64__
@@ -39,7 +40,8 @@ static bool shares_clock(const struct welcome *w)
 }
 
 bool client_memory_init(struct client_memory *m, uint64_t hz, bool looks,
-                        const struct intake_start *start, pid_t pid, int rollup)
+                        const struct intake_start *start, pid_t pid,
+                        const struct process_early *early)
 {
     struct memory_reading first = {0};
     *m = (struct client_memory){.process = PROCESS_MEMORY_NONE,
@@ -50,7 +52,9 @@ bool client_memory_init(struct client_memory *m, uint64_t hz, bool looks,
         m->least = welcome_time(&start->welcome, start->on_demand.time);
     if (pid > 0 && process_memory_open(&m->process, pid))
         process_memory_read(&m->process, &first);
-    m->process.rollup = rollup;
+    m->process.early = *early;
+    if (early->maps >= 0)
+        m->process.early.maps = fcntl(early->maps, F_DUPFD_CLOEXEC, 0);
     if (first.known)
         m->rounds = memory_rounds(hz);
     return first.known != 0;
@@ -138,7 +142,7 @@ static int look_at(struct client_memory *m, enum look_reason reason, struct inge
     int64_t time = time_of_client(m, in);
     if (m->blind || m->process.folder < 0)
         return 0;
-    if (page_watch_look(&m->watch, m->process.folder, reason, &look, &unread) != 0) {
+    if (page_watch_look(&m->watch, &m->process, reason, &look, &unread) != 0) {
         m->blind = true;
         return 0;
     }

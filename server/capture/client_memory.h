@@ -38,12 +38,13 @@ struct client_memory {
 };
 
 /*
- * Begins readings, `hz` per second, and looks, if they are wanted. `rollup`: as in struct
- * process_memory, taken over. False: the process cannot be read, or is none (0), and there will be
+ * Begins readings, `hz` per second, and looks, if they are wanted. `early` is taken over,
+ * but its `maps` copied. False: the process cannot be read, or is none (0), and there will be
  * neither. Release it in any case.
  */
 bool client_memory_init(struct client_memory *m, uint64_t hz, bool looks,
-                        const struct intake_start *start, pid_t pid, int rollup);
+                        const struct intake_start *start, pid_t pid,
+                        const struct process_early *early);
 void client_memory_release(struct client_memory *m);
 
 /*

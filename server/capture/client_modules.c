@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proc/process_memory.h"
 #include "server/guard/sampler.h"
 #include "server/guard/socket_owner.h"
 #include "symbols/place/process_modules.h"
@@ -18,14 +17,14 @@
 /* Reads /proc itself, or through the sampler if this process has given up its privileges. */
 int modules_init(struct modules *m, int fd, int sampler, struct err *e)
 {
-    *m = (struct modules){.maps = -1, .rollup = -1, .root = PROCESS_ROOT_NONE, .sampler = sampler};
+    *m = (struct modules){
+        .early = PROCESS_EARLY_NONE, .root = PROCESS_ROOT_NONE, .sampler = sampler};
     if (sampler >= 0) {
         struct sampled found;
         if (sampler_find(sampler, fd, &found) != 0)
             return 0;
         m->pid = found.pid;
-        m->maps = found.maps;
-        m->rollup = found.rollup;
+        m->early = found.early;
         m->root = found.root;
         return 0;
     }
@@ -33,8 +32,7 @@ int modules_init(struct modules *m, int fd, int sampler, struct err *e)
         return -1;
     if (m->pid) {
         m->root = process_root_open(m->pid);
-        m->maps = process_modules_open(m->pid);
-        m->rollup = process_memory_rollup(m->pid);
+        m->early = process_early_open(m->pid);
     }
     return 0;
 }
@@ -42,11 +40,7 @@ int modules_init(struct modules *m, int fd, int sampler, struct err *e)
 void modules_release(struct modules *m)
 {
     map_release(&m->seen);
-    if (m->maps >= 0)
-        close(m->maps);
-    if (m->rollup >= 0)
-        close(m->rollup);
-    m->maps = m->rollup = -1;
+    process_early_close(&m->early);
     process_root_close(&m->root);
 }
 
@@ -108,7 +102,7 @@ static int modules_read(struct modules *m, struct trace *t, struct err *e)
 {
     struct reading r = {m, t};
     struct err cause = {0};
-    int fresh = process_modules_open(m->pid), maps = fresh >= 0 ? fresh : m->maps;
+    int fresh = process_modules_open(m->pid), maps = fresh >= 0 ? fresh : m->early.maps;
     const struct process_view view = {.pid = m->pid,
                                       .root = &m->root,
                                       .open = m->sampler >= 0 ? open_sampled : NULL,

@@ -18,16 +18,16 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "proc/process_memory.h"
 #include "symbols/place/process_root.h"
 #include "trace/store/store.h"
 
 struct modules {
-    pid_t pid;                /* 0: the client is not on this host, or not visible */
-    long long last_read;      /* monotonic ns */
-    size_t frames_read;       /* frames in the store at the last read */
-    struct map seen;          /* hash of (start, path) → 1 */
-    int maps;                 /* its /proc/PID/maps, opened early; -1: none */
-    int rollup;               /* its /proc/PID/smaps_rollup, opened early; -1: none */
+    pid_t pid;           /* 0: the client is not on this host, or not visible */
+    long long last_read; /* monotonic ns */
+    size_t frames_read;  /* frames in the store at the last read */
+    struct map seen;     /* hash of (start, path) → 1 */
+    struct process_early early;
     struct process_root root; /* root of its paths, if it differs from this process's */
     int sampler;              /* connection to a sampler (guard/sampler.h); -1: none */
 };

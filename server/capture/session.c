@@ -59,8 +59,8 @@ static void session_open_memory(struct session *s, const struct intake_start *st
     if ((!hz && !looks) || strstr(start->welcome.host_info, WELCOME_RECORDED))
         return;
     s->lacks_memory =
-        !client_memory_init(&s->memory, hz, looks, start, pid, s->modules.rollup) && hz;
-    s->modules.rollup = -1;
+        !client_memory_init(&s->memory, hz, looks, start, pid, &s->modules.early) && hz;
+    s->modules.early.rollup = s->modules.early.pagemap = -1;
 }
 
 static int session_open(struct session *s, struct connection *c,
@@ -103,7 +103,7 @@ struct session *session_new(struct connection *c, struct trace *t,
         err_no_memory(e, "the session");
         return NULL;
     }
-    s->modules.maps = s->modules.rollup = -1;
+    s->modules.early = PROCESS_EARLY_NONE;
     s->memory.process = PROCESS_MEMORY_NONE;
     s->modules.root = PROCESS_ROOT_NONE;
     s->fd = c->fd;

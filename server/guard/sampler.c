@@ -21,7 +21,7 @@
 #include "symbols/place/process_modules.h"
 
 #define WAIT_MS 10000
-#define FDS_MAX 4 /* per message */
+#define FDS_MAX 5 /* per message */
 
 /*
  * Needed to find a socket's owner and its mappings, to open a mapped file by its mapping, and to
@@ -128,9 +128,8 @@ static int answer_found(struct served *s, int socket)
     if (socket_owner(socket, &s->pid, &e) != 0)
         s->pid = 0;
     struct process_root root = s->pid ? process_root_open(s->pid) : PROCESS_ROOT_NONE;
-    s->maps = s->pid ? process_modules_open(s->pid) : -1;
-    int rollup = s->pid ? process_memory_rollup(s->pid) : -1;
-    const int all[FDS_MAX] = {s->maps, rollup, root.folder, root.mounts};
+    struct process_early early = s->pid ? process_early_open(s->pid) : PROCESS_EARLY_NONE;
+    const int all[FDS_MAX] = {early.maps, early.rollup, early.pagemap, root.folder, root.mounts};
     struct answer a = {.pid = s->pid};
     int fds[FDS_MAX];
     size_t n = 0;
@@ -141,8 +140,9 @@ static int answer_found(struct served *s, int socket)
     }
     int status = send_with(s->fd, &a, sizeof a, fds, n);
     process_root_close(&root);
-    if (rollup >= 0)
-        close(rollup);
+    s->maps = early.maps;
+    early.maps = -1;
+    process_early_close(&early);
     return status;
 }
 
@@ -361,13 +361,13 @@ int sampler_find(int fd, int socket, struct sampled *found)
     const struct request r = {0};
     struct answer a;
     int fds[FDS_MAX], all[FDS_MAX];
-    *found = (struct sampled){.maps = -1, .rollup = -1, .root = PROCESS_ROOT_NONE};
+    *found = (struct sampled){.early = PROCESS_EARLY_NONE, .root = PROCESS_ROOT_NONE};
     if (ask(fd, &r, socket, &a, fds) != 0)
         return -1;
     for (size_t i = 0, n = 0; i < FDS_MAX; i++)
         all[i] = a.has[i] ? fds[n++] : -1;
     *found =
-        (struct sampled){.pid = a.pid, .maps = all[0], .rollup = all[1], .root = {all[2], all[3]}};
+        (struct sampled){.pid = a.pid, .early = {all[0], all[1], all[2]}, .root = {all[3], all[4]}};
     return a.pid > 0 ? 0 : -1;
 }
 

@@ -4,14 +4,16 @@
 /*
  * The one process of a daemon that uses privileges: it inspects clients' processes on behalf of
  * sessions, which have none. It reads no bytes from clients, only requests of a fixed size. A
- * session gets open files: the table of mappings, the sum of its pages, and the root of the process
- * at the other end of its connection, and executable files that this process has mapped.
+ * session gets open files: the tables of mappings and pages, the sum of its pages, and the root of
+ * the process at the other end of its connection, and executable files that this process has
+ * mapped.
  */
 
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "proc/process_memory.h"
 #include "symbols/place/process_root.h"
 
 struct sampler {
@@ -50,8 +52,7 @@ int sampler_connect(const struct sampler *s);
 /* The caller owns the descriptors. */
 struct sampled {
     pid_t pid;
-    int maps;   /* /proc/PID/maps */
-    int rollup; /* /proc/PID/smaps_rollup */
+    struct process_early early;
     struct process_root root;
 };
 

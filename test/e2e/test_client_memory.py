@@ -78,6 +78,15 @@ class Held:
         self.assertGreater(points["PSS"][-1][1], 0)
         self.assertEqual(formats["RSS anonymous"], 1)
 
+    def looks(self):
+        """Of a client that reported what it touched; the reasons, and the rows by size."""
+        found = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
+        rows = {row["resident_bytes"]: row for row in found["sites"]}
+        self.assertTrue(found["resident"]["reported_blocks"])
+        both = rows[64 * MIB]    # they have no call stacks
+        self.assertEqual((both["bytes"], both["not_resident_bytes"]), (128 * MIB, 64 * MIB))
+        return [look["reason"] for look in found["looks"]]
+
 
 class Capture(Case, Held):
     def capture(self, port, *options):
@@ -154,15 +163,6 @@ class Capture(Case, Held):
         result = run("recover", self.journal, "-o", self.trace)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.check(self.trace, size)
-
-    def looks(self):
-        """Of a client that reported what it touched; the reasons, and the rows by size."""
-        found = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
-        rows = {row["resident_bytes"]: row for row in found["sites"]}
-        self.assertTrue(found["resident"]["reported_blocks"])
-        both = rows[64 * MIB]    # they have no call stacks
-        self.assertEqual((both["bytes"], both["not_resident_bytes"]), (128 * MIB, 64 * MIB))
-        return [look["reason"] for look in found["looks"]]
 
     def test_looks(self):
         client, port, pid = self.hold(reported=["reported"])
@@ -250,7 +250,7 @@ class Capture(Case, Held):
 class Daemon(Telling, Held):
     def record(self, **kwargs):
         with self.web("--name", "x") as process:
-            client, port, pid = self.hold(**kwargs)
+            client, port, pid = self.hold(reported=["reported"], **kwargs)
             announce(self.udp, port, b"shop", pid=pid, protocol=82)
             size = self.wait_readings(pid, self.traces / "x.tracy.journal")
             client.stdin.close()
@@ -258,6 +258,8 @@ class Daemon(Telling, Held):
             self.assertEqual(self.stop(process), 0, self.said())
         self.assertNotIn("no plots", self.said())
         self.check(self.traces / "x.tracy", size)
+        self.trace = self.traces / "x.tracy"
+        self.assertEqual(self.looks(), ["at the highest RSS so far", "at exit"])
 
     def test_a_client_of_this_host(self):
         self.record()

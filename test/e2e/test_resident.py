@@ -24,6 +24,7 @@ PROGRAM = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 #include "tidemark.h"
 #define PAGE 4096
@@ -151,6 +152,7 @@ int main(int count, char **argv)
     } else if (!strcmp(what, "thread")) {
         pthread_t t;
         pthread_barrier_init(&meet, NULL, 2);
+        prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* the stack would be a huge page */
         pthread_create(&t, NULL, deep, NULL);
         pthread_barrier_wait(&meet);
         usleep(20000);

@@ -202,8 +202,9 @@ static void test_reading(void **state)
     assert_int_equal(madvise(block, 8 * PAGE, MADV_NOHUGEPAGE), 0);
     block[PAGE] = 1;
     block[2 * PAGE] = ((volatile char *)block)[4 * PAGE];
-    int folder = open("/proc/self", O_RDONLY | O_DIRECTORY);
-    if (page_look_read(&l, folder, &e) != 0)
+    struct process_memory of;
+    (void)process_memory_open(&of, getpid());
+    if (page_look_read(&l, &of, &e) != 0)
         skip(); /* a kernel without pagemap */
     /* Some guests' kernels give a page that is read memory of its own, which smaps counts. */
     bool zero = size_in_smaps((uint64_t)(uintptr_t)block, "Rss") == 2 * PAGE;
@@ -214,7 +215,7 @@ static void test_reading(void **state)
         assert_int_equal(page_look_at(&l, (uint64_t)(uintptr_t)block + i * PAGE, &hint), states[i]);
     assert_true(l.rss > 0 && l.end >= l.begin);
     page_look_release(&l);
-    close(folder);
+    process_memory_close(&of);
     munmap(all, 10 * PAGE);
 }
 
@@ -239,9 +240,10 @@ static void test_given_back(void **state)
     assert_int_equal(madvise(block + 4 * PAGE, 4 * PAGE, MADV_DONTNEED), 0);
     if (madvise(block + 8 * PAGE, 4 * PAGE, MADV_FREE) != 0)
         skip(); /* a kernel before 4.5 */
-    int folder = open("/proc/self", O_RDONLY | O_DIRECTORY);
+    struct process_memory of;
+    (void)process_memory_open(&of, getpid());
     uint64_t start = (uint64_t)(uintptr_t)block, pages[4] = {0}, rss = size_in_smaps(start, "Rss");
-    if (page_look_read(&l, folder, &e) != 0)
+    if (page_look_read(&l, &of, &e) != 0)
         skip();
     for (uint64_t i = 0; i < 32; i++)
         pages[page_look_at(&l, start + i * PAGE, &hint)]++;
@@ -260,7 +262,7 @@ static void test_given_back(void **state)
      */
     assert_in_range(pages[PAGE_PRESENT] + pages[PAGE_SWAPPED], 8, 12);
     page_look_release(&l);
-    close(folder);
+    process_memory_close(&of);
     munmap(all, 34 * PAGE);
 }
 
@@ -290,14 +292,15 @@ static void test_huge_pages(void **state)
         skip(); /* a kernel without them */
     memset(own, 1, size);
     memset(shared, 1, size);
-    int folder = open("/proc/self", O_RDONLY | O_DIRECTORY);
+    struct process_memory of;
+    (void)process_memory_open(&of, getpid());
     uint64_t before = huge_in_rollup();
-    if (before == 0 || page_look_read(&l, folder, &e) != 0)
+    if (before == 0 || page_look_read(&l, &of, &e) != 0)
         skip();
     if (huge_in_rollup() == before) /* the kernel made and split none meanwhile */
         assert_int_equal(l.huge, before);
     page_look_release(&l);
-    close(folder);
+    process_memory_close(&of);
     munmap(own, size);
     munmap(shared, size);
 }
@@ -317,9 +320,10 @@ static void test_heap_in_a_mapping(void **state)
     assert_int_equal(mprotect(head - mib, 3 * mib, PROT_READ | PROT_WRITE), 0);
     (void)madvise(all, 3 * heap, MADV_NOHUGEPAGE); /* one page is touched */
     memcpy(head, (uint64_t[]){at + 32, 0, mib, 2 * mib}, 32);
-    int folder = open("/proc/self", O_RDONLY | O_DIRECTORY);
-    int memory = openat(folder, "mem", O_RDONLY);
-    if (memory < 0 || page_look_read(&l, folder, &e) != 0)
+    struct process_memory of;
+    (void)process_memory_open(&of, getpid());
+    int memory = openat(of.folder, "mem", O_RDONLY);
+    if (memory < 0 || page_look_read(&l, &of, &e) != 0)
         skip();
     const struct look_area *a = &l.areas.at[page_look_area(&l, at)];
     assert_int_equal(a->kind, AREA_ARENA);
@@ -332,7 +336,7 @@ static void test_heap_in_a_mapping(void **state)
     assert_int_equal(below->end, at);
     page_look_release(&l);
     close(memory);
-    close(folder);
+    process_memory_close(&of);
     munmap(all, 3 * heap);
 }
 
