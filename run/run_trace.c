@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "base/outfile.h"
 #include "base/print_error.h"
 #include "base/tempfile.h"
+#include "naming/debug_packages.h"
 #include "naming/resolve_trace.h"
 #include "server/capture/part_name.h"
 #include "server/capture/stored_summary.h"
@@ -24,6 +26,7 @@
 #include "report/processes.h"
 #include "report/report.h"
 #include "report/write/document.h"
+#include "symbols/elf/build_id.h"
 #include "trace/save/save_file.h"
 
 /* As after a capture; `tidemark report` shows all. */
@@ -305,6 +308,100 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
     return 0;
 }
 
+/* ---- functions without lines */
+
+#define UNLINED_IMAGES 32u
+#define UNLINED_SHOWN 3u
+#define UNLINED_PERCENT 5u /* of all bytes: what an image has to have to be named */
+
+/* An image with sites whose source file is unknown. */
+struct unlined {
+    struct packaged_file file;
+    uint64_t bytes;
+};
+
+/* Sums the bytes of such sites by image, most first. Returns the number of images worth naming. */
+static size_t find_unlined(const struct summary *s, struct unlined list[UNLINED_IMAGES])
+{
+    size_t n = 0, shown = 0;
+    for (size_t i = 0; i < s->sites.len; i++) {
+        const struct summary_row *row = &s->sites.at[i];
+        size_t k = 0;
+        if (row->no_callstack || row->frame.file.len || row->frame.image.len == 0 ||
+            row->frame.image.p[0] != '/')
+            continue;
+        while (k < n && !view_equal(list[k].file.path, row->frame.image))
+            k++;
+        if (k == UNLINED_IMAGES)
+            continue;
+        if (k == n)
+            list[n++] = (struct unlined){.file.path = row->frame.image};
+        list[k].bytes += row->figures.bytes;
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = i + 1; k < n; k++) {
+            struct unlined before = list[i];
+            if (list[k].bytes <= before.bytes)
+                continue;
+            list[i] = list[k];
+            list[k] = before;
+        }
+    }
+    while (shown < n && shown < UNLINED_SHOWN &&
+           (unsigned __int128)list[shown].bytes * 100 >=
+               (unsigned __int128)s->total_bytes * UNLINED_PERCENT)
+        shown++;
+    return s->total_bytes ? shown : 0;
+}
+
+static void put_build_id(struct buf *b, struct view path)
+{
+    char name[PATH_MAX], text[2 * BUILD_ID_MAX + 1];
+    struct build_id id;
+    snprintf(name, sizeof name, "%.*s", (int)(path.len < PATH_MAX ? path.len : 0), path.p);
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && build_id_read(fd, &id)) {
+        build_id_text(&id, text);
+        buf_printf(b, " (build id %s)", text);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+/*
+ * "no source lines for 98.9 % of bytes: libsqlite3.so.0.8.6, of package libsqlite3-0", and how to
+ * get their debug symbols.
+ */
+static void advise_symbols(struct unlined *list, size_t n, const struct summary *s,
+                           const char *path)
+{
+    struct document doc = document_begin(stderr);
+    struct buf *b = &doc.buf;
+    struct packaged_file files[UNLINED_SHOWN];
+    char share[FORMAT_SIZE], debug[DEBUG_PACKAGE_SIZE];
+    struct err ignored = {0};
+    document_fit(&doc);
+    for (size_t i = 0; i < n; i++)
+        files[i] = list[i].file;
+    packages_of_files(DPKG_LISTS, files, n);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(b, "no source lines for %s of bytes, at functions of ",
+                   format_percent(share, list[i].bytes, s->total_bytes));
+        format_terminal(b, view_base_name(files[i].path));
+        if (files[i].package[0])
+            buf_printf(b,
+                       ": its package is %s, and the debug symbols' is %s if Debian's naming holds",
+                       files[i].package, debug_package_name(files[i].package, debug));
+        else
+            put_build_id(b, files[i].path);
+        buf_puts(b, "\n");
+    }
+    buf_puts(b, "debug symbols from a debuginfod server: tidemark symbols ");
+    format_terminal(b, view_of(path));
+    buf_puts(b, " -o OUT --debuginfod URL\n");
+    (void)document_end(&doc, &ignored); /* standard error may be closed: the trace exists */
+}
+
 /* Runs a program of Tidemark or the desktop to its end; its output goes to standard error. */
 static int spawn(const char *path, char *const arguments[], struct err *e)
 {
@@ -496,7 +593,13 @@ static int report(struct run_traces *r, struct trace *t, struct saved_summary *m
     }
     if (r->options->report != RUN_TEXT && r->options->report != RUN_JSON)
         list_processes(r);
-    return write_report(r, &made->summary, e);
+    struct unlined unlined[UNLINED_IMAGES];
+    bool said = r->options->report == RUN_TEXT && !r->options->report_file;
+    size_t n = said ? find_unlined(&made->summary, unlined) : 0;
+    int status = write_report(r, &made->summary, e);
+    if (status == 0 && n)
+        advise_symbols(unlined, n, &made->summary, path);
+    return status;
 }
 
 /* An empty trace has the same report as any other; no file is made of it. */

@@ -1,0 +1,70 @@
+"""`tidemark run`: which debug symbols would give sites their lines."""
+
+import re
+import shutil
+import subprocess
+import unittest
+
+from tools import Case, report, run
+
+PROGRAM = """
+#include <stdlib.h>
+void *volatile kept;
+__attribute__((noinline)) void grow(void) { for (int i = 0; i < 1000; i++) kept = malloc(100 + i); }
+int main(void) { grow(); return 0; }
+"""
+ADVICE = "no source lines for "
+SERVER = "debug symbols from a debuginfod server: tidemark symbols {} -o OUT --debuginfod URL\n"
+
+
+class Advice(Case):
+    def build(self, *flags):
+        source, program = self.dir / "grow.c", self.dir / "grow"
+        source.write_text(PROGRAM)
+        subprocess.run(["gcc", "-O1", "-Wl,--build-id=0xc0ffee12", *flags, "-o", program, source],
+                       check=True)
+        return program
+
+    def record(self, *args):
+        self.trace = self.dir / "out.tracy"
+        result = run("run", "-f", "-o", self.trace, *args)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def test_stripped(self):
+        text = self.record("--", self.build("-rdynamic", "-s")).stderr
+        share = re.search(ADVICE + r"([\d.]+) % of bytes, at functions of grow "
+                          r"\(build id c0ffee12\)\n", text)
+        self.assertGreater(float(share[1]), 95)
+        self.assertTrue(text.endswith(SERVER.format(self.trace)))
+        self.assertNotIn("package", text)
+
+    def test_with_lines(self):
+        self.assertNotIn(ADVICE, self.record("--", self.build("-g")).stderr)
+
+    def test_other_reports(self):
+        program = self.build("-rdynamic", "-s")
+        for args in (("--report", "json"), ("--report", "none"),
+                     ("--report-file", self.dir / "report.txt")):
+            result = self.record(*args, "--", program)
+            self.assertNotIn(ADVICE, result.stderr + result.stdout)
+            self.assertEqual(report(self.trace)["pools"][0]["allocations"], 1000)
+
+    @unittest.skipUnless(shutil.which("sqlite3") and shutil.which("dpkg"),
+                         "needs sqlite3 of a Debian package")
+    def test_a_package(self):
+        """The package is the one that dpkg names."""
+        text = self.record("--", "sqlite3", ":memory:",
+                           "create table t(a); with recursive c(x) as (select 1 union all "
+                           "select x+1 from c where x<3000) insert into t select x from c").stderr
+        found = re.search(r"at functions of (libsqlite3\.so\S*): its package is (\S+), and the "
+                          r"debug symbols' is (\S+) if Debian's naming holds\n", text)
+        if not found and ADVICE not in text:
+            self.skipTest("debug symbols of libsqlite3 are installed")
+        owner = subprocess.run(["dpkg", "-S", f"*/{found[1]}"], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout.split(":")[0]
+        self.assertEqual((found[2], found[3]), (owner, owner + "-dbgsym"))
+
+
+if __name__ == "__main__":
+    unittest.main()
