@@ -80,6 +80,19 @@ static void find_names(struct run_traces *r, struct trace *t)
     resolve_summary_release(&names);
 }
 
+void run_trace_find_names(void *traces, struct trace *t)
+{
+    struct run_traces *r = traces;
+    struct resolve_summary names;
+    struct err e = {0};
+    if (!r->resolver_runs)
+        return;
+    if (resolve_trace(&r->resolver, t, FRAME_BETTER, &names, &e) == 0)
+        resolve_summary_release(&names);
+    else
+        print_error(&e);
+}
+
 /* ---- on disk */
 
 char *run_trace_name(const char *output, const char *what)

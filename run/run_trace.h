@@ -34,6 +34,9 @@ struct run_traces {
 void run_traces_init(struct run_traces *r, const struct run_options *o);
 void run_traces_release(struct run_traces *r);
 
+/* Resolves names while the trace is recorded, for figures_only_name_by. Prints a failure. */
+void run_trace_find_names(void *traces, struct trace *t);
+
 /*
  * Resolves names and saves the trace, without budgets and report. `version`, here and below: of the
  * file unless an option names one; 0: the newest.

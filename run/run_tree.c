@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/figures/figures_only.h"
 #include "base/file_io.h"
 #include "base/monotonic.h"
 #include "base/print_error.h"
@@ -39,13 +40,21 @@ static struct run_listen *listener_of(const struct run_tree *t, const struct run
 
 /* ---- reading */
 
+static struct run_record *new_record(const struct run_tree *t, struct err *e)
+{
+    struct run_record *record = run_record_new(t->spool, t->options->figures, e);
+    if (record && t->options->figures)
+        figures_only_name_by(&record->trace, run_trace_find_names, t->traces);
+    return record;
+}
+
 /* Whether its recording can be read: the process writes the header first. */
 static bool start_reading(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
     if (p->recording)
         return p->record != NULL;
-    if (!p->record && !(p->record = run_record_new(t->spool, t->options->figures, &e))) {
+    if (!p->record && !(p->record = new_record(t, &e))) {
         complain(t, &e);
         return false;
     }
@@ -202,7 +211,7 @@ static void fold(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
     if (!t->folded)
-        t->folded = run_record_new(t->spool, t->options->figures, &e);
+        t->folded = new_record(t, &e);
     if (t->folded)
         t->folded->unseen = &t->unseen;
     uint64_t had = t->folded ? t->folded->forks : 0;

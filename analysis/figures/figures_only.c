@@ -23,11 +23,27 @@
 #define CALLSTACK_LEAST (1 + COUNTER_FIELDS)
 #define GROUP_LEAST (8u + 1)
 
+/* Steps of a pool in its log, from which the log is begun anew: about 64 MiB. */
+#define FOLD_STEPS ((uint64_t)1 << 24)
+
+/* The ways in which call stacks are divided into groups. */
+enum { DIVISIONS = 7 };
+
+/* The groups when the log was begun anew. */
+struct past {
+    uint32_t *groups; /* by call stack; NULL: the log has all steps */
+    size_t count;
+    struct map peaks; /* see struct stream_past */
+};
+
 /* What counts a pool; of a loaded trace, only the peaks are used. */
 struct feed {
     struct stream_counting counting;
+    struct spool spool; /* of the log */
+    bool has_spool;
     int64_t now; /* ns; of the newest step, or of a later one before it */
     struct map peaks;
+    struct past past[DIVISIONS];
 };
 
 struct only {
@@ -35,6 +51,9 @@ struct only {
     struct stream_figures figures;
     VEC(struct feed *) feeds; /* by number of pool; NULL: without steps */
     bool sealed;              /* the peaks of groups are known, and no step came since */
+    uint64_t fold_steps;      /* FOLD_STEPS, but for tests */
+    void (*name)(void *ctx, struct trace *t); /* see figures_only_name_by */
+    void *name_ctx;
 };
 
 static int no_memory(struct err *e)
@@ -44,15 +63,31 @@ static int no_memory(struct err *e)
 
 /* ---- the life of figures */
 
+static void release_log(struct feed *f)
+{
+    stream_log_release(&f->counting.log);
+    if (f->has_spool)
+        spool_release(&f->spool);
+    f->has_spool = false;
+}
+
+static void release_feed(struct feed *f)
+{
+    if (!f)
+        return;
+    release_log(f);
+    map_release(&f->peaks);
+    for (unsigned i = 0; i < DIVISIONS; i++) {
+        free(f->past[i].groups);
+        map_release(&f->past[i].peaks);
+    }
+    free(f);
+}
+
 static void forget(struct only *o)
 {
-    for (size_t i = 0; i < o->feeds.len; i++) {
-        if (!o->feeds.at[i])
-            continue;
-        stream_log_release(&o->feeds.at[i]->counting.log);
-        map_release(&o->feeds.at[i]->peaks);
-        free(o->feeds.at[i]);
-    }
+    for (size_t i = 0; i < o->feeds.len; i++)
+        release_feed(o->feeds.at[i]);
     vec_release(&o->feeds);
     stream_figures_release(&o->figures);
     o->sealed = false;
@@ -79,7 +114,7 @@ static struct only *new_only(struct trace *t, struct err *e)
         no_memory(e);
         return NULL;
     }
-    *o = (struct only){.trace = t};
+    *o = (struct only){.trace = t, .fold_steps = FOLD_STEPS};
     start(o);
     t->memory.only.is = true;
     t->memory.only.figures = o;
@@ -111,9 +146,17 @@ static struct feed *feed_of(struct only *o, uint32_t pool, struct err *e)
         no_memory(e);
         return NULL;
     }
-    stream_log_init(&f->counting.log, &o->figures.spool);
     o->feeds.at[pool] = f;
     return f;
+}
+
+static int begin_log(struct only *o, struct feed *f, struct err *e)
+{
+    if (spool_init(&f->spool, o->trace->spool.dir, LOG_BUDGET, e) != 0)
+        return -1;
+    f->has_spool = true;
+    stream_log_init(&f->counting.log, &f->spool);
+    return 0;
 }
 
 /* ---- steps */
@@ -132,12 +175,129 @@ static int flush(struct only *o, uint32_t pool, struct err *e)
     return 0;
 }
 
-static int begin_spool(struct only *o, struct err *e)
+/* ---- the peaks of groups */
+
+/* Takes the peaks of a pool's groups in one of the divisions: `division` says which. */
+typedef int take_division(struct only *o, uint32_t pool, unsigned division,
+                          const struct stream_grouping *grouping, struct err *e);
+
+static int divide_sites(struct only *o, uint32_t pool, unsigned division,
+                        struct program_frames *program, enum site_detail detail,
+                        take_division *take, struct err *e)
 {
-    int status = spool_init(&o->figures.spool, o->trace->spool.dir, LOG_BUDGET, e);
-    o->figures.has_spool = status == 0;
+    struct sites sites = {0};
+    int status = sites_build_from(&sites, program, detail, e);
+    const struct stream_grouping grouping = {sites.of_callstack, sites.callstack_count, NULL};
+    if (status == 0)
+        status = take(o, pool, division, &grouping, e);
+    sites_release(&sites);
     return status;
 }
+
+static int divide_types(struct only *o, uint32_t pool, unsigned division,
+                        struct program_frames *program, take_division *take, struct err *e)
+{
+    struct types types = {0};
+    int status = types_build(&types, program, e);
+    const struct stream_grouping grouping = {types.of_callstack, types.callstack_count, NULL};
+    if (status == 0)
+        status = take(o, pool, division, &grouping, e);
+    types_release(&types);
+    return status;
+}
+
+static int divide_by_rules(struct only *o, uint32_t pool, unsigned division,
+                           const struct skiplist *skip, take_division *take, struct err *e)
+{
+    struct program_frames program = {0};
+    int status = program_frames_init(&program, o->trace, skip, e);
+    if (status == 0)
+        status = divide_sites(o, pool, division, &program, SITE_BY_LINE, take, e);
+    if (status == 0)
+        status = divide_sites(o, pool, division + 1, &program, SITE_BY_FUNCTION, take, e);
+    if (status == 0)
+        status = divide_types(o, pool, division + 2, &program, take, e);
+    program_frames_release(&program);
+    return status;
+}
+
+/* Divides the call stacks of a pool as frames are named now. */
+static int divide(struct only *o, uint32_t pool, take_division *take, struct err *e)
+{
+    static const struct skiplist names = {.names_alone = true};
+    const struct stream_grouping one = {0};
+    return take(o, pool, 0, &one, e) == 0 && divide_by_rules(o, pool, 1, NULL, take, e) == 0
+               ? divide_by_rules(o, pool, 4, &names, take, e)
+               : -1;
+}
+
+static int find_peaks(struct only *o, uint32_t pool, unsigned division,
+                      const struct stream_grouping *grouping, bool by_hash, struct map *peaks,
+                      struct err *e)
+{
+    struct feed *f = o->feeds.at[pool];
+    const struct past *p = &f->past[division];
+    const struct stream_past past = {p->groups, p->count, &p->peaks};
+    return stream_figures_peaks(&o->figures, pool, &f->counting.log, grouping,
+                                p->groups ? &past : NULL, by_hash, peaks, e);
+}
+
+static int keep_by_hash(struct only *o, uint32_t pool, unsigned division,
+                        const struct stream_grouping *grouping, struct err *e)
+{
+    return find_peaks(o, pool, division, grouping, true, &o->feeds.at[pool]->peaks, e);
+}
+
+static int keep_by_group(struct only *o, uint32_t pool, unsigned division,
+                         const struct stream_grouping *grouping, struct err *e)
+{
+    struct past *p = &o->feeds.at[pool]->past[division];
+    struct past fresh = {.count = o->trace->callstacks.list.len + 1};
+    fresh.groups = calloc(fresh.count, sizeof *fresh.groups);
+    if (!fresh.groups)
+        return no_memory(e);
+    if (find_peaks(o, pool, division, grouping, false, &fresh.peaks, e) != 0) {
+        map_release(&fresh.peaks);
+        free(fresh.groups);
+        return -1;
+    }
+    for (size_t i = 0; i < fresh.count && i < grouping->group_count; i++)
+        fresh.groups[i] = grouping->groups[i];
+    free(p->groups);
+    map_release(&p->peaks);
+    *p = fresh;
+    return 0;
+}
+
+/* Between two nanoseconds of a pool: keeps the peaks so far, and begins the log anew. */
+static int fold(struct only *o, uint32_t pool, struct err *e)
+{
+    struct feed *f = o->feeds.at[pool];
+    if (o->name)
+        o->name(o->name_ctx, o->trace);
+    if (flush(o, pool, e) != 0 || divide(o, pool, keep_by_group, e) != 0)
+        return -1;
+    release_log(f);
+    return begin_log(o, f, e);
+}
+
+/* Finds the peaks as frames are named now. */
+static int seal(struct only *o, struct err *e)
+{
+    for (uint32_t i = 0; i < o->feeds.len; i++) {
+        if (!o->feeds.at[i])
+            continue;
+        map_release(&o->feeds.at[i]->peaks);
+        if (flush(o, i, e) != 0 || divide(o, i, keep_by_hash, e) != 0)
+            return -1;
+    }
+    for (size_t i = 0; i < o->figures.pools.len; i++)
+        o->figures.pools.at[i].peaks = &o->feeds.at[o->figures.pools.at[i].number]->peaks;
+    o->figures.counted = o->sealed = true;
+    return 0;
+}
+
+/* ---- taking steps */
 
 static bool is_temporary(const struct memory_op *op, const struct account_thread *t)
 {
@@ -149,10 +309,8 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct only *o = ctx;
     const uint32_t callstack = op->block.callstack, at = callstack & (COUNTER_PAGE_KEYS - 1);
-    if (!o->figures.has_spool && begin_spool(o, e) != 0)
-        return -1;
     struct feed *f = feed_of(o, op->pool, e);
-    if (!f)
+    if (!f || (!f->has_spool && begin_log(o, f, e) != 0))
         return -1;
     if (o->trace->memory.pools.at[op->pool]->totals.total_bytes > BYTES_MAX)
         return err_set(e, ERR_INPUT, "allocations of 2^62 bytes cannot be counted");
@@ -160,10 +318,13 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
     struct account_thread *thread = pool_thread(f->counting.account, op->thread, e);
     if (!page || !thread)
         return -1;
-    struct stream_run *r = &f->counting.run;
     const int64_t time = op->time > 0 ? op->time : 0;
     const bool later = time > f->now;
+    if (later && __builtin_expect(f->counting.log.len >= o->fold_steps, 0) &&
+        fold(o, op->pool, e) != 0)
+        return -1;
     f->now = later ? time : f->now;
+    struct stream_run *r = &f->counting.run;
     o->sealed = false;
     thread_step(thread, f->now);
     if (is_temporary(op, thread))
@@ -180,74 +341,6 @@ static void anew(void *ctx)
     struct only *o = ctx;
     forget(o);
     start(o);
-}
-
-/* ---- the peaks of groups */
-
-static int keep_grouping(struct only *o, const uint32_t *groups, size_t n, struct err *e)
-{
-    const struct stream_grouping grouping = {groups, n, NULL};
-    for (uint32_t i = 0; i < o->feeds.len; i++) {
-        struct feed *f = o->feeds.at[i];
-        if (f &&
-            stream_figures_peaks(&o->figures, i, &f->counting.log, &grouping, &f->peaks, e) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int keep_sites(struct only *o, struct program_frames *program, enum site_detail detail,
-                      struct err *e)
-{
-    struct sites sites = {0};
-    int status = sites_build_from(&sites, program, detail, e);
-    if (status == 0)
-        status = keep_grouping(o, sites.of_callstack, sites.callstack_count, e);
-    sites_release(&sites);
-    return status;
-}
-
-static int keep_types(struct only *o, struct program_frames *program, struct err *e)
-{
-    struct types types = {0};
-    int status = types_build(&types, program, e);
-    if (status == 0)
-        status = keep_grouping(o, types.of_callstack, types.callstack_count, e);
-    types_release(&types);
-    return status;
-}
-
-static int keep_by_rules(struct only *o, const struct skiplist *skip, struct err *e)
-{
-    struct program_frames program = {0};
-    int status = program_frames_init(&program, o->trace, skip, e);
-    if (status == 0)
-        status = keep_sites(o, &program, SITE_BY_LINE, e);
-    if (status == 0)
-        status = keep_sites(o, &program, SITE_BY_FUNCTION, e);
-    if (status == 0)
-        status = keep_types(o, &program, e);
-    program_frames_release(&program);
-    return status;
-}
-
-/* Finds them as frames are named now. */
-static int seal(struct only *o, struct err *e)
-{
-    static const struct skiplist names = {.names_alone = true};
-    for (uint32_t i = 0; i < o->feeds.len; i++) {
-        if (o->feeds.at[i] && flush(o, i, e) != 0)
-            return -1;
-        if (o->feeds.at[i])
-            map_release(&o->feeds.at[i]->peaks);
-    }
-    if (keep_grouping(o, NULL, 0, e) != 0 || keep_by_rules(o, NULL, e) != 0 ||
-        keep_by_rules(o, &names, e) != 0)
-        return -1;
-    for (size_t i = 0; i < o->figures.pools.len; i++)
-        o->figures.pools.at[i].peaks = &o->feeds.at[o->figures.pools.at[i].number]->peaks;
-    o->figures.counted = o->sealed = true;
-    return 0;
 }
 
 /* ---- bytes */
@@ -420,6 +513,21 @@ int figures_only_begin(struct trace *t, struct err *e)
     t->memory.observer = (struct memory_observer){.ctx = o, .op = take, .anew = anew};
     t->memory.only.append = append;
     return 0;
+}
+
+void figures_only_fold_after(struct trace *t, uint64_t steps)
+{
+    struct only *o = t->memory.only.figures;
+    o->fold_steps = steps;
+}
+
+void figures_only_name_by(struct trace *t, void (*name)(void *ctx, struct trace *t), void *ctx)
+{
+    struct only *o = t->memory.only.figures;
+    if (!t->memory.only.append)
+        return;
+    o->name = name;
+    o->name_ctx = ctx;
 }
 
 int figures_only_note(struct trace *t, struct err *e)

@@ -12,11 +12,13 @@
  *     pools, and for each: key, low, high, disorder, first time, last time, its figures in the
  *     order of struct pool_figures, call stacks, groups; for each call stack its distance from the
  *     one before, its struct counter; for each group of several call stacks its group_hash and
- *     its peak
+ *     its group_peak (stream_figures.h)
  *
  * Groups are those of the built-in rules for sites, with wrappers found by data and by names alone:
  * by site, function and type, and the whole pool.
  */
+
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -37,6 +39,16 @@ int figures_only_load(struct trace *t, struct err *e);
  * the figures of both together are not known.
  */
 int figures_only_find(struct trace *t, struct stream_figures **f, struct err *e);
+
+/*
+ * The log of steps is bounded: when it is long, the peaks so far are kept, by sites as frames are
+ * named by then. `name` names frames for that; without it, names are those that came by themselves.
+ * Does nothing for other traces.
+ */
+void figures_only_name_by(struct trace *t, void (*name)(void *ctx, struct trace *t), void *ctx);
+
+/* For tests: so many steps of a pool are long. */
+void figures_only_fold_after(struct trace *t, uint64_t steps);
 
 /* The fact, when the trace is saved. Other traces get none. */
 int figures_only_note(struct trace *t, struct err *e);

@@ -51,8 +51,8 @@ struct stream_pool {
     uint32_t number;           /* in the trace */
     struct log_place from, to; /* its steps in the log */
     /*
-     * Instead of a log: the peaks of its groups of several call stacks, by group_hash. NULL: there
-     * is a log. Owned by others.
+     * Instead of a log: the peaks (group_peak) of its groups of several call stacks, by group_hash.
+     * NULL: there is a log. Owned by others.
      */
     const struct map *peaks;
 };
@@ -101,8 +101,9 @@ struct stream_figures {
     struct trace *trace;
     size_t memory; /* see stream_figures_bound; 0: no bound */
     bool unsuited, counted;
-    bool of_store; /* the records come from the trace itself, which already has totals */
-    bool disorder; /* in some pool */
+    bool of_store;   /* the records come from the trace itself, which already has totals */
+    bool disorder;   /* in some pool */
+    uint64_t bounds; /* of the groupings computed last: peaks that are lower bounds */
     struct accounting callstacks; /* by the trace's numbers of pools, and call stack */
     VEC(struct stream_pool) pools;
     struct pool *pool;  /* the current one; NULL: none with events */
@@ -173,11 +174,36 @@ int stream_figures_group(struct stream_figures *f, const struct selection *s,
                          const struct stream_grouping *groupings, size_t n, struct err *e);
 
 /*
- * Adds the peaks of groups of several call stacks in `pool` to `peaks`, by group_hash. Its steps
- * are all in `log`.
+ * The peak of a group, of which a part of the log is gone. It is a lower bound where the call
+ * stacks were divided otherwise by then.
+ */
+static inline uint64_t group_peak(uint64_t bytes, bool is_bound)
+{
+    return bytes << 1 | is_bound;
+}
+static inline uint64_t group_peak_bytes(uint64_t peak)
+{
+    return peak >> 1;
+}
+static inline bool group_peak_is_bound(uint64_t peak)
+{
+    return peak & 1;
+}
+
+/* What is known of the steps before those in the log. */
+struct stream_past {
+    const uint32_t *groups; /* by call stack; those from `count` on had no step */
+    size_t count;
+    const struct map *peaks; /* of the pool's groups then: group_peak by group */
+};
+
+/*
+ * Adds the peaks of groups in `pool`, as group_peak, to `peaks`: those of several call stacks by
+ * group_hash, or all of them by group. `log` has the steps since `past`; NULL: all steps.
  */
 int stream_figures_peaks(struct stream_figures *f, uint32_t pool, const struct stream_log *log,
-                         const struct stream_grouping *grouping, struct map *peaks, struct err *e);
+                         const struct stream_grouping *grouping, const struct stream_past *past,
+                         bool by_hash, struct map *peaks, struct err *e);
 
 /*
  * The figures by call stack and the selection's pools. `into` must be newly initialised; `f` must

@@ -255,8 +255,8 @@ static void add_callstacks(const struct stream_figures *f, uint32_t pool, struct
 }
 
 /* The peak of a group of a pool in which some group has several call stacks. */
-static int find_peak(const struct levels *l, const struct stream_pool *p, uint32_t group,
-                     uint64_t *peak, struct err *e)
+static int find_peak(struct stream_figures *f, const struct levels *l, const struct stream_pool *p,
+                     uint32_t group, uint64_t *peak, struct err *e)
 {
     if (!p->peaks) {
         *peak = peak_of(&l->early[group], &l->late[group]);
@@ -269,12 +269,13 @@ static int find_peak(const struct levels *l, const struct stream_pool *p, uint32
         return memory_refuse("peaks are known of the sites as they were named and divided when the "
                              "figures were stored, and not with other names or rules",
                              e);
-    *peak = *known;
+    *peak = group_peak_bytes(*known);
+    f->bounds += group_peak_is_bound(*known);
     return 0;
 }
 
-static int give(const struct levels *l, uint32_t pool, const struct stream_pool *p,
-                const struct pool_figures *figures, struct err *e)
+static int give(struct stream_figures *f, const struct levels *l, uint32_t pool,
+                const struct stream_pool *p, const struct pool_figures *figures, struct err *e)
 {
     struct accounting *into = l->of->into;
     if (accounting_put_pool(into, pool, figures, e) != 0)
@@ -282,7 +283,7 @@ static int give(const struct levels *l, uint32_t pool, const struct stream_pool 
     for (size_t i = 0; i < l->used_count; i++) {
         uint32_t group = l->used[i];
         struct counter *c = &l->sums[group];
-        if (l->shared && find_peak(l, p, group, &c->peak_bytes, e) != 0)
+        if (l->shared && find_peak(f, l, p, group, &c->peak_bytes, e) != 0)
             return -1;
         if (accounting_put_counter(into, pool, group, c, e) != 0)
             return -1;
@@ -306,38 +307,111 @@ static int group_pool(struct stream_figures *f, const struct stream_pool *p,
         return -1;
     accounting_pool(&f->callstacks, p->number, &figures);
     for (size_t i = 0; i < n; i++) {
-        if (give(&levels[i], pool, p, &figures, e) != 0)
+        if (give(f, &levels[i], pool, p, &figures, e) != 0)
             return -1;
     }
     return 0;
 }
 
-static int keep_peaks(const struct levels *l, struct map *peaks, struct err *e)
+/* ---- a log whose beginning is gone */
+
+/* Where the call stacks of a group were before. */
+struct origin {
+    uint32_t group; /* before, + 1; 0: they are new */
+    uint32_t stacks;
+    bool mixed;     /* in several groups */
+    uint64_t least; /* the highest peak of one of its call stacks */
+};
+
+struct origins {
+    struct origin *of; /* by group */
+    uint32_t *before;  /* by group before: its call stacks in the pool */
+};
+
+static void origins_release(struct origins *o)
+{
+    free(o->of);
+    free(o->before);
+}
+
+static int origins_find(struct origins *o, const struct stream_figures *f, uint32_t pool,
+                        const struct levels *l, const struct stream_past *past, struct err *e)
+{
+    uint32_t most = 0, id;
+    uint64_t iter = 0;
+    for (size_t i = 0; past && i < past->count; i++)
+        most = past->groups[i] > most ? past->groups[i] : most;
+    o->of = calloc(l->n, sizeof *o->of);
+    o->before = calloc((size_t)most + 1, sizeof *o->before);
+    if (!o->of || !o->before)
+        return err_no_memory(e, "figures of groups");
+    for (struct counter c; accounting_next(&f->callstacks, pool, &iter, &id, &c);) {
+        struct origin *to = &o->of[group_of(l->of, id)];
+        to->least = c.peak_bytes > to->least ? c.peak_bytes : to->least;
+        if (!past || id >= past->count)
+            continue;
+        uint32_t group = past->groups[id];
+        to->mixed |= to->group && to->group != group + 1;
+        to->group = group + 1;
+        to->stacks++;
+        o->before[group]++;
+    }
+    return 0;
+}
+
+static uint64_t peak_with_past(const struct levels *l, uint32_t group, const struct origins *o,
+                               const struct stream_past *past)
+{
+    const struct counter *c = &l->sums[group];
+    const struct level *early = &l->early[group], *late = &l->late[group];
+    const struct origin *from = &o->of[group];
+    uint64_t begun = c->live_bytes - (uint64_t)(early->live + late->live);
+    uint64_t peak = l->members[group] > 1 ? begun + peak_of(early, late) : c->peak_bytes;
+    if (!from->group || l->members[group] == 1)
+        return group_peak(peak, false);
+    const uint64_t *known = map_find(past->peaks, from->group - 1);
+    bool whole = !from->mixed && o->before[from->group - 1] == from->stacks;
+    uint64_t held = whole && known ? group_peak_bytes(*known) : from->least;
+    return group_peak(held > peak ? held : peak, !whole || (known && group_peak_is_bound(*known)));
+}
+
+static int keep_peaks(const struct levels *l, const struct origins *o,
+                      const struct stream_past *past, bool by_hash, struct map *peaks,
+                      struct err *e)
 {
     for (size_t i = 0; i < l->used_count; i++) {
         uint32_t group = l->used[i];
-        if (l->members[group] < 2)
+        if (by_hash && l->members[group] < 2)
             continue;
-        uint64_t *peak = map_add(peaks, l->hashes[group], NULL);
+        bool fresh;
+        uint64_t *peak = map_add(peaks, by_hash ? l->hashes[group] : group, &fresh);
         if (!peak)
             return err_no_memory(e, "figures of groups");
-        *peak = peak_of(&l->early[group], &l->late[group]);
+        uint64_t found = peak_with_past(l, group, o, past);
+        /* The same call stacks may be a group in several ways: one may know the peak. */
+        if (fresh || (group_peak_is_bound(*peak) && (!group_peak_is_bound(found) || found > *peak)))
+            *peak = found;
     }
     return 0;
 }
 
 int stream_figures_peaks(struct stream_figures *f, uint32_t pool, const struct stream_log *log,
-                         const struct stream_grouping *grouping, struct map *peaks, struct err *e)
+                         const struct stream_grouping *grouping, const struct stream_past *past,
+                         bool by_hash, struct map *peaks, struct err *e)
 {
     const struct stream_pool all = {.number = pool, .to = stream_log_end(log)};
+    struct origins origins = {0};
     struct levels levels;
     int status = levels_init(&levels, grouping, f->trace->memory.pageable, e);
     if (status == 0)
         add_callstacks(f, pool, &levels);
+    if (status == 0)
+        status = origins_find(&origins, f, pool, &levels, past, e);
     if (status == 0 && levels.shared)
         status = replay_pool(log, &all, &levels, 1, e);
-    if (status == 0 && levels.shared)
-        status = keep_peaks(&levels, peaks, e);
+    if (status == 0)
+        status = keep_peaks(&levels, &origins, past, by_hash, peaks, e);
+    origins_release(&origins);
     levels_release(&levels);
     return status;
 }
@@ -347,6 +421,7 @@ int stream_figures_group(struct stream_figures *f, const struct selection *s,
 {
     struct levels *levels = calloc(n + 1, sizeof *levels);
     int status = levels ? 0 : err_no_memory(e, "figures of groups");
+    f->bounds = 0;
     for (size_t i = 0; i < n && status == 0; i++)
         status = levels_init(&levels[i], &groupings[i], f->trace->memory.pageable, e);
     for (size_t i = 0; i < f->pools.len && status == 0; i++)

@@ -205,7 +205,9 @@ static int take_stream(struct builder *b, struct stream_figures *stream, struct 
     take_addresses(b);
     if (stream_figures_callstacks(stream, from, &b->accounts[BY_CALLSTACK], e) != 0)
         return -1;
-    return stream_figures_group(stream, from, groupings, n, e);
+    int status = stream_figures_group(stream, from, groupings, n, e);
+    b->s->peak_bounds = stream->bounds;
+    return status;
 }
 
 static int sweep(struct builder *b, struct err *e)

@@ -370,6 +370,11 @@ static bool check_trace(struct summary *s)
     if (disorder)
         ok = ok &&
              check(s, "order", false, "%s out of order", format_counted(a, disorder, "allocation"));
+    if (s->peak_bounds)
+        ok = ok && check(s, "site-peaks", false,
+                         "%s of sites are lower bounds: call stacks were divided into sites "
+                         "otherwise while they were counted",
+                         format_counted(a, s->peak_bounds, "peak"));
     if (s->trace->behind[0])
         ok = ok && check(s, "whole-file", false, "%s", s->trace->behind);
     return ok;

@@ -49,15 +49,30 @@ static void save(struct trace *t, const char *path, struct trace *loaded)
         fail_msg("%s", e.text);
 }
 
-static void pair_init(struct pair *p, uint64_t seed, const char *two)
+/* With a log that is begun anew again and again. */
+static int begin_folding(struct trace *t, struct err *e)
+{
+    if (figures_only_begin(t, e) != 0)
+        return -1;
+    figures_only_fold_after(t, 1);
+    return 0;
+}
+
+static void pair_init_with(struct pair *p, uint64_t seed, const char *two,
+                           int (*begin)(struct trace *t, struct err *e))
 {
     rh_make_with(&p->kept, seed, "one", two, NULL);
-    rh_make_with(&p->counted, seed, "one", two, figures_only_begin);
+    rh_make_with(&p->counted, seed, "one", two, begin);
     strcpy(p->path, "/tmp/figures-XXXXXX");
     int fd = mkstemp(p->path);
     assert_true(fd >= 0);
     close(fd);
     save(&p->counted.trace, p->path, &p->loaded);
+}
+
+static void pair_init(struct pair *p, uint64_t seed, const char *two)
+{
+    pair_init_with(p, seed, two, figures_only_begin);
 }
 
 static void pair_release(struct pair *p)
@@ -110,6 +125,83 @@ static void test_summaries(void **state)
         compare_all(&p.loaded, &p.kept.trace);
         pair_release(&p);
     }
+}
+
+static void test_a_log_that_is_begun_anew(void **state)
+{
+    struct pair p;
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        pair_init_with(&p, seed, "two", begin_folding);
+        compare_all(&p.counted.trace, &p.kept.trace);
+        compare_all(&p.loaded, &p.kept.trace);
+        pair_release(&p);
+    }
+}
+
+static void name_frame(struct trace *t, uint64_t address, const char *function)
+{
+    struct err e = {0};
+    struct frame_inline in = {.function = strings_intern(&t->strings, view_of(function), &e)};
+    assert_int_equal(callstacks_resolve(&t->callstacks, address, 0, &in, 1, &e), 0);
+}
+
+static uint32_t stack_of(struct trace *t, uint64_t address)
+{
+    struct err e = {0};
+    uint32_t id;
+    bool fresh;
+    assert_int_equal(callstacks_intern(&t->callstacks, &address, 1, &id, &fresh, &e), 0);
+    return id;
+}
+
+static void put_block(struct trace *t, uint64_t ptr, uint64_t size, int64_t time, uint32_t stack)
+{
+    struct err e = {0};
+    bool found;
+    const struct memory_place at = {time, 0, stack};
+    if (size)
+        assert_int_equal(alloc_in(&t->memory, 0, ptr, size, at, &found, &e), 0);
+    else
+        assert_int_equal(free_in(&t->memory, 0, ptr, at, true, &found, &e), 0);
+}
+
+/* Names that come later make one site of two, whose use together was not kept. */
+static void test_names_that_change(void **state)
+{
+    struct err e = {0};
+    struct trace t;
+    struct summary s;
+    uint32_t number;
+    const struct summary_options options = {.by = GROUP_SITE};
+    (void)state;
+    assert_int_equal(trace_init(&t, NULL, &e), 0);
+    assert_int_equal(begin_folding(&t, &e), 0);
+    assert_int_equal(memory_pool(&t.memory, 0, &number, &e), 0);
+    const uint32_t a = stack_of(&t, 16), b = stack_of(&t, 32), c = stack_of(&t, 48);
+    name_frame(&t, 16, "one");
+    name_frame(&t, 48, "other");
+    put_block(&t, 0x5000, 7, 0, c);
+    put_block(&t, 0x1000, 1000, 1, a);
+    put_block(&t, 0x3000, 300, 2, b);
+    put_block(&t, 0x1000, 0, 3, a);
+    for (int64_t i = 0; i < 600; i++)
+        put_block(&t, 0x10000 + 64 * (uint64_t)i, 1, 10 + i, a);
+    name_frame(&t, 32, "one");
+    put_block(&t, 0x90000, 1, 9999, b);
+    if (summary_build(&s, &t, &options, &e) != 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(s.sites.len, 2);
+    const struct summary_row *one = &s.sites.at[s.sites.at[0].figures.count == 1];
+    assert_int_equal(one->figures.count, 603);
+    assert_int_equal(one->figures.peak_bytes, 1000); /* 1300 together */
+    assert_int_equal(s.peak_bounds, 1);
+    bool found = false;
+    for (size_t i = 0; i < s.checks.len; i++)
+        found |= strcmp(s.checks.at[i].name, "site-peaks") == 0 && !s.checks.at[i].holds;
+    assert_true(found);
+    summary_release(&s);
+    trace_release(&t);
 }
 
 /* A summary while steps come changes nothing in those after them. */
@@ -344,6 +436,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_summaries),
+        cmocka_unit_test(test_a_log_that_is_begun_anew),
+        cmocka_unit_test(test_names_that_change),
         cmocka_unit_test(test_summary_on_the_way),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_tree_of_a_pool),
