@@ -93,11 +93,16 @@ static int read_info(struct pdb_file *f, struct err *e)
 
 /* ---- the DBI stream */
 
-static bool read_module(struct pdb_file *f, struct cursor *c)
+/* `taken` has the streams of modules before: one stream that many name would be read many times. */
+static bool read_module(struct pdb_file *f, struct cursor *c, bool taken[NO_STREAM])
 {
     (void)cursor_take(c, 34); /* its first contribution, flags */
     uint16_t stream = cursor_u16(c);
-    struct pdb_module m = {.stream = stream == NO_STREAM ? UINT32_MAX : stream};
+    struct pdb_module m = {.stream = UINT32_MAX};
+    if (stream != NO_STREAM && !taken[stream]) {
+        m.stream = stream;
+        taken[stream] = true;
+    }
     m.symbols_size = cursor_u32(c);
     m.old_size = cursor_u32(c);
     m.lines_size = cursor_u32(c);
@@ -112,11 +117,12 @@ static bool read_module(struct pdb_file *f, struct cursor *c)
 static int read_modules(struct pdb_file *f, struct view list, struct err *e)
 {
     struct cursor c = cursor_over(list.p, list.len);
-    while (cursor_left(&c) >= 64 && !c.short_read) {
-        if (!read_module(f, &c))
-            return err_no_memory(e, "modules of a PDB file");
-    }
-    return 0;
+    bool *taken = calloc(NO_STREAM, sizeof *taken);
+    bool fits = taken != NULL;
+    while (fits && cursor_left(&c) >= 64 && !c.short_read)
+        fits = read_module(f, &c, taken);
+    free(taken);
+    return fits ? 0 : err_no_memory(e, "modules of a PDB file");
 }
 
 static void read_parts(struct pdb_file *f, struct view list)

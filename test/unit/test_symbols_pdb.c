@@ -262,6 +262,38 @@ static void test_damaged_images(void **state)
     buf_release(&b);
 }
 
+/* The number of a module's stream, in the list of modules. */
+static uint8_t *stream_of(struct buf *b, const char *module)
+{
+    uint8_t *name = memmem(b->data, b->len, module, strlen(module) + 1);
+    assert_non_null(name);
+    return name - 30;
+}
+
+/* Many modules with one large stream would take the square of the file's size. */
+static void test_shared_stream(void **state)
+{
+    struct symbol_frame frames[8];
+    struct buf b = read_all(PDB);
+    size_t n;
+    (void)state;
+    struct elf_file *f = open_bytes(&b);
+    struct symbol_index *x = index_of(f);
+    assert_true(symbol_index_lookup(x, 0x1170, frames, 8, &n));
+    assert_text(frames[n - 1].function, "other_day");
+    symbol_index_free(x);
+    elf_file_close(f);
+    memcpy(stream_of(&b, "C:\\shop\\other.obj"), stream_of(&b, "C:\\shop\\leak.obj"), 2);
+    f = open_bytes(&b);
+    assert_int_equal(pdb_file_module_at(elf_file_pdb(f), 1)->stream, UINT32_MAX);
+    x = index_of(f);
+    assert_false(symbol_index_lookup(x, 0x1170, frames, 8, &n));
+    assert_true(symbol_index_lookup(x, CALL_IN_INSERT, frames, 8, &n));
+    symbol_index_free(x);
+    elf_file_close(f);
+    buf_release(&b);
+}
+
 /* Opens, walks and asks; nothing may be read that is not there. */
 static void use(const struct buf *b, size_t len)
 {
@@ -316,10 +348,15 @@ static void test_damage_everywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_image),          cmocka_unit_test(test_ids_agree),
-        cmocka_unit_test(test_frames),         cmocka_unit_test(test_publics),
-        cmocka_unit_test(test_annotations),    cmocka_unit_test(test_damaged_containers),
-        cmocka_unit_test(test_damaged_images), cmocka_unit_test(test_damage_everywhere),
+        cmocka_unit_test(test_image),
+        cmocka_unit_test(test_ids_agree),
+        cmocka_unit_test(test_frames),
+        cmocka_unit_test(test_publics),
+        cmocka_unit_test(test_annotations),
+        cmocka_unit_test(test_damaged_containers),
+        cmocka_unit_test(test_damaged_images),
+        cmocka_unit_test(test_shared_stream),
+        cmocka_unit_test(test_damage_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
