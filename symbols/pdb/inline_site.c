@@ -61,10 +61,13 @@ static bool give_row(struct inline_site *s, uint32_t delta, struct inline_step *
     return !s->c.short_read;
 }
 
+/* Ends the piece `length` bytes behind the current offset. */
 static bool give_end(struct inline_site *s, uint32_t length, struct inline_step *step)
 {
-    add_offset(s, length);
-    *step = (struct inline_step){true, s->low, s->offset, s->line, s->file};
+    uint32_t end;
+    if (__builtin_add_overflow(s->offset, length, &end))
+        s->c.short_read = true;
+    *step = (struct inline_step){true, s->low, end, s->line, s->file};
     s->open = false;
     return !s->c.short_read;
 }
@@ -92,9 +95,9 @@ bool inline_site_next(struct inline_site *s, struct inline_step *step)
             s->pending = n;
             return give_row(s, number(&s->c), step);
         case OP_CHANGE_LENGTH:
+            add_offset(s, n); /* what follows counts from the end; in the combined form not */
             if (s->open)
-                return give_end(s, n, step);
-            add_offset(s, n);
+                return give_end(s, 0, step);
             break;
         case OP_CHANGE_FILE:
             s->file = n;

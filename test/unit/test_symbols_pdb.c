@@ -196,7 +196,12 @@ static void test_annotations(void **state)
     /* Length and offset in one, file, line backwards, two and four bytes. */
     CHECK_STEPS("\x05\x18\x06\x03\x0c\x05\x10\x03\x81\x00\x04\xc0\x01\x00\x00", false,
                 {false, 0x10, 0x10, -1, 0x18}, {true, 0x10, 0x15, -1, 0x18},
-                {false, 0x115, 0x115, -1, 0x18}, {true, 0x115, 0x10115, -1, 0x18});
+                {false, 0x110, 0x110, -1, 0x18}, {true, 0x110, 0x10110, -1, 0x18});
+    /* Microsoft's compiler: an offset behind a length in one counts from where the piece began. */
+    CHECK_STEPS("\x0c\x07\x0a\x0c\x03\x0a\x06\x02\x0c\x09\x05\0", false,
+                {false, 0x0a, 0x0a, 0, own}, {true, 0x0a, 0x11, 0, own},
+                {false, 0x14, 0x14, 0, own}, {true, 0x14, 0x17, 0, own},
+                {false, 0x19, 0x19, 1, own}, {true, 0x19, 0x22, 1, own});
     CHECK_STEPS("\x03\x10\x03", true, {false, 0x10, 0x10, 0, own});     /* cut short */
     CHECK_STEPS("\x03\x10\x3f\x01", true, {false, 0x10, 0x10, 0, own}); /* unknown */
     CHECK_STEPS("\x03\xdf\xff\xff\xff\x03\xdf\xff\xff\xff\x03\xdf\xff\xff\xff\x03\xdf\xff\xff\xff"
