@@ -4,6 +4,7 @@
 #include "cli/options/question.h"
 #include "report/memory_map_report.h"
 #include "report/picture/map_picture.h"
+#include "report/write/terminal_form.h"
 
 static const char usage[] =
     "usage: tidemark map FILE [OPTIONS]\n"
@@ -20,6 +21,7 @@ static const char footer[] =
 struct map_command {
     struct question question;
     struct map_options map;
+    bool columns_given;
     struct map_report_options report;
 };
 
@@ -36,7 +38,9 @@ static bool take_columns(void *ctx, const char *option, const char *value, struc
 #define FIELD(NAME) OPTION_FIELD(struct map_command, NAME)
 
 static const struct option_row rows[] = {
-    {"--columns", "N", "cells in a line, a power of two up to 1024", "64", .take = take_columns},
+    {"--columns", "N",
+     "cells in a line, a power of two up to 1024 (text on a terminal: as many as it is wide)", "64",
+     .take = take_columns, .given = offsetof(struct map_command, columns_given)},
     {"--rows", "N", "lines of each pool, at most", "32", .type = VALUE_NUMBER, .least = 1,
      .most = 100000, FIELD(map.lines)},
     {"--samples", "N",
@@ -60,6 +64,17 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
            option_one_trace(n, arguments, &c->question.trace, e);
 }
 
+/* The power of two of cells that a terminal has room for; at least 8. */
+static unsigned columns_that_fit(struct terminal_form form, unsigned columns)
+{
+    if (form.width == 0)
+        return columns;
+    unsigned room = form.width > MAP_MARGIN ? form.width - MAP_MARGIN : 0;
+    for (columns = 8; columns * 2 <= room && columns < 512;)
+        columns *= 2;
+    return columns;
+}
+
 /* A time is that of the drawing, but earlier samples are needed, too. */
 static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
@@ -72,7 +87,8 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     selection_until(o);
     if (selection_init(&s, t, o, e) != 0)
         return -1;
-    c->report.colors = c->report.format == REPORT_TEXT && terminal_takes_colors(out);
+    if (c->report.format == REPORT_TEXT && !c->question.picture && !c->columns_given)
+        c->map.columns = columns_that_fit(terminal_form_of(out), c->map.columns);
     int status = memory_map_build(&m, &s, &c->map, e);
     if (status == 0) {
         status = c->question.picture ? memory_map_draw(&m, t, c->question.picture, out, e)

@@ -1,11 +1,13 @@
 /* tidemark timeline: memory use over time. */
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/options/question.h"
 #include "report/picture/timeline_picture.h"
 #include "report/timeline_report.h"
+#include "report/write/terminal_form.h"
 
 #define BUCKETS 200
 #define BUCKETS_MAX 1000000
@@ -25,6 +27,7 @@ struct timeline_command {
     struct question question;
     struct timeline_report_options report;
     uint64_t buckets; /* 0: not given */
+    bool range_given;
     struct timeline_options window;
 };
 
@@ -59,6 +62,46 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
            option_one_trace(n, arguments, &c->question.trace, e);
 }
 
+/* A tenth of the chart: what time without events at its ends may take. */
+#define IDLE_SHARE 10u
+
+/*
+ * The window without the time before the first and after the last event, if that is much. False: it
+ * stays, as it does if the RSS has readings, which are of all the time.
+ */
+static bool trim(struct timeline_options *window, const struct timeline *t)
+{
+    size_t first = t->count, last = 0;
+    for (size_t i = 0; i < t->series.len; i++) {
+        for (size_t k = 0; k < t->count; k++) {
+            const struct timeline_bucket *b = &t->series.at[i].buckets[k];
+            if (b->allocations == 0 && b->frees == 0)
+                continue;
+            first = k < first ? k : first;
+            last = k > last ? k : last;
+        }
+    }
+    if (t->kernel.buckets || first > last ||
+        (t->count - (last + 1 - first)) * IDLE_SHARE < t->count)
+        return false;
+    window->begin = timeline_time(t, first);
+    window->end = timeline_time(t, last + 1);
+    return true;
+}
+
+/* On a terminal without --range, the time with events. */
+static int build(struct timeline *line, struct selection *s, struct timeline_command *c,
+                 struct timeline_options *window, FILE *out, struct err *e)
+{
+    int status = timeline_build(line, s, window, e);
+    if (status != 0 || c->range_given || c->question.picture || c->report.format != REPORT_TEXT ||
+        !isatty(fileno(out)) || !trim(window, line))
+        return status;
+    timeline_release(line);
+    c->report.trimmed = true;
+    return timeline_build(line, s, window, e);
+}
+
 static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct timeline_command *c = ctx;
@@ -70,6 +113,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     /* The range is the time to draw; blocks in use then may have been allocated before. */
     window.begin = o->has_range && o->begin != INT64_MIN ? o->begin : 0;
     window.end = o->has_range ? o->end : INT64_MAX;
+    c->range_given = o->has_range;
     o->has_range = false;
     window.buckets = c->question.picture ? TIMELINE_PICTURE_BUCKETS
                      : drawn             ? terminal_width(out) - CHART_MARGIN
@@ -78,10 +122,9 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
         window.buckets = c->buckets;
     if (selection_init(&s, t, &c->question.selection, e) != 0)
         return -1;
-    c->report.colors = drawn && terminal_takes_colors(out);
     int64_t last = selection_end(&s);
     window.end = window.end <= last ? window.end : last + 1;
-    int status = timeline_build(&line, &s, &window, e);
+    int status = build(&line, &s, c, &window, out, e);
     if (status == 0) {
         status = c->question.picture ? timeline_draw(&line, t, c->question.picture, out, e)
                                      : timeline_write(&line, t, &c->report, out, e);

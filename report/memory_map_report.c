@@ -5,6 +5,9 @@
 #include "base/format.h"
 #include "report/write/row_table.h"
 
+#define ADDRESS_DIGITS 12 /* of a terminal */
+#define OFFSET_CELLS 16u  /* between marks above the lines of a terminal */
+
 struct writer {
     const struct memory_map *m;
     const struct map_report_options *options;
@@ -79,6 +82,16 @@ static const char *const ages[] = {"46",  "82",  "118", "154", "190", "226",
 
 #define AGES (sizeof ages / sizeof *ages)
 
+static size_t fill_of(const struct map_cell *c, uint64_t size)
+{
+    return c->used >= size ? 3 : (size_t)((unsigned __int128)c->used * 3 / size);
+}
+
+static size_t age_of(const struct writer *w, const struct map_cell *c)
+{
+    return w->oldest ? (size_t)((unsigned __int128)c->age * (AGES - 1) / w->oldest) : 0;
+}
+
 static void draw_cell(struct writer *w, const struct map_cell *c, uint64_t size)
 {
     static const char *const fills[] = {"░", "▒", "▓", "█"};
@@ -87,33 +100,96 @@ static void draw_cell(struct writer *w, const struct map_cell *c, uint64_t size)
         buf_puts(b, " ");
         return;
     }
-    size_t fill = c->used >= size ? 3 : (size_t)((unsigned __int128)c->used * 3 / size);
-    size_t age = w->oldest ? (size_t)((unsigned __int128)c->age * (AGES - 1) / w->oldest) : 0;
-    if (w->options->colors)
+    size_t fill = fill_of(c, size), age = age_of(w, c);
+    if (w->doc.form.colors)
         buf_printf(b, "\033[38;5;%sm%s\033[0m", ages[age], fills[fill]);
     else
         buf_puts(b, fills[fill]);
 }
 
+/* Offsets in a line, above the lines of a terminal. */
+static void draw_offsets(struct writer *w, const struct map_pool *p)
+{
+    struct buf *b = &w->doc.buf;
+    char text[FORMAT_SIZE], mark[FORMAT_SIZE + 1];
+    buf_printf(b, "%*s", ADDRESS_DIGITS + 2, "");
+    for (unsigned at = 0; at < w->m->columns; at += OFFSET_CELLS) {
+        snprintf(mark, sizeof mark, "+%s", at ? format_bytes(text, p->cell * at) : "0");
+        buf_printf(b, "%-*s", (int)OFFSET_CELLS, mark);
+    }
+    buf_puts(b, "\n");
+}
+
+/* "    7f12a0000000 │", of a terminal the last digits only. */
+static void put_address(struct writer *w, uint64_t address)
+{
+    if (w->doc.form.width == 0)
+        buf_printf(&w->doc.buf, "%16" PRIx64 " │", address);
+    else if (address >> (4 * ADDRESS_DIGITS))
+        buf_printf(&w->doc.buf, "…%0*" PRIx64 " │", ADDRESS_DIGITS - 1,
+                   address & ((UINT64_C(1) << 4 * (ADDRESS_DIGITS - 1)) - 1));
+    else
+        buf_printf(&w->doc.buf, "%*" PRIx64 " │", ADDRESS_DIGITS, address);
+}
+
+static bool same_cells(const struct writer *w, const struct map_line *x, const struct map_line *y,
+                       uint64_t size)
+{
+    for (unsigned i = 0; i < w->m->columns; i++) {
+        const struct map_cell *a = &x->cells[i], *b = &y->cells[i];
+        if ((a->used == 0) != (b->used == 0) ||
+            (a->used && (fill_of(a, size) != fill_of(b, size) || age_of(w, a) != age_of(w, b))))
+            return false;
+    }
+    return true;
+}
+
+/* The number of lines behind line `i` that continue it and look the same. */
+static size_t repeats_of(const struct writer *w, const struct map_pool *p, size_t i)
+{
+    size_t n = 0;
+    while (i + n + 1 < p->lines.len) {
+        const struct map_line *next = &p->lines.at[i + n + 1];
+        if (next->address - next[-1].address != p->cell * w->m->columns ||
+            !same_cells(w, &p->lines.at[i], next, p->cell))
+            break;
+        n++;
+    }
+    return n;
+}
+
+static void draw_line(struct writer *w, const struct map_pool *p, const struct map_line *line)
+{
+    put_address(w, line->address);
+    for (unsigned c = 0; c < w->m->columns; c++)
+        draw_cell(w, &line->cells[c], p->cell);
+    buf_puts(&w->doc.buf, "│\n");
+    document_flush(&w->doc);
+}
+
+/* On a terminal, two or more lines that look like the one before become a number. */
 static void draw_lines(struct writer *w, const struct map_pool *p)
 {
     struct buf *b = &w->doc.buf;
     char cell_size[FORMAT_SIZE];
     char line_size[FORMAT_SIZE];
+    int margin = (w->doc.form.width ? ADDRESS_DIGITS : 16) + 1;
     if (p->lines.len == 0)
         return;
     buf_printf(b, "a cell is %s, a line %s; lines with nothing live are left out\n",
                format_bytes(cell_size, p->cell), format_bytes(line_size, p->cell * w->m->columns));
+    if (w->doc.form.width)
+        draw_offsets(w, p);
     for (size_t i = 0; i < p->lines.len; i++) {
         const struct map_line *line = &p->lines.at[i];
-        uint64_t step = p->cell * w->m->columns;
-        if (i && line->address - line[-1].address != step)
-            buf_puts(b, "                 ┄\n");
-        buf_printf(b, "%16" PRIx64 " │", line->address);
-        for (unsigned c = 0; c < w->m->columns; c++)
-            draw_cell(w, &line->cells[c], p->cell);
-        buf_puts(b, "│\n");
-        document_flush(&w->doc);
+        if (i && line->address - line[-1].address != p->cell * w->m->columns)
+            buf_printf(b, "%*s┄\n", margin, "");
+        draw_line(w, p, line);
+        size_t n = w->doc.form.width ? repeats_of(w, p, i) : 0;
+        if (n < 2)
+            continue;
+        buf_printf(b, "%*s⋮ %s\n", margin, "", format_counted(cell_size, n, "more such line"));
+        i += n;
     }
 }
 
@@ -148,7 +224,7 @@ static void text_legend(struct writer *w)
     buf_puts(b,
              "\nPages: of 4 KiB, with at least one live byte. Holes: gaps between live blocks in "
              "or next to one page.\n");
-    if (!w->options->colors || w->oldest == 0)
+    if (!w->doc.form.colors || w->oldest == 0)
         return;
     buf_puts(b, "age: ");
     for (size_t i = 0; i < AGES; i++)

@@ -9,9 +9,11 @@
 #include "base/err.h"
 #include "report/report.h"
 
+/* The columns of a terminal beside the cells of a line. */
+#define MAP_MARGIN 15u
+
 struct map_report_options {
     enum report_format format;
-    bool colors; /* text */
 };
 
 /* ERR_OUTPUT if `out` cannot be written. */

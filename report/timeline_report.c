@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "report/write/axis.h"
 #include "report/write/row_table.h"
 #include "report/write/text_cells.h"
 
 #define LABEL_WIDTH 10
 #define PEAKS_SHOWN 5
+#define MARK_WIDTH 12u /* columns of a label of the axis, and blanks */
 
 /* Where a chart of one series shows the RSS above the use. */
 #define RESIDENT_MARK "─"
@@ -53,13 +55,14 @@ static bool find_peaks(struct writer *w, const struct timeline_series *s,
 
 /* ---- text */
 
-static void label(struct writer *w, const char *text)
+/* `edge`: what a terminal shows between the label and the chart. */
+static void label(struct writer *w, const char *text, const char *edge)
 {
     size_t width = format_width(view_of(text));
     for (; width < LABEL_WIDTH; width++)
         buf_puts(&w->doc.buf, " ");
     buf_puts(&w->doc.buf, text);
-    buf_puts(&w->doc.buf, " ");
+    buf_puts(&w->doc.buf, w->doc.form.width ? edge : " ");
 }
 
 /* The height of a bar in eighths of a row; at least one unless the value is 0. */
@@ -99,7 +102,7 @@ static void draw_row(struct writer *w, const struct chart *c, unsigned row)
         unsigned line = c->resident ? eighths_of(resident_in(w->t, i), c->most, c->rows) : 0;
         unsigned base = row * 8;
         unsigned here = filled <= base ? 0 : filled - base > 8 ? 8 : filled - base;
-        bool marked = w->options->colors && c->series && !c->live && n == c->peak && here;
+        bool marked = w->doc.form.colors && c->series && !c->live && n == c->peak && here;
         bool above = !here && line > base && line <= base + 8;
         buf_puts(&w->doc.buf, marked ? "\033[31m" : "");
         buf_puts(&w->doc.buf, above ? RESIDENT_MARK : eighths[here]);
@@ -119,24 +122,76 @@ static void draw_chart(struct writer *w, struct chart c)
     }
     for (unsigned row = c.rows; row-- > 0;) {
         bool top = row + 1 == c.rows;
-        label(w, !top ? "" : c.live ? format_count(text, c.most) : format_bytes(text, c.most));
+        bool half = w->doc.form.width && c.rows >= 4 && (row + 1) * 2 == c.rows;
+        uint64_t at = top ? c.most : c.most / 2;
+        label(w,
+              !top && !half ? ""
+              : c.live      ? format_count(text, at)
+                            : format_bytes(text, at),
+              top || half ? "┤" : "│");
         draw_row(w, &c, row);
     }
 }
 
-/* The window's begin and end, below the chart. */
-static void draw_axis(struct writer *w)
+/* The window's begin and end, below a chart that goes to no terminal. */
+static void draw_ends(struct writer *w)
 {
     char begin[FORMAT_SIZE];
     char end[FORMAT_SIZE];
     format_duration(begin, w->t->begin);
     format_duration(end, w->t->end);
     size_t used = format_width(view_of(begin)) + format_width(view_of(end));
-    label(w, "");
+    label(w, "", " ");
     buf_puts(&w->doc.buf, begin);
     for (size_t i = used < w->t->count ? w->t->count - used : 1; i; i--)
         buf_puts(&w->doc.buf, " ");
     buf_printf(&w->doc.buf, "%s\n", end);
+}
+
+/* The column of a mark, at most the last one. */
+static size_t mark_column(const struct timeline *t, const struct axis *a, unsigned i)
+{
+    uint64_t length = (uint64_t)t->end - (uint64_t)t->begin;
+    uint64_t at = (uint64_t)axis_mark(a, i) - (uint64_t)t->begin;
+    size_t column = length ? (size_t)((unsigned __int128)at * t->count / length) : 0;
+    return column < t->count ? column : t->count - 1;
+}
+
+/* Marks at round times, and their labels. */
+static void draw_axis(struct writer *w)
+{
+    if (w->doc.form.width == 0) {
+        draw_ends(w);
+        return;
+    }
+    struct buf *b = &w->doc.buf;
+    unsigned most = (unsigned)(w->t->count / MARK_WIDTH);
+    struct axis a = axis_of_times(w->t->begin, w->t->end, most ? most : 1);
+    char text[FORMAT_SIZE];
+    unsigned next = 0;
+    label(w, "0", "└");
+    for (size_t i = 0; i < w->t->count; i++) {
+        bool mark = next < a.marks && mark_column(w->t, &a, next) == i;
+        while (next < a.marks && mark_column(w->t, &a, next) == i)
+            next++;
+        buf_puts(b, mark ? "┬" : "─");
+    }
+    buf_puts(b, "\n");
+    label(w, "", " ");
+    size_t used = 0;
+    for (unsigned i = 0; i < a.marks; i++) {
+        size_t at = mark_column(w->t, &a, i), width;
+        width = format_width(view_of(axis_label(text, &a, i)));
+        /* The last one ends with the chart. */
+        at = at + width <= w->t->count ? at : w->t->count > width ? w->t->count - width : 0;
+        if (i && at <= used)
+            continue;
+        for (; used < at; used++)
+            buf_puts(b, " ");
+        buf_puts(b, text);
+        used += width;
+    }
+    buf_puts(b, "\n");
 }
 
 static int compare_peaks(const void *a, const void *b)
@@ -201,6 +256,13 @@ static void text_series(struct writer *w, const struct timeline_series *s, bool 
     list_peaks(w, s);
     buf_puts(&w->doc.buf, "blocks\n");
     draw_chart(w, (struct chart){.series = s, .live = true, .rows = 2});
+}
+
+static void put_trimmed(struct writer *w)
+{
+    char begin[FORMAT_SIZE], end[FORMAT_SIZE];
+    buf_printf(&w->doc.buf, "from %s to %s: the rest has no events (--range shows it)\n",
+               format_duration(begin, w->t->begin), format_duration(end, w->t->end));
 }
 
 /* With several pools, whose sum the RSS is not. */
@@ -302,7 +364,9 @@ int timeline_write(const struct timeline *t, const struct trace *trace,
                    const struct timeline_report_options *options, FILE *out, struct err *e)
 {
     struct writer w = {.t = t, .options = options, .doc = document_begin(out)};
-    if (options->format != REPORT_TEXT)
+    if (options->format == REPORT_TEXT)
+        document_fit(&w.doc);
+    else
         w.rows = row_writer(&w.doc, &bucket_table, NULL, options->format, false);
     if (options->format == REPORT_JSON) {
         document_begin_json(&w.doc, "tidemark.timeline/1", trace);
@@ -311,6 +375,8 @@ int timeline_write(const struct timeline *t, const struct trace *trace,
         row_titles(&w.rows);
     } else if (t->series.len == 0) {
         buf_puts(&w.doc.buf, "no memory data\n");
+    } else if (options->trimmed) {
+        put_trimmed(&w);
     }
     for (size_t i = 0; i < t->series.len; i++) {
         if (options->format == REPORT_JSON)

@@ -15,7 +15,7 @@
 struct timeline_report_options {
     enum report_format format;
     unsigned rows; /* text: height of a chart */
-    bool colors;   /* text */
+    bool trimmed;  /* text: the window leaves out time without events at its ends */
 };
 
 /* ERR_OUTPUT if `out` cannot be written. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/format.h"
-#include "report/picture/axis.h"
+#include "report/write/axis.h"
 
 #define WIDTH 960.0
 #define LEFT 92.0

@@ -7,8 +7,10 @@ import re
 import stat
 import unittest
 
+from clients import capture_items, thread_name
 from pagedata import Page
 from screen import Terminal
+from test_capture import alloc, callstack
 from tools import TIDEMARK, TRACES, UNBUILT, Case, page_built, report, run
 
 ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
@@ -101,6 +103,66 @@ class Colours(Case):
             self.assertEqual(len(codes) % 2, 0)
             self.assertEqual(set(codes[1::2]), {b"\x1b[0m"})
             self.assertNotIn(b"\x1b[0m", codes[::2])
+
+
+class Charts(Case):
+    """`timeline` and `map`: axes with marks, no time without events, repeats as a number."""
+
+    def lines(self, *args, **kwargs):
+        raw, status = on_terminal(*args, NO_COLOR="1", **kwargs)
+        self.assertEqual(status, 0)
+        return raw.decode().split("\n")
+
+    def test_marks_are_at_their_times(self):
+        for width in (40, 80, 200):
+            lines = self.lines("timeline", MEMSCEN, "--together", "--range", "0:200ms",
+                               width=width)
+            axis = next(i for i, line in enumerate(lines) if "0└" in line)
+            marks, labels = lines[axis], lines[axis + 1]
+            self.assertLessEqual(len(marks), width)
+            found = [(m.start(), float(m[1])) for m in re.finditer(r"([\d.]+) ms", labels)]
+            self.assertGreater(len(found), 1)
+            for column, ms in found:
+                exact = 11 + ms / 200 * (width - 12)
+                if column + len("100 ms") < len(marks):
+                    self.assertLess(abs(column - exact), 1.01, labels)
+                    self.assertEqual(marks[column], "┬")
+            self.assertRegex(lines[axis - 4], r"^ *[\d.]+ (Mi|Ki)?B┤")
+
+    def test_time_without_events_is_left_out(self):
+        lines = self.lines("timeline", ALLSCEN)
+        begin, end = re.match(r"from ([\d.]+) ms to ([\d.]+) ms: ", lines[0]).groups()
+        events = [e for e in json.loads(run("timeline", ALLSCEN, "--together", "--format", "json",
+                                            "--buckets", "10000").stdout)["pools"][0]["buckets"]
+                  if e["allocations"] or e["frees"]]
+        self.assertLessEqual(float(begin) * 1e6, events[0]["end_ns"])
+        self.assertGreaterEqual(float(end) * 1e6, events[-1]["begin_ns"])
+        whole = self.lines("timeline", ALLSCEN, "--range", "0:")
+        self.assertFalse(whole[0].startswith("from "))
+        self.assertNotIn("no events", run("timeline", ALLSCEN).stdout)
+
+    def test_a_map_fits(self):
+        for width, cells in ((48, 32), (80, 64), (120, 64), (200, 128)):
+            lines = self.lines("map", MEMSCEN, width=width)
+            rows = [line for line in lines if line.endswith("│")]
+            self.assertTrue(rows)
+            for row in rows:
+                self.assertEqual(len(row.split("│")[1]), cells)
+                self.assertLessEqual(len(row), width)
+            self.assertTrue(any(re.match(r" {14}\+0 +\+[\d.]+ [KM]?i?B", line) for line in lines))
+        rows = [line for line in self.lines("map", MEMSCEN, "--columns", "16") if "│" in line]
+        self.assertEqual({len(row.split("│")[1]) for row in rows}, {16})
+
+    def test_equal_lines_of_a_map_are_counted(self):
+        """A block of 16 MiB is one full line, and the number of others."""
+        out = self.dir / "large.tracy"
+        items = thread_name(7, b"t") + callstack(0x401000) + alloc(10, 7, 0x10000000, 16 << 20)
+        self.assertEqual(capture_items(out, items).returncode, 0)
+        lines = self.lines("map", out)
+        full = [i for i, line in enumerate(lines) if "█" * 64 in line]
+        plain = [line for line in run("map", out).stdout.split("\n") if "█" * 64 in line]
+        self.assertEqual(len(full), 1)
+        self.assertIn(f"⋮ {len(plain) - 1} more such lines", lines[full[0] + 1])
 
 
 class Elsewhere(Case):

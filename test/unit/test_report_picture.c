@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "report/picture/axis.h"
+#include "report/write/axis.h"
 #include "report/picture/stroke_font.h"
 
 static void check_labels(const struct axis *a, const char *const *labels, unsigned n)

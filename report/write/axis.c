@@ -1,4 +1,4 @@
-#include "report/picture/axis.h"
+#include "report/write/axis.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-#ifndef TIDEMARK_REPORT_PICTURE_AXIS_H
-#define TIDEMARK_REPORT_PICTURE_AXIS_H
+#ifndef TIDEMARK_REPORT_WRITE_AXIS_H
+#define TIDEMARK_REPORT_WRITE_AXIS_H
 
 /* Positions and labels of the tick marks of a chart's axes. */
 
