@@ -75,8 +75,9 @@ static void put_pools(struct page *p)
         html_put_member(&p->json, "name", pool->name);
         if (pool->only >= 0) {
             const struct summary_pool *in = &d->summary->pools.at[pool->only];
-            buf_printf(&p->json.out, "\"low\":\"%" PRIx64 "\",\"high\":\"%" PRIx64 "\",",
-                       in->low_address, in->high_address);
+            buf_printf(&p->json.out,
+                       "\"low\":\"%" PRIx64 "\",\"high\":\"%" PRIx64 "\",\"peakTime\":%" PRId64 ",",
+                       in->low_address, in->high_address, in->figures.peak_time);
         }
         buf_printf(&p->json.out, "\"count\":%u},", pool->count);
     }

@@ -243,9 +243,8 @@ export class DiffApp {
     for (const id of CONTROLS) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));
   }
 
-  redraw() {
+  recolour() {
     this.overlay.draw();
-    this.tabs.draw();
   }
 
   // ---- the first screen
@@ -263,7 +262,7 @@ export class DiffApp {
     $("selection").hidden = !data.selection;
     const failed = data.checks.filter((c) => !c.holds);
     const budgets = data.checks.length ? `Budgets: ${count(data.checks.length - failed.length)} passed, ${count(failed.length)} failed${failed.map((c, i) => `${i ? ";" : ":"} ${c.name}: ${c.detail}`).join("")}` : "";
-    $("verdict").replaceChildren(foreign([budgets, "One run on each side does not show what is noise: diff BASE... -- NEW... compares several"].filter(Boolean).join(" · ")));
+    $("findings").replaceChildren(foreign([budgets, "One run on each side does not show what is noise: diff BASE... -- NEW... compares several"].filter(Boolean).join(" · ")));
     const [pool] = data.pools.toSorted((a, b) => b.figures[0][1] - a.figures[0][1] || b.figures[0][0] - a.figures[0][0]);
     const show = (k) => (data.poolFigures[k].bytes ? bytes : count);
     const figures = pool ? data.poolFigures.map((f, k) => [f.name, show(k)(pool.figures[k][1]), pool.figures[k][0] === pool.figures[k][1] ? "as before" : `was ${show(k)(pool.figures[k][0])}, ${change(...pool.figures[k])}`]) : [];

@@ -163,6 +163,7 @@ export class Flame {
 
   name(node) {
     if (node.rest) return node.rest;
+    if (node.source.root) return `all: ${this.amount(this.total)}`;
     const { chain } = node;
     const shown = (frame) => frame.shown ?? frame.name;
     if (chain.length < 2) return shown(chain[0]);
@@ -195,10 +196,11 @@ export class Flame {
     $("flame-legend").hidden = !shown.length;
   }
 
-  // What a node's colour stands for; nothing for functions, of which there are too many.
+  // What a node's colour stands for.
   label(node, by) {
-    if (node.rest || node.above || node.source.root || by === "function") return "";
+    if (node.rest || node.above || node.source.root) return "";
     const frame = this.subject(node);
+    if (by === "function") return frame.shown ?? frame.name;
     if (by === "growth") return frame.sums[GROWTH] > 0 ? GREW : frame.sums[GROWTH] < 0 ? SHRANK : "";
     if (by === "file") return frame.place.replace(/:\d+$/, "") || "(file unknown)";
     if (by === "module") return baseName(frame.image) || "(module unknown)";
@@ -217,8 +219,7 @@ export class Flame {
   }
 
   color(node, label, by) {
-    if (by === "function" && !node.rest && !node.source.root) return `hsl(${(hash(this.subject(node).name) * 13) % 360}deg 60% ${70 + (hash(this.subject(node).name) % 12)}%)`;
-    return label ? this.paintOf(label, hash(this.subject(node).name) % 9) : "var(--flame-rest)";
+    return label ? this.paintOf(label, by === "function" ? 0 : hash(this.subject(node).name) % 9) : "var(--flame-rest)";
   }
 
   // Labels keep their colours; the first ones get hues far apart.

@@ -27,8 +27,7 @@ export class Histograms {
   }
 
   update(range, filter) {
-    const apart = this.model.data.allThreads ? "Threads and sites are" : "Sites are";
-    $("histograms-text").textContent = `${apart} not told apart here.`;
+    $("histograms-text").textContent = `These are of ${this.model.data.allThreads ? "all threads and sites" : "all sites"}, whatever is chosen of them.`;
     this.sizes.show(this.rows(range, 0, filter));
     this.lifetimes.show(this.rows(range, 1, filter));
   }

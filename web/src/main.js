@@ -80,6 +80,13 @@ class App {
     if (this.query) this.refresh();
   }
 
+  // What is drawn on a canvas has no style sheet.
+  recolour() {
+    this.drawTimeline();
+    this.timeline.setRange(this.range.from, this.range.to);
+    if (this.tabs?.chosen === "map") this.tabs.draw();
+  }
+
   // ---- the address of the page
 
   save(replace) {
@@ -244,7 +251,7 @@ class App {
   residentText() {
     if (!this.showsResident()) return "";
     const highest = this.model.resident.rss.reduce((a, b) => (b > a ? b : a));
-    return ` The dashed line is what was resident of the whole process, whatever is chosen: highest ${bytes(highest)}. A reading of the kernel's counts counts until the next one.`;
+    return ` The dashed line is what was resident of the whole process, whatever is chosen: highest ${bytes(highest)}.${this.timeline.apart ? " Its axis is on the right, since it is far above the use." : ""} A reading of the kernel's counts counts until the next one.`;
   }
 
   // What the kernel counted of the whole process, on the axis of the bytes in use.
@@ -392,7 +399,10 @@ class App {
     const pools = [...peaks.keys()].filter((i) => this.filter.pools[i]);
     if (!pools.length) return ["Peak", bytes(0), "no pool is chosen"];
     const highest = pools.reduce((a, b) => (peaks[b] > peaks[a] ? b : a));
-    const when = `≈ ${duration(model.slotTime(query.peaks[highest].slot))}`;
+    const { peakTime } = model.data.pools[highest];
+    const { slot } = query.peaks[highest];
+    const exact = peakTime >= model.slotTime(slot) && peakTime < model.data.time.from + (slot + 1) * model.data.time.slot;
+    const when = exact ? duration(peakTime) : `≈ ${duration(model.slotTime(slot))}`;
     return ["Peak", bytes(peaks[highest]), pools.length > 1 ? `${model.poolName(highest)}, ${when}` : when];
   }
 }
@@ -428,7 +438,8 @@ function showTrace({ trace, answer, verdict, selection }) {
   const facts = [trace.captured !== "unknown" && `captured ${trace.captured}`, ...trace.host, trace.version && `trace version ${trace.version}`, `${duration(trace.duration)} long`, !trace.complete && "incomplete"];
   for (const id of ["origin", "trace-facts"]) $(id).replaceChildren(foreign(facts.filter(Boolean).join(" · ")));
   $("answer").replaceChildren(foreign(sentence(answer || verdict)));
-  $("verdict").replaceChildren(foreign(answer ? sentence(verdict) : ""));
+  $("answer").title = sentence(answer || verdict);
+  $("verdict").replaceChildren(foreign(sentence(answer ? `${answer}. ${sentence(verdict)}` : verdict)));
   $("selection").replaceChildren(...(selection ? ["Only allocations ", foreign(selection), "."] : []));
   $("selection").hidden = !selection;
 }
@@ -449,7 +460,7 @@ function fail(error) {
 
 async function main() {
   let app = null;
-  addTheme(() => app?.redraw());
+  addTheme(() => app?.recolour());
   showLicences(licences);
   const data = JSON.parse($("data").textContent);
   if (typeof DecompressionStream === "undefined") throw new Error("the browser is too old (it has no DecompressionStream)");

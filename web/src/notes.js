@@ -36,17 +36,17 @@ function bounds(model) {
   const { data } = model;
   const { other } = data;
   const texts = [
-    `Time is told in ${count(model.steps)} steps of ${duration(model.stepNs())}: a range begins and ends with a step. Within that, figures are exact; the plot has ${count(data.time.slots)} points.`,
-    `Addresses are told in pieces of ${bytes(2 ** data.pieceShift)}.`,
+    `The page divides the time into ${count(model.steps)} steps of ${duration(model.stepNs())}. A range begins and ends with a step, and its figures are exact. The plot has ${count(data.time.slots)} points.`,
+    `The memory map has squares of ${bytes(2 ** data.pieceShift)}.`,
   ];
-  if (other.stacks) texts.push(`${count(other.stacks)} call stacks with the smallest shares, ${model.foldedShare()} of all bytes allocated, are not told apart: they count with others of their site that have the outer frames in common. report --page-size tells more apart.`);
+  if (other.stacks) texts.push(`${count(other.stacks)} call stacks with the smallest shares, ${model.foldedShare()} of all bytes allocated, are combined with others of their site that have the outer frames in common. A larger report --page-size keeps more apart.`);
   if (other.sites) texts.push(`${count(other.sites)} sites with the smallest shares count together, as "(other sites)".`);
   if (other.threads) texts.push(`${count(other.threads)} threads with the smallest shares count together, as "(other threads)".`);
   const pools = data.pools.find((p) => p.count > 1);
   if (pools) texts.push(`${count(pools.count)} pools with the lowest peaks count together.`);
   if (other.allocations) texts.push(`${count(other.allocations)} allocations came in pairs of thread and call stack for which there was no room: they count as "(other threads)" and "(other sites)".`);
-  if (data.allThreads) texts.push("Sizes and lifetimes of blocks are not told apart by thread.");
+  if (data.allThreads) texts.push("Sizes and lifetimes of blocks are of all threads together.");
   if (data.textsLeftOut) texts.push(`Source and machine code of ${count(data.textsLeftOut)} sites had no room.`);
-  if (texts.length === 2) texts.push("Every pool, thread, site and call stack of the trace is told apart.");
+  if (texts.length === 2) texts.push("Every pool, thread, site and call stack of the trace has figures of its own.");
   return texts;
 }

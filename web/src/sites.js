@@ -14,7 +14,7 @@ const SHOW = [
   { id: "kept", name: "with blocks from before, none freed", test: (r) => r.before && !r.freed },
   { id: "emptied", name: "that freed all they allocated", test: (r) => r.count && !r.live },
   { id: "short", name: "short-lived: half or more temporary", test: (r) => r.count && 2 * r.temporary >= r.count },
-  { id: "older-kept", name: "blocks allocated before the range, freed after it or never" },
+  { id: "older-kept", name: "long-lived: blocks allocated before the range, freed after it or never" },
   { id: "older-freed", name: "blocks allocated before the range, freed in it" },
   { id: "newer-kept", name: "blocks allocated in the range, freed after it or never" },
   { id: "newer-freed", name: "blocks allocated and freed in the range" },
@@ -162,7 +162,7 @@ export class Sites {
     const { model } = this;
     const title = make("h3", { text: `${bytes(s.bytes)} in ${count(s.count)} allocations (${percent(s.bytes, whole)}), ${bytes(s.live)} live, ${bytes(s.peak)} at the peak` });
     const node = model.stackNode[s.stack];
-    if (!node) return [title, make("p", { class: "note", text: model.sites[this.open].rest || s.stack === 0 ? "Sites too small for a row of their own." : "Without a call stack, or in call stacks too small to be told apart here." })];
+    if (!node) return [title, make("p", { class: "note", text: model.sites[this.open].rest || s.stack === 0 ? "Sites too small for a row of their own." : "Without a call stack, or in call stacks that the page combines with others." })];
     const frames = make("ol", { class: "stack" });
     let inner = true; // within the allocator
     for (let n = node; n; n = model.nodeParent[n]) {

@@ -9,6 +9,7 @@ const TICKS = Array.from({ length: 60 }, (_, i) => 2 ** i); // of bytes
 
 const WHEEL = 1.25; // a turn of the wheel makes the time in view longer by
 const LEAST = 4; // steps in view
+const FAR = 3; // times the highest use: RSS above it has an axis of its own
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -54,13 +55,17 @@ export class Timeline {
 
   build() {
     this.plot?.destroy();
+    const highest = (of) => this.lines.filter((line) => Boolean(line.color) === of).reduce((most, line) => line.values.reduce((a, b) => (b > a ? b : a), most), 0);
+    this.apart = highest(true) > FAR * highest(false);
+    const range = (_, min, max) => [Math.min(0, min), 1.12 * max || 1];
+    const [time, amounts] = axes(this.unit);
     const options = {
       width: this.width(),
       height: HEIGHT,
       cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false } },
       legend: { show: false },
-      scales: { x: { time: false, range: (_, min, max) => this.view ?? [min, max] }, y: { range: (_, min, max) => [Math.min(0, min), 1.12 * max || 1] } },
-      axes: axes(this.unit),
+      scales: { x: { time: false, range: (_, min, max) => this.view ?? [min, max] }, y: { range }, apart: { range } },
+      axes: [time, amounts, ...(this.apart ? [{ ...amounts, scale: "apart", side: 1, size: 72, grid: { show: false } }] : [])],
       series: [{}, ...this.lines.map((line) => this.series(line))],
       hooks: { setSelect: [(plot) => this.selected(plot)], setCursor: [(plot) => this.read(plot)], draw: [(plot) => this.markPeaks(plot), () => this.mark(), (plot) => this.lanes.draw(plot)] },
     };
@@ -128,7 +133,7 @@ export class Timeline {
       const value = line.values[at];
       if (!(value > 0)) continue;
       const x = plot.valToPos(this.times[at], "x", true);
-      const y = plot.valToPos(value, "y", true);
+      const y = plot.valToPos(value, this.scale(line), true);
       if (x < plot.bbox.left || x > plot.bbox.left + plot.bbox.width) continue;
       g.fillStyle = css(lineColor(line));
       g.beginPath();
@@ -148,9 +153,14 @@ export class Timeline {
     g.restore();
   }
 
+  scale(line) {
+    return line.color && this.apart ? "apart" : "y";
+  }
+
   series(line) {
     const total = line.pool === undefined;
     return {
+      scale: this.scale(line),
       label: line.name,
       stroke: () => css(lineColor(line)),
       width: total ? 2 : 1.25,
