@@ -191,7 +191,7 @@ CHROMIUM = shutil.which("chromium")
 
 
 def bench_page(folder, trace):
-    """The page of `report --format html`, and how soon a browser shows it."""
+    """The page of `report --format html`, how soon a browser shows it, and its slowest interaction."""
     page = folder / "report.html"
     asked = subprocess.run([TIDEMARK, "report", "--format", "html"], stderr=subprocess.PIPE)
     if b"without the page" in asked.stderr:
@@ -202,10 +202,12 @@ def bench_page(folder, trace):
            f"page {mib(page.stat().st_size):>9}"
     if CHROMIUM and (MODULES / "node_modules").exists():
         shown = [json.loads(subprocess.run(
-            ["node", ROOT / "test" / "web" / "first_paint.mjs", CHROMIUM, MODULES, page],
+            ["node", ROOT / "test" / "web" / "page_times.mjs", CHROMIUM, MODULES, page],
             stdout=subprocess.PIPE, check=True).stdout) for _ in range(ROUNDS)]
         text += (f"; first paint {min(s['paint'] for s in shown):.0f} ms, "
                  f"all there {min(s['ready'] for s in shown):.0f} ms")
+        slowest = min(shown, key=lambda s: s["worst"])
+        text += f", slowest interaction {slowest['worst']:.0f} ms ({slowest['what']})"
     print(text, flush=True)
 
 

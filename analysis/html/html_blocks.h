@@ -14,7 +14,9 @@
 #include "base/vec.h"
 
 struct page_block {
-    uint32_t pool, site; /* of the page; the site is the call stack until it is known */
+    uint32_t pool;
+    uint32_t callstack; /* of the trace */
+    uint32_t site;      /* of the page, when sites were chosen */
     uint64_t ptr, size;
     int64_t time, freed; /* ns; freed: INT64_MAX if live at the end */
 };

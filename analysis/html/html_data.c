@@ -68,9 +68,9 @@ struct builder {
 
 static struct limits limits_of(size_t size)
 {
-    struct limits max = {.cells = size / 12,
-                         .histogram = size / 50,
-                         .map = size / 40,
+    struct limits max = {.cells = size / 6,
+                         .histogram = size / 25,
+                         .map = size / 20,
                          .lives = size / 100,
                          .blocks = size / 200,
                          .keys = size / 30,
@@ -625,7 +625,7 @@ static int take_block(struct builder *b, uint32_t pool, const struct memory_allo
     if (!lives)
         widen(b->d, freed);
     const struct page_block shown = {.pool = b->pools[pool],
-                                     .site = a->callstack,
+                                     .callstack = a->callstack,
                                      .ptr = a->ptr,
                                      .size = block.size,
                                      .time = a->time,
@@ -695,7 +695,7 @@ static void find_block_sites(struct builder *b)
 {
     struct page_data *d = b->d;
     for (size_t i = 0; i < d->blocks.list.len; i++) {
-        uint32_t callstack = d->blocks.list.at[i].site;
+        uint32_t callstack = d->blocks.list.at[i].callstack;
         uint32_t stack = callstack < b->stack_limit ? b->stacks[callstack] : 0;
         d->blocks.list.at[i].site = d->stacks.at[stack].site;
     }
@@ -770,10 +770,51 @@ static void forget_places(struct builder *b)
 /* How many more bytes cells have with steps of half the length, as measured. */
 #define CELLS_BY_STEPS 1.6
 
-/* Bytes of the page without its data, and parts of its size and its names for the other data. */
-#define FRAME_BYTES 150000u
-#define OTHER_PART 12u
-#define TEXT_PART 0.5
+/* Bytes of the page without its data, and of a pool's curve; the part of names that stays. */
+#define FRAME_BYTES 172000u
+#define CURVE_BYTES 12000u
+#define TEXT_PART 0.53
+
+/* Adds the bytes of cells with PAGE_STEPS_MIN steps, or fewer if there are. */
+static int add_cells_size(const struct page_cells *all, size_t *size, struct err *e)
+{
+    struct page_cells c = {.options = all->options, .shift = all->shift, .step = all->step};
+    int status = 0;
+    for (size_t i = 0; i < all->list.len && status == 0; i++)
+        status = vec_push(&c.list, all->list.at[i]) ? 0 : err_no_memory(e, "figures of the page");
+    while (status == 0 && page_cells_steps(&c) > PAGE_STEPS_MIN)
+        status = page_cells_halve(&c, e);
+    struct buf raw = {0};
+    pack_cells(&c, &raw);
+    if (status == 0)
+        status = pack_size(&raw, size, e);
+    buf_release(&raw);
+    page_cells_release(&c);
+    return status;
+}
+
+/* The bytes of the tree, of the cells of keys, and of all else, with steps as above. */
+static int find_room(const struct page_data *d, size_t *tree, size_t *cells, size_t *others,
+                     struct err *e)
+{
+    const struct page_series *s = &d->series;
+    struct buf raw = {0};
+    size_t blocks;
+    *tree = *cells = 0;
+    *others = FRAME_BYTES + CURVE_BYTES * d->pools.len + (size_t)(TEXT_PART * (double)d->text);
+    pack_lives(&s->lives, &raw);
+    pack_blocks(d, &raw, &blocks);
+    int status = pack_size(&raw, others, e);
+    buf_clear(&raw);
+    pack_tree(d, &raw);
+    if (status == 0)
+        status = pack_size(&raw, tree, e);
+    buf_release(&raw);
+    if (status != 0 || add_cells_size(&s->cells, cells, e) != 0 ||
+        add_cells_size(&s->histogram, others, e) != 0)
+        return -1;
+    return add_cells_size(&s->blocks, others, e);
+}
 
 /*
  * How much of what was chosen may stay, so that its cells fit the page with steps that are short
@@ -782,15 +823,13 @@ static void forget_places(struct builder *b)
 static int find_scale(const struct builder *b, double *scale, struct err *e)
 {
     const struct page_data *d = b->d;
-    size_t cells, tree;
-    if (pack_room(d, &cells, &tree, e) != 0)
+    size_t cells, tree, others;
+    if (find_room(d, &tree, &cells, &others, e) != 0)
         return -1;
     double need = (double)cells + 1;
     for (uint32_t steps = page_cells_steps(&d->series.cells); steps < PAGE_STEPS_MIN; steps *= 2)
         need *= CELLS_BY_STEPS;
-    double size = (double)d->size;
-    double others = FRAME_BYTES + size / OTHER_PART + TEXT_PART * (double)d->text;
-    double room = size - others - (double)tree;
+    double room = (double)d->size - (double)others - (double)tree;
     /* What is chosen less makes room in the tree, too. */
     *scale = (room + (double)tree) / (need + (double)tree);
     if (room < 0 || *scale < 0.1)
@@ -813,10 +852,9 @@ static bool must_shrink(struct builder *b, double scale)
         b->all_threads = true;
         return true;
     }
-    if (scale >= 1 || page_cells_steps(&s->cells) > PAGE_STEPS_MIN ||
-        b->d->stacks.len <= PAGE_PLACES_MIN)
+    if (scale >= 1.02 || b->d->stacks.len <= PAGE_PLACES_MIN)
         return false;
-    scale *= 0.95;
+    scale *= 0.98;
     max->stacks = (size_t)((double)b->d->stacks.len * scale);
     size_t nodes = (size_t)((double)b->d->nodes.len * scale);
     if (max->stacks < PAGE_PLACES_MIN)
@@ -824,7 +862,8 @@ static bool must_shrink(struct builder *b, double scale)
     /* Folded call stacks have an entry for each site at least. */
     if (max->sites > max->stacks)
         max->sites = max->stacks;
-    max->folded_nodes = nodes + nodes / FOLDED_PART;
+    max->folded_nodes = nodes;
+    max->nodes = nodes - nodes / (FOLDED_PART + 1);
     return true;
 }
 
@@ -839,6 +878,7 @@ static int build(struct builder *b, struct err *e)
         if (choose_sites(b, e) != 0 || choose_stacks(b, e) != 0 ||
             build_series(b, attempt == 1 ? &b->leaks.to : NULL, e) != 0)
             return -1;
+        find_block_sites(b);
         double scale = 1;
         if (attempt < ATTEMPTS && find_scale(b, &scale, e) != 0)
             return -1;
@@ -847,7 +887,6 @@ static int build(struct builder *b, struct err *e)
         forget_places(b);
     }
     struct page_data *d = b->d;
-    find_block_sites(b);
     int64_t end = d->from + (int64_t)(d->series.slot_ns * PAGE_SLOTS);
     return kernel_curve_build(&d->kernel, b->trace, d->from, end, PAGE_SLOTS, e) == 0
                ? align_steps(&d->series, e)

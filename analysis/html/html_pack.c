@@ -18,22 +18,30 @@ void pack_signed(struct buf *raw, int64_t n)
     pack_unsigned(raw, n < 0 ? ~(bits << 1) : bits << 1);
 }
 
-static void put_base64(struct buf *out, const uint8_t *p, size_t n)
+/* A digit below 85, as a character that neither HTML nor JSON escapes. */
+static uint8_t digit(uint32_t value)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint8_t *to = buf_reserve(out, (n + 2) / 3 * 4);
+    uint8_t c = (uint8_t)('(' + value);
+    return c == '<' ? '}' : c == '>' ? '~' : c == '\\' ? '!' : c;
+}
+
+/* Five digits for each four bytes; at the end, one digit more than there are bytes. */
+static void put_base85(struct buf *out, const uint8_t *p, size_t n)
+{
+    size_t len = n / 4 * 5 + (n % 4 ? n % 4 + 1 : 0);
+    uint8_t *to = buf_reserve(out, len);
     if (!to)
         return;
-    for (size_t i = 0; i < n; i += 3) {
-        size_t left = n - i;
-        uint32_t bits = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
-                        (left > 2 ? p[i + 2] : 0u);
-        *to++ = (uint8_t)digits[bits >> 18];
-        *to++ = (uint8_t)digits[bits >> 12 & 63];
-        *to++ = left > 1 ? (uint8_t)digits[bits >> 6 & 63] : '=';
-        *to++ = left > 2 ? (uint8_t)digits[bits & 63] : '=';
+    for (size_t i = 0; i < n; i += 4) {
+        size_t count = n - i < 4 ? n - i : 4;
+        uint32_t bits = 0;
+        uint32_t unit = 85 * 85 * 85 * 85;
+        for (size_t k = 0; k < 4; k++)
+            bits = bits << 8 | (k < count ? p[i + k] : 0u);
+        for (size_t k = 0; k <= count; k++, unit /= 85)
+            *to++ = digit(bits / unit % 85);
     }
-    out->len += (n + 2) / 3 * 4;
+    out->len += len;
 }
 
 int pack_text(const struct buf *raw, struct buf *out, struct err *e)
@@ -45,7 +53,7 @@ int pack_text(const struct buf *raw, struct buf *out, struct err *e)
         free(packed);
         return err_no_memory(e, "the page");
     }
-    put_base64(out, packed, len);
+    put_base85(out, packed, len);
     free(packed);
     return out->failed ? err_no_memory(e, "the page") : 0;
 }
@@ -169,20 +177,11 @@ void pack_blocks(const struct page_data *d, struct buf *raw, size_t *n)
     }
 }
 
-int pack_room(const struct page_data *d, size_t *cells, size_t *tree, struct err *e)
+int pack_size(const struct buf *raw, size_t *size, struct err *e)
 {
-    struct buf raw = {0};
     struct buf packed = {0};
-    pack_cells(&d->series.cells, &raw);
-    int status = pack_text(&raw, &packed, e);
-    *cells = packed.len;
-    buf_clear(&raw);
-    buf_clear(&packed);
-    pack_tree(d, &raw);
-    if (status == 0)
-        status = pack_text(&raw, &packed, e);
-    *tree = packed.len;
-    buf_release(&raw);
+    int status = pack_text(raw, &packed, e);
+    *size += packed.len;
     buf_release(&packed);
     return status;
 }

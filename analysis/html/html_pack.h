@@ -2,7 +2,7 @@
 #define TIDEMARK_ANALYSIS_HTML_HTML_PACK_H
 
 /*
- * Packs numbers for the page: variable-length integers, compressed with zlib, as base64.
+ * Packs numbers for the page: variable-length integers, compressed with zlib, in base 85.
  * web/src/unpack.js reads them.
  */
 
@@ -18,7 +18,7 @@ void pack_unsigned(struct buf *raw, uint64_t n);
 /* As pack_unsigned, with the sign in the lowest bit. */
 void pack_signed(struct buf *raw, int64_t n);
 
-/* Appends the base64 text of the compressed bytes to `out`. -1 if memory is short. */
+/* Appends the compressed bytes to `out`, in base 85. -1 if memory is short. */
 int pack_text(const struct buf *raw, struct buf *out, struct err *e);
 
 /*
@@ -41,7 +41,7 @@ void pack_lives(const struct page_lives *l, struct buf *raw);
  */
 void pack_blocks(const struct page_data *d, struct buf *raw, size_t *n);
 
-/* The bytes that the cells of keys and the tree have in the page. -1 if memory is short. */
-int pack_room(const struct page_data *d, size_t *cells, size_t *tree, struct err *e);
+/* Adds to *size the bytes that `raw` has in the page. -1 if memory is short. */
+int pack_size(const struct buf *raw, size_t *size, struct err *e);
 
 #endif

@@ -12,9 +12,19 @@ VALUES = ("allocs", "alloc_bytes", "frees", "free_bytes", "temporary", "temporar
           "peak_bytes")
 
 
+# Digits of base 85: those of the page, and Python's.
+DIGITS = str.maketrans(bytes(range(40, 125)).decode().translate({60: 125, 62: 126, 92: 33}),
+                       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                       "!#$%&()*+-;<=>?@^_`{|}~")
+
+
+def unpack(text):
+    return zlib.decompress(base64.b85decode(text.translate(DIGITS)))
+
+
 class Reader:
     def __init__(self, text):
-        self.bytes = zlib.decompress(base64.b64decode(text, validate=True))
+        self.bytes = unpack(text)
         self.at = 0
 
     def unsigned(self):
@@ -43,7 +53,7 @@ class Page:
             raise AssertionError(f"{len(blocks)} blocks of data")
         self.block = blocks[0]
         self.data = json.loads(self.block)
-        self.data |= json.loads(zlib.decompress(base64.b64decode(self.data.pop("tables"), validate=True)))
+        self.data |= json.loads(unpack(self.data.pop("tables")))
         self.steps = self.data["time"]["steps"]
         self.read_tree()
         self.cells = self.read_cells("cells", 8)

@@ -1,13 +1,11 @@
 """`tidemark diff --format html`: the figures in the page against the other formats of the same
 comparison. What a browser makes of it is in test/web/page_test.mjs."""
 
-import base64
 import json
 import subprocess
 import unittest
-import zlib
 
-from pagedata import BLOCK, Reader
+from pagedata import BLOCK, Reader, unpack
 from test_page import ALL, MT, BUILT, hostile_trace
 from tools import FIREHOSE, TRACES, UNBUILT, Case, replaying, run
 
@@ -22,8 +20,7 @@ class DiffPage:
         assert len(blocks) == 1, len(blocks)
         self.block = blocks[0]
         self.data = json.loads(self.block)
-        tables = base64.b64decode(self.data.pop("tables"), validate=True)
-        self.data |= json.loads(zlib.decompress(tables))
+        self.data |= json.loads(unpack(self.data.pop("tables")))
         self.read_tree()
 
     def read_tree(self):

@@ -563,6 +563,18 @@ def deep_recording(heavy, light):
 
 @unittest.skipUnless(BUILT, UNBUILT)
 class Bounds(Case):
+    def test_steps_of_a_small_page(self):
+        """Call stacks give way to steps of time, of which the smallest page has 16, too."""
+        recording = self.dir / "f.c2s.bin"
+        subprocess.run([FIREHOSE, "-o", str(recording), "--events", "600000", "--stacks", "1500",
+                        "--seed", "3"], check=True, stdout=subprocess.DEVNULL)
+        with replaying(recording) as (_, port):
+            self.assertEqual(run("capture", "-o", self.dir / "f.tracy", "-p", port).returncode, 0)
+        page = make_page(self.dir / "f.tracy", self.dir / "f.html", "--page-size", "500K")
+        self.assertLessEqual((self.dir / "f.html").stat().st_size, 500 << 10)
+        self.assertGreaterEqual(page.steps, 16)
+        self.assertGreater(len(page.data["sites"]), 32)
+
     def test_many_of_everything(self):
         """More pools, threads, stacks and sites than the page has places for."""
         recording = self.dir / "f.c2s.bin"

@@ -21,7 +21,11 @@ const browser = await driver.launch({ executablePath: chromium, args: ["--no-san
 const dataOf = (page) =>
   page.evaluate(async () => {
     const data = JSON.parse(document.getElementById("data").textContent);
-    const packed = Uint8Array.from(atob(data.tables), (c) => c.charCodeAt(0));
+    const digits = data.tables.replace(/[}~!]/g, (c) => ({ "}": "<", "~": ">", "!": "\\" })[c]);
+    const packed = new Uint8Array(digits.match(/.{1,5}/g).flatMap((group) => {
+      const bits = [...group.padEnd(5, "|")].reduce((n, c) => n * 85 + c.charCodeAt(0) - 40, 0);
+      return [24, 16, 8, 0].map((shift) => (bits >>> shift) & 255).slice(0, group.length - 1);
+    }));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
     return { ...data, ...(await new Response(stream).json()) };
   });

@@ -59,15 +59,16 @@ class Groups {
 
 function downwards(model, columns, main, { allocators, recursion, all }) {
   const width = columns.length;
-  const n = model.nodeParent.length;
+  const { nodeParent: parent, stackSite, stackNode, stackBegin } = model;
+  const n = parent.length;
   const inclusive = columns.map(() => new Float64Array(n));
   const folded = new Map(); // sites whose call stacks are combined
   const whole = new Float64Array(width);
-  for (let stack = 0; stack < model.stackSite.length; stack++) {
-    const node = allocators ? model.stackNode[stack] : model.stackBegin[stack];
+  for (let stack = 0; stack < stackSite.length; stack++) {
+    const node = (allocators ? stackNode : stackBegin)[stack];
     let site = null;
     if (!node && (all ? columns.some((c) => c[stack]) : columns[main][stack] > 0)) {
-      const number = model.stackSite[stack];
+      const number = stackSite[stack];
       site = folded.get(number);
       if (!site) folded.set(number, (site = { ...model.sites[number], label: `site ${number}`, sums: new Float64Array(width), leaf: true }));
     }
@@ -78,7 +79,7 @@ function downwards(model, columns, main, { allocators, recursion, all }) {
       else if (site) site.sums[k] += v;
     }
   }
-  for (const column of inclusive) for (let i = n - 1; i > 0; i--) if (model.nodeParent[i]) column[model.nodeParent[i]] += column[i];
+  for (const column of inclusive) for (let i = n - 1; i > 0; i--) if (column[i] && parent[i]) column[parent[i]] += column[i];
   const rest = () => {
     const list = [...folded.values()].sort((a, b) => b.sums[main] - a.sums[main]);
     const sums = Float64Array.from({ length: width }, (_, k) => list.reduce((sum, s) => sum + s.sums[k], 0));
@@ -153,8 +154,11 @@ export function matcher(text, regex) {
 
 // Which call stacks pass through a frame that the test accepts: 1 or 0 each.
 export function stacksThrough(model, test) {
-  const frames = Uint8Array.from(model.frames, (f) => (test(f) ? 1 : 0));
-  const nodes = new Uint8Array(model.nodeParent.length);
-  for (let i = 1; i < nodes.length; i++) nodes[i] = frames[model.nodeFrame[i]] | nodes[model.nodeParent[i]];
-  return Uint8Array.from(model.stackSite, (site, stack) => (model.stackNode[stack] ? nodes[model.stackNode[stack]] : test(model.sites[site]) ? 1 : 0));
+  const { nodeParent, nodeFrame, stackNode, stackSite } = model;
+  const frames = Uint8Array.from(model.frames.map((f) => (test(f) ? 1 : 0)));
+  const nodes = new Uint8Array(nodeParent.length);
+  for (let i = 1; i < nodes.length; i++) nodes[i] = frames[nodeFrame[i]] | nodes[nodeParent[i]];
+  const stacks = new Uint8Array(stackSite.length);
+  for (let stack = 0; stack < stacks.length; stack++) stacks[stack] = stackNode[stack] ? nodes[stackNode[stack]] : test(model.sites[stackSite[stack]]) ? 1 : 0;
+  return stacks;
 }

@@ -22,8 +22,12 @@ export class FrameFilters {
 
   // 1 for each call stack that passes, else 0.
   stacks() {
-    const through = this.list.map(({ test, keep }) => ({ keep, stacks: stacksThrough(this.model, test) }));
-    return Uint8Array.from(this.model.stackSite, (_, stack) => (through.every(({ keep, stacks }) => Boolean(stacks[stack]) === keep) ? 1 : 0));
+    const passes = new Uint8Array(this.model.stackSite.length).fill(1);
+    for (const { test, keep } of this.list) {
+      const through = stacksThrough(this.model, test);
+      for (let stack = 0; stack < passes.length; stack++) if (Boolean(through[stack]) !== keep) passes[stack] = 0;
+    }
+    return passes;
   }
 
   chips() {

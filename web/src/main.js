@@ -76,6 +76,7 @@ class App {
   }
 
   redraw() {
+    this.mask = null;
     this.drawTimeline();
     if (this.query) this.refresh();
   }
@@ -126,6 +127,7 @@ class App {
     this.zoom(...steps(state.zoom));
     flame.place = state.at;
     this.lookAtFlame();
+    this.mask = null;
     this.refresh();
   }
 
@@ -362,7 +364,7 @@ class App {
   refresh() {
     const { from, to } = this.range;
     this.query = this.model.query(from, to);
-    this.mask = this.model.mask(this.filter);
+    this.mask ??= this.model.mask(this.filter);
     this.timeline.setRange(from, to);
     this.showRange();
     this.tabs.draw();
@@ -375,7 +377,11 @@ class App {
     $("range-from").value = text(range.from);
     $("range-to").value = text(range.to);
     const whole = range.from === 0 && range.to === model.steps;
-    const sum = (column) => column.reduce((s, v, key) => s + (mask[key] ? v : 0), 0);
+    const sum = (column) => {
+      let all = 0;
+      for (let key = 0; key < column.length; key++) if (mask[key]) all += column[key];
+      return all;
+    };
     const figures = [
       ["Range", duration(model.stepTime(range.to) - model.stepTime(range.from)), whole ? "whole trace" : ""],
       ["Allocations", count(sum(query.total.count)), bytes(sum(query.total.bytes))],

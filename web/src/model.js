@@ -337,8 +337,12 @@ class Model {
   // Which keys the filters let through: 1 or 0 each.
   mask(filter) {
     const through = filter.frames.stacks();
-    const stacks = Uint8Array.from(this.stackSite, (site, stack) => through[stack] && (filter.site < 0 || site === filter.site));
-    return Uint8Array.from({ length: this.keyCount }, (_, k) => filter.pools[this.keyPool[k]] && filter.threads[this.keyThread[k]] && stacks[this.keyStack[k]]);
+    const out = new Uint8Array(this.keyCount);
+    for (let key = 0; key < out.length; key++) {
+      const stack = this.keyStack[key];
+      out[key] = filter.pools[this.keyPool[key]] && filter.threads[this.keyThread[key]] && through[stack] && (filter.site < 0 || this.stackSite[stack] === filter.site) ? 1 : 0;
+    }
+    return out;
   }
 
   // Of the bytes allocated: the share of call stacks that count with others.

@@ -9,7 +9,7 @@ const TICKS = Array.from({ length: 60 }, (_, i) => 2 ** i); // of bytes
 
 const WHEEL = 1.25; // a turn of the wheel makes the time in view longer by
 const LEAST = 4; // steps in view
-const FAR = 3; // times the highest use: RSS above it has an axis of its own
+const FAR = 3; // times the highest use: RSS above it has a separate axis
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

@@ -1,16 +1,23 @@
-// Reads what report/html/html_pack.c writes: base64 of zlib of variable-length integers.
+// Reads what report/html/html_pack.c writes: zlib of variable-length integers, in base 85.
 
-async function unpacked(base64) {
-  const text = atob(base64);
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+// Values of digits by their characters.
+const VALUES = new Uint8Array(127);
+for (let value = 0; value < 85; value++) VALUES[{ 60: 125, 62: 126, 92: 33 }[40 + value] ?? 40 + value] = value;
+
+async function unpacked(text) {
+  const bytes = new Uint8Array(Math.floor((text.length * 4) / 5));
+  for (let i = 0, to = 0; i < text.length; i += 5) {
+    let bits = 0;
+    for (let k = i; k < i + 5; k++) bits = bits * 85 + (k < text.length ? VALUES[text.charCodeAt(k)] : 84);
+    for (let shift = 24; shift >= 0; shift -= 8) bytes[to++] = bits >>> shift;
+  }
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream);
 }
 
-export const inflate = async (base64) => new Reader(new Uint8Array(await (await unpacked(base64)).arrayBuffer()));
+export const inflate = async (text) => new Reader(new Uint8Array(await (await unpacked(text)).arrayBuffer()));
 
-export const inflateJson = async (base64) => (await unpacked(base64)).json();
+export const inflateJson = async (text) => (await unpacked(text)).json();
 
 export class Reader {
   constructor(bytes) {
