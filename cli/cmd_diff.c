@@ -192,9 +192,7 @@ static bool check_html(const struct diff_command *c, struct err *e)
 {
     if (c->report.format != DIFF_HTML)
         return true;
-    if (c->runs.asked)
-        err_set(e, ERR_USAGE, "--format html is for one trace on each side");
-    else if (c->limit_given || c->report.stack_traces)
+    if (c->limit_given || c->report.stack_traces)
         err_set(
             e, ERR_USAGE,
             "rows are chosen and sorted in the page: --format html goes with neither --limit nor "

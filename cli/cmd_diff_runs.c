@@ -1,8 +1,11 @@
 #include "cli/cmd_diff_runs.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/options/options.h"
+#include "report/html/html_diff_write.h"
 #include "report/runs_report.h"
 
 #define FIELD(NAME) OPTION_FIELD(struct runs_question, NAME)
@@ -65,6 +68,26 @@ static int judge(const struct runs_diff *d, struct err *e)
     return 0;
 }
 
+/* The page is made of the JSON. */
+static int write_page(const struct runs_diff *d, const struct diff_report_options *report,
+                      FILE *out, struct err *e)
+{
+    struct diff_report_options options = *report;
+    char *json = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&json, &len);
+    if (!to)
+        return err_no_memory(e, "the page");
+    options.format = DIFF_JSON;
+    int status = runs_diff_write(d, &options, to, e);
+    if (fclose(to) != 0 && status == 0)
+        status = err_no_memory(e, "the page");
+    if (status == 0)
+        status = html_runs_write((struct view){json, len}, out, e);
+    free(json);
+    return status;
+}
+
 int runs_question_answer(struct runs_question *q, enum diff_metric metric,
                          const struct diff_report_options *report, const struct budgets *fail_if,
                          FILE *out, struct err *e)
@@ -83,7 +106,8 @@ int runs_question_answer(struct runs_question *q, enum diff_metric metric,
     options.mute = mute;
     int status = runs_diff_build(&d, q->runs.list.at, q->loaded, &options, e);
     if (status == 0) {
-        status = runs_diff_write(&d, report, out, e);
+        status = report->format == DIFF_HTML ? write_page(&d, report, out, e)
+                                             : runs_diff_write(&d, report, out, e);
         if (status == 0)
             status = judge(&d, e);
         runs_diff_release(&d);

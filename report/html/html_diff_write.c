@@ -195,3 +195,20 @@ int html_diff_write(const struct page_diff *p, const struct summary_check *check
     html_json_release(&d.json);
     return status;
 }
+
+int html_runs_write(struct view json, FILE *out, struct err *e)
+{
+    struct html_json page = {0};
+    struct buf raw = {0};
+    size_t written;
+    buf_put(&raw, json.p, json.len);
+    buf_puts(&page.out, "{\"schema\":\"tidemark.runspage/1\",\"runs\":\"");
+    int status = pack_text(&raw, &page.out, e);
+    buf_puts(&page.out, "\"}\n");
+    if (status == 0)
+        status = page.out.failed ? err_no_memory(e, "the page")
+                                 : html_json_write(&page, out, &written, e);
+    buf_release(&raw);
+    html_json_release(&page);
+    return status;
+}

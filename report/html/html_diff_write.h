@@ -1,7 +1,10 @@
 #ifndef TIDEMARK_REPORT_HTML_HTML_DIFF_WRITE_H
 #define TIDEMARK_REPORT_HTML_HTML_DIFF_WRITE_H
 
-/* Writes a comparison of two traces as one self-contained HTML file ("tidemark.diffpage/1"). */
+/*
+ * Writes a comparison of two traces as one self-contained HTML file ("tidemark.diffpage/1"), or
+ * that of several runs ("tidemark.runspage/1").
+ */
 
 #include <stddef.h>
 #include <stdio.h>
@@ -13,5 +16,8 @@
 /* `checks` are the outcomes of budgets. ERR_OUTPUT if `out` cannot be written. */
 int html_diff_write(const struct page_diff *p, const struct summary_check *checks, size_t n,
                     FILE *out, struct err *e);
+
+/* `json` is the document of the runs, "tidemark.runs/1". ERR_OUTPUT if `out` cannot be written. */
+int html_runs_write(struct view json, FILE *out, struct err *e);
 
 #endif

@@ -677,6 +677,11 @@ class Browser(Case):
         for name, now in (("diff", MT), ("hostilediff", traces["hostile"])):
             run("diff", TRACES / "v0.13.1" / "memscen.tracy", now, "--format", "html", "-fo",
                 work / f"{name}.html", "--fail-if", "peak>+5%", "--fail-if", "count>+5%")
+        before = TRACES / "v0.13.1" / "memscen.tracy"
+        for name, runs in (("runs", [before] * 5 + ["--"] + [MT] * 5), ("oneside", ["--", MT, MT]),
+                           ("hostileruns", [MT, "--", traces["hostile"]])):
+            run("diff", *runs, "--format", "html", "-fo", work / f"{name}.html", "--fail-if",
+                "count>9500" if name == "oneside" else "count>+5%")
         result = subprocess.run(
             ["node", str(ROOT / "test" / "web" / "page_test.mjs"), CHROMIUM, str(work)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900)

@@ -993,6 +993,48 @@ const checks = {
     await done();
   },
 
+  "a comparison of runs has intervals": async () => {
+    const { page, done } = await open("runs", { viewport: { width: 1440, height: 900 } });
+    const axe = readFileSync(createRequire(join(folder, "x.js")).resolve("axe-core/axe.min.js"), "utf8");
+    assert.match(await page.title(), /^memscen: what changed$/);
+    assert.equal(await text(page, "answer"), "Peak 8.00 MiB ±0.0 % in pool default: as before; functions by bytes: 7 grown, 1 shrunk, 8 within the noise");
+    assert.match(await text(page, "findings"), /^Budgets: 0 passed, 1 failed: count>\+5%: count is 9,598, was 9,001 \(\+6\.6 %\)/);
+    assert.match(await page.locator(`#range-figures div:has(dt:text-is("Live at the end")) dd`).innerText(), /^292 KiB ±0\.0 %\s*\+74\.6 KiB \(\+34\.3 %\), \+57\.3 KiB to \+91\.9 KiB\s*grown$/);
+    const [first] = await page.locator("#rows-table tbody tr").first().locator("th, td").allInnerTexts();
+    assert.match(first, /^decode_pixels/);
+    assert.deepEqual((await rows(page, "rows-table", 5))[0], "+907 KiB (+16.0 %), +836 KiB to +979 KiB");
+    const boxes = async (of) => page.locator(`#rows-table tbody tr:has-text('${of}') .interval > *`).evaluateAll((all) => all.map((e) => e.getBoundingClientRect()).map(({ left, right }) => [left, right]));
+    const [bar, mark] = await boxes("decode_pixels");
+    assert.ok(bar[0] < mark[0] && mark[1] < bar[1], "the mean's change is within its interval");
+    assert.ok((await boxes("realloc_buffer"))[0][1] < bar[0], "shrunk is left of grown");
+    await page.selectOption("#rows-kind", "same");
+    assert.equal((await rows(page, "rows-table", 1)).length, 8);
+    assert.match(page.url(), /rows-kind=same/);
+    await page.goBack();
+    assert.equal(await page.inputValue("#rows-kind"), "all");
+    await page.click("#rows-table th button:text-is('Change')");
+    assert.match((await rows(page, "rows-table", 1))[0], /^realloc_buffer/, "the largest change comes first");
+    await shot(page, "runs", false);
+    await page.evaluate(axe);
+    for (const tab of ["rows", "totals"]) {
+      await page.click(`#tab-${tab}`);
+      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+      assert.deepEqual(violations.map((v) => `${tab}: ${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" ")}`), []);
+    }
+    assert.deepEqual(await page.locator("#budgets li").allInnerTexts(), ["failed: count>+5%: count is 9,598, was 9,001 (+6.6 %)"]);
+    await done();
+    const one = await open("oneside", { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true });
+    assert.match(await text(one.page, "program"), /: 2 runs$/);
+    assert.deepEqual(await one.page.locator("#rows-table thead th:visible").allInnerTexts(), ["Function", "Now", "Outcome"]);
+    await shot(one.page, "runs-phone");
+    await one.done();
+    const hostile = await open("hostileruns");
+    for (const tab of ["totals", "rows"]) await hostile.page.click(`#tab-${tab}`);
+    assert.match(await text(hostile.page, "findings"), /too few runs/);
+    assert.equal(await hostile.page.locator("img, iframe, object, embed, link, base").count(), 0);
+    await hostile.done();
+  },
+
   "light and dark": async () => {
     const back = (page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     const { page, done } = await open("mt", { colorScheme: "dark" });

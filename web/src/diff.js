@@ -166,8 +166,8 @@ class Rows {
       "Sites that changed",
       [
         { name: "Site", text: true, value: (r) => r.place.name, show: named },
-        { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
-        { name: "Type", text: true, value: (r) => r.type, show: (r) => foreign(r.type) },
+        { name: "Pool", text: true, minor: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
+        { name: "Type", text: true, minor: true, value: (r) => r.type, show: (r) => foreign(r.type) },
         { name: "What", text: true, value: (r) => KINDS.indexOf(r.kind), show: (r) => `${r.kind}${r.unsure ? " ?" : ""}`, title: `by ${data.metric}; ?: code without a name, whose match may be wrong` },
         { name: "Before", value: (r) => allocated(r, 0), show: side(allocated, 0, bytes), title: "bytes allocated" },
         { name: "Now", value: (r) => allocated(r, 1), show: side(allocated, 1, bytes), title: "bytes allocated" },

@@ -16,7 +16,8 @@ export function make(name, attributes = {}, ...children) {
 // A text of the trace, kept apart from the direction of what is around it.
 export const foreign = (text, className) => make("bdi", { text, class: className });
 
-// Tables with a caption, columns {name, value, show, text, title} and sortable heads.
+// Tables with a caption, columns {name, value, show, text, title, minor} and sortable heads. A phone
+// does not show minor columns, so that figures are beside names.
 export class Table {
   constructor(element, caption, columns, options = {}) {
     Object.assign(this, { element, columns, options, sort: options.sort ?? -1, down: true, limit: options.limit ?? 100, rows: [] });
@@ -30,7 +31,7 @@ export class Table {
   }
 
   head(column, i) {
-    const th = make("th", { scope: "col", class: column.text ? "" : "number", title: column.title });
+    const th = make("th", { scope: "col", class: classOf(column), title: column.title });
     if (!this.options.sortable) {
       th.textContent = column.name;
       return th;
@@ -73,7 +74,7 @@ export class Table {
   line(row) {
     const tr = make("tr");
     this.columns.forEach((column, i) => {
-      const cell = make(i === 0 ? "th" : "td", { scope: i === 0 ? "row" : undefined, class: column.text ? "" : "number" });
+      const cell = make(i === 0 ? "th" : "td", { scope: i === 0 ? "row" : undefined, class: classOf(column) });
       const shown = column.show ? column.show(row) : column.value(row);
       cell.append(shown instanceof Node ? shown : String(shown));
       tr.append(cell);
@@ -81,6 +82,8 @@ export class Table {
     return tr;
   }
 }
+
+const classOf = (column) => `${column.text ? "" : "number"}${column.minor ? " minor" : ""}`;
 
 function compare(a, b) {
   return typeof a === "number" ? a - b : a < b ? -1 : a > b ? 1 : 0;

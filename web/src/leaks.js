@@ -21,7 +21,7 @@ export class Leaks {
       "Never freed",
       [
         { name: "Site", text: true, value: (r) => r.place.name, show: (r) => make("span", {}, link(r), r.place.place ? foreign(r.place.place, "place") : "") },
-        { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
+        { name: "Pool", text: true, minor: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
         { name: "Live", value: (r) => r.bytes, show: (r) => bytes(r.bytes) },
         { name: "Blocks", value: (r) => r.count, show: (r) => count(r.count) },
         { name: "Never freed", value: (r) => r.count / r.allocations, show: (r) => percent(r.count, r.allocations), title: "share of the blocks that the site allocated" },

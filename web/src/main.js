@@ -11,6 +11,7 @@ import { Leaks } from "./leaks.js";
 import { MemoryMap } from "./map.js";
 import { loadCells, loadPoints } from "./model.js";
 import { checksSum, showLicences, showNotes } from "./notes.js";
+import { RunsApp } from "./runs.js";
 import { Sites } from "./sites.js";
 import { State } from "./state.js";
 import { Tabs } from "./tabs.js";
@@ -470,8 +471,9 @@ async function main() {
   showLicences(licences);
   const data = JSON.parse($("data").textContent);
   if (typeof DecompressionStream === "undefined") throw new Error("the browser is too old (it has no DecompressionStream)");
-  if (data.schema.startsWith("tidemark.diffpage")) {
-    app = await DiffApp.load(data);
+  const other = { "tidemark.diffpage/1": DiffApp, "tidemark.runspage/1": RunsApp }[data.schema];
+  if (other) {
+    app = await other.load(data);
     document.documentElement.dataset.ready = "yes";
     return;
   }

@@ -32,8 +32,8 @@ export class Sites {
       "Allocation sites in the range",
       [
         { name: "Site", text: true, value: (r) => r.site.name, show: named },
-        { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
-        { name: "Type", text: true, value: (r) => r.site.type, show: (r) => foreign(r.site.type), title: "of the blocks' elements, where the allocator's functions tell; … stands for others" },
+        { name: "Pool", text: true, minor: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
+        { name: "Type", text: true, minor: true, value: (r) => r.site.type, show: (r) => foreign(r.site.type), title: "of the blocks' elements, where the allocator's functions tell; … stands for others" },
         { name: "Count", value: (r) => r.count, show: (r) => count(r.count), title: "allocations within the range" },
         { name: "Size", value: (r) => r.bytes, show: (r) => bytes(r.bytes), title: "bytes of all of them" },
         { name: "Live", value: (r) => r.live, show: (r) => bytes(r.live), title: "in use at the end of the range" },

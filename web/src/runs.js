@@ -1,0 +1,167 @@
+// The page of `tidemark diff BASE... -- NEW... --format html`: its JSON ("tidemark.runs/1") as tables,
+// with the intervals of the changes drawn.
+
+import { bytes, count, percent } from "./format.js";
+import { $, foreign, make, Table } from "./dom.js";
+import { State } from "./state.js";
+import { Tabs } from "./tabs.js";
+import { inflateJson } from "./unpack.js";
+
+const TOTALS = { peak_bytes: ["Peak", bytes], live_bytes: ["Live at the end", bytes], live_allocations: ["Blocks live at the end", count], total_bytes: ["Size of all allocations", bytes], allocations: ["Allocations", count], temporary_allocations: ["Temporary", count] };
+const KINDS = { all: "all", changed: "beyond the noise", new: "new", grown: "grown", shrunk: "shrunk", gone: "gone", same: "within the noise" };
+const CONTROLS = ["rows-kind", "rows-search"];
+
+const whole = (show) => (n) => show(Math.round(n));
+const signed = (show) => (n) => `${n > 0 ? "+" : ""}${whole(show)(n)}`;
+const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);
+const runs = (n) => `${count(n)} run${n === 1 ? "" : "s"}`;
+
+// "7.60 MiB ±0.1 %": the median, and the spread of a run.
+const side = ({ median, mean, spread }, show) => (median === null ? "–" : `${whole(show)(median)}${spread === null || !mean ? "" : ` ±${percent(spread, mean)}`}`);
+
+function changeText({ change, base, low, high }, show) {
+  if (change === null) return "–";
+  if (change === 0) return "=";
+  const share = base.mean > 0 ? ` (${change > 0 ? "+" : "-"}${percent(Math.abs(change), base.mean)})` : "";
+  return `${signed(show)(change)}${share}${low === null ? "" : `, ${signed(show)(low)} to ${signed(show)(high)}`}`;
+}
+
+// "grown", "within the noise, unstable", …; nothing without runs before.
+const outcome = (r) => [r.change === null ? "" : r.changed ? (r.kind ?? (r.change > 0 ? "grown" : "shrunk")) : r.change ? "within the noise" : "=", r.unstable ? "unstable" : "", r.muted ? "not tested" : ""].filter(Boolean).join(", ");
+
+// The interval as a bar and the mean's change as a mark, on an axis of -most to most of the base's mean.
+function interval({ change, low, high, base, changed }, most) {
+  const box = make("span", { class: changed ? "interval changed" : "interval", "aria-hidden": "true" });
+  if (low === null || !(base.mean > 0)) return box;
+  const at = (n) => Math.max(0, Math.min(100, 50 + (50 * n) / base.mean / most));
+  const bar = make("span");
+  bar.style.left = `${at(low)}%`;
+  bar.style.width = `${Math.max(0.7, at(high) - at(low))}%`;
+  const mark = make("i");
+  mark.style.left = `${at(change)}%`;
+  box.append(bar, mark);
+  return box;
+}
+
+export class RunsApp {
+  static async load(data) {
+    return new RunsApp(await inflateJson(data.runs));
+  }
+
+  constructor(doc) {
+    this.doc = doc;
+    this.show = doc.metric === "count" ? count : bytes;
+    document.body.classList.add("diff", "runs");
+    for (const name of ["flame", "tree", "sites", "leaks", "map", "histograms", "notes"]) $(`panel-${name}`).remove();
+    for (const id of ["range", "filters", "timeline", "timeline-help"]) $(id).hidden = true;
+    document.querySelector(".skip").setAttribute("href", "#panel-rows");
+    $("main").hidden = false;
+    $("panel-rows").dataset.title = "Functions";
+    this.rows = doc.rows.map((r) => ({ ...r, name: r.function ?? (r.image ? `[unknown] ${baseName(r.image)}` : "[no call stack]"), place: r.file ? baseName(r.file) : "" }));
+    // Few changes are larger than those that matter; they end at the edge.
+    this.most = Math.min(1, Math.max(0.01, ...this.rows.filter((r) => r.changed && r.base.mean > 0).map((r) => 1.2 * Math.max(Math.abs(r.low), Math.abs(r.high)) / r.base.mean)));
+    this.showHead();
+    this.showTotals();
+    this.addRows();
+    this.tabs = new Tabs({ rows: () => this.showRows(), totals: () => {} }, () => this.state?.save());
+    this.tabs.draw();
+    this.state = new State(() => this.readState(), (state) => this.applyState(state));
+    for (const id of CONTROLS) {
+      $(id).addEventListener(id === "rows-search" ? "input" : "change", () => {
+        this.showRows();
+        this.state.save(id === "rows-search");
+      });
+    }
+    $("rows-kind").form.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  recolour() {}
+
+  // ---- the first screen
+
+  showHead() {
+    const { doc } = this;
+    const [base, now] = [doc.base.length, doc.now.length];
+    const programs = new Set([...doc.base, ...doc.now].map((r) => r.program ?? "unknown program"));
+    const title = [...programs].join(", ");
+    document.title = `${title}: what changed`;
+    $("program").replaceChildren(foreign(title), base ? ": what changed" : `: ${runs(now)}`);
+    $("origin").textContent = base ? `${runs(base)} before, ${count(now)} after · intervals of the changes of the means, ${doc.confidence} % for all ${count(doc.tested)} figures together` : `${runs(now)}: medians, and the standard deviation of a run`;
+    const pool = this.highest();
+    const of = (kind) => doc.rows.filter((r) => r.kind === kind).length;
+    const kinds = ["new", "grown", "shrunk", "gone"].filter(of).map((kind) => `${count(of(kind))} ${kind}`);
+    const peak = pool && pool.totals.peak_bytes;
+    const head = peak ? `Peak ${side(peak.now, bytes)}${doc.pools.length > 1 ? ` in pool ${pool.name}` : ""}${base ? `: ${peak.change ? `${changeText(peak, bytes)} (${outcome(peak)})` : "as before"}` : ""}` : "No memory data";
+    $("answer").replaceChildren(foreign(base ? `${head}; functions by ${doc.metric}: ${kinds.join(", ") || "none changed"}, ${count(doc.same)} within the noise` : head));
+    $("answer").title = $("answer").textContent;
+    const failed = doc.checks.filter((c) => !c.holds);
+    const notes = [];
+    if (doc.checks.length) notes.push(`Budgets: ${count(doc.checks.length - failed.length)} passed, ${count(failed.length)} failed${failed.map((c, i) => `${i ? ";" : ":"} ${c.name}: ${c.detail}`).join("")}`);
+    if (base && !doc.noise_known) notes.push("These are too few runs to tell a change from noise");
+    if (doc.unstable) notes.push(`${count(doc.unstable)} rows are unstable: they differ much between runs of one side`);
+    $("findings").replaceChildren(foreign(notes.join(" · ")));
+    const figures = pool ? Object.entries(TOTALS).map(([key, [name, show]]) => [name, side(pool.totals[key].now, show), base ? changeText(pool.totals[key], show) : "", pool.totals[key].change ? outcome(pool.totals[key]) : ""]) : [];
+    $("range-figures").setAttribute("aria-label", "Figures of the highest pool");
+    $("range-figures").replaceChildren(...figures.map(([name, value, change, more]) => make("div", {}, make("dt", { text: name }), make("dd", {}, value, make("small", { text: change }), make("small", { text: more })))));
+  }
+
+  // The pool with the highest peak.
+  highest() {
+    const peak = (p) => p.totals.peak_bytes.now.median ?? 0;
+    return this.doc.pools.reduce((a, b) => (peak(b) > peak(a) ? b : a), this.doc.pools[0]);
+  }
+
+  // ---- tables
+
+  columns(first, show) {
+    const size = (r) => Math.abs(r.change ?? 0);
+    const columns = [
+      ...first,
+      { name: "Before", of: "base", value: (r) => r.base.median ?? -1, show: (r) => side(r.base, show(r)), title: "the median, and the standard deviation of a run" },
+      { name: "Now", value: (r) => r.now.median ?? -1, show: (r) => side(r.now, show(r)), title: "the median, and the standard deviation of a run" },
+      { name: "Change", of: "base", value: size, show: (r) => changeText(r, show(r)), title: "of the means, and its interval; sorted by size, up or down" },
+      { name: "Interval", of: "base", text: true, value: (r) => (r.base.mean > 0 ? size(r) / r.base.mean : 0), show: (r) => interval(r, this.most), title: `from -${percent(this.most, 1)} to +${percent(this.most, 1)} of the mean before; what is beyond ends at the edge` },
+      { name: "Outcome", text: true, value: outcome },
+    ];
+    return columns.filter((c) => !c.of || this.doc[c.of].length);
+  }
+
+  showTotals() {
+    const { doc } = this;
+    const rows = doc.pools.flatMap((p) => Object.entries(TOTALS).map(([key, [name, show]]) => ({ ...p.totals[key], pool: p.name, name, show })));
+    const first = [{ name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) }, { name: "Figure", text: true, value: (r) => r.name }];
+    new Table($("totals-table"), "Totals of each pool", this.columns(first, (r) => r.show), { limit: 1000 }).show(rows);
+    $("budgets").replaceChildren(...doc.checks.map((c) => make("li", {}, `${c.holds ? "passed" : "failed"}: `, foreign(`${c.name}: ${c.detail}`))));
+    $("budgets-none").hidden = doc.checks.length > 0;
+    $("diff-bounds").replaceChildren(...[["Before", doc.base], ["Now", doc.now]].filter(([, list]) => list.length).flatMap(([name, list], i) => [i ? ". " : "", `${name}: `, foreign(list.map((r) => baseName(r.file)).join(", "))]));
+  }
+
+  addRows() {
+    $("rows-kind").replaceChildren(...Object.entries(KINDS).map(([value, text]) => make("option", { value, text })));
+    const named = (r) => make("span", { title: r.name }, foreign(r.name), r.place ? foreign(r.place, "place") : "");
+    const first = [{ name: "Function", text: true, value: (r) => r.name, show: named }, { name: "Pool", text: true, minor: true, value: (r) => r.pool, show: (r) => foreign(r.pool) }];
+    this.table = new Table($("rows-table"), "Functions", this.columns(first, () => this.show), { sortable: true, limit: 100, more: $("rows-more") });
+  }
+
+  // Those that changed come first, as in the other formats, until another order is chosen.
+  showRows() {
+    const term = $("rows-search").value.trim().toLowerCase();
+    const kind = $("rows-kind").value;
+    const rows = this.rows.filter((r) => (kind === "all" || r.kind === kind || (kind === "changed" && r.kind !== "same")) && [r.name, r.file ?? "", r.image ?? "", r.pool].some((t) => t.toLowerCase().includes(term)));
+    $("rows-count").textContent = `${count(rows.length)} of ${count(this.rows.length)} functions, by ${this.doc.metric}`;
+    this.table.show(rows);
+  }
+
+  // ---- the address of the page
+
+  readState() {
+    return { tab: this.tabs.chosen, ...Object.fromEntries(CONTROLS.map((id) => [id, $(id).value])) };
+  }
+
+  applyState(state) {
+    for (const id of CONTROLS) $(id).value = state[id];
+    this.tabs.chosen = this.tabs.views[state.tab] ? state.tab : "rows";
+    this.tabs.mark();
+    this.tabs.draw();
+  }
+}
