@@ -113,6 +113,8 @@ static bool take_lines(struct pdb_lines *l, const struct pdb_file *f, struct cur
     uint32_t offset = cursor_u32(&c);
     uint16_t section = cursor_u16(&c), flags = cursor_u16(&c);
     uint32_t size = cursor_u32(&c);
+    if (!c.short_read && section == 0)
+        return true; /* code that the linker discarded */
     if (c.short_read || !pdb_file_address(f, section, offset, &low)) {
         l->damaged = true;
         return true;

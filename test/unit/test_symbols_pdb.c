@@ -299,6 +299,36 @@ static void test_shared_stream(void **state)
     buf_release(&b);
 }
 
+/* Lines of code that the linker discarded are in section 0. That is no damage. */
+static void test_discarded_lines(void **state)
+{
+    static const char lines[] = "\xf2\0\0"; /* kind, size; offset, section */
+    struct symbol_frame frames[8];
+    struct index_facts facts;
+    struct buf b = read_all(PDB);
+    size_t n, changed = 0;
+    (void)state;
+    for (uint8_t *at = b.data; (at = memmem(at, (size_t)(b.data + b.len - at), lines, 4));
+         at += 4) {
+        if (load_u32(at + 4) > 4096 || load_u32(at + 8) != 0xf0)
+            continue;
+        assert_int_equal(load_u16(at + 12), 1);
+        store_u16(at + 12, 0);
+        changed++;
+    }
+    assert_int_equal(changed, 1);
+    struct elf_file *f = open_bytes(&b);
+    struct symbol_index *x = index_of(f);
+    symbol_index_facts(x, &facts);
+    assert_int_equal(facts.units_incomplete, 0);
+    assert_true(symbol_index_lookup(x, CALL_IN_INSERT, frames, 8, &n));
+    assert_text(frames[n - 1].function, "shop::Cache::remember");
+    assert_int_equal(frames[n - 1].line, 0);
+    symbol_index_free(x);
+    elf_file_close(f);
+    buf_release(&b);
+}
+
 /* Opens, walks and asks; nothing may be read that is not there. */
 static void use(const struct buf *b, size_t len)
 {
@@ -353,15 +383,11 @@ static void test_damage_everywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_image),
-        cmocka_unit_test(test_ids_agree),
-        cmocka_unit_test(test_frames),
-        cmocka_unit_test(test_publics),
-        cmocka_unit_test(test_annotations),
-        cmocka_unit_test(test_damaged_containers),
-        cmocka_unit_test(test_damaged_images),
-        cmocka_unit_test(test_shared_stream),
-        cmocka_unit_test(test_damage_everywhere),
+        cmocka_unit_test(test_image),           cmocka_unit_test(test_ids_agree),
+        cmocka_unit_test(test_frames),          cmocka_unit_test(test_publics),
+        cmocka_unit_test(test_annotations),     cmocka_unit_test(test_damaged_containers),
+        cmocka_unit_test(test_damaged_images),  cmocka_unit_test(test_shared_stream),
+        cmocka_unit_test(test_discarded_lines), cmocka_unit_test(test_damage_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
