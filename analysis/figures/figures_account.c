@@ -35,7 +35,8 @@ int figures_account(struct selection *s, struct accounting *a, struct err *e)
     if (!s->trace->memory.only.is)
         return selection_sweep(s, &observer, e);
     if (s->is_narrow || by->by_thread || by->key_of)
-        return memory_refuse("they do not distinguish threads, times, sizes and zones", e);
+        return memory_refuse(
+            "they do not distinguish times, sizes and zones, nor threads in a tree", e);
     if (figures_only_find(s->trace, &f, e) != 0)
         return -1;
     mapped.pool_of = calloc(s->trace->memory.pools.len + 1, sizeof *mapped.pool_of);

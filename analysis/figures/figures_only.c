@@ -19,7 +19,7 @@
 #define LOG_BUDGET ((size_t)16 << 20)
 
 /* Minimum size of a pool, a call stack and a group, in bytes. */
-#define POOL_LEAST (6 + POOL_FIELDS + 2)
+#define POOL_LEAST (6 + POOL_FIELDS + 3)
 #define CALLSTACK_LEAST (1 + COUNTER_FIELDS)
 #define GROUP_LEAST (8u + 1)
 
@@ -49,9 +49,10 @@ struct feed {
 struct only {
     struct trace *trace;
     struct stream_figures figures;
-    VEC(struct feed *) feeds; /* by number of pool; NULL: without steps */
-    bool sealed;              /* the peaks of groups are known, and no step came since */
-    uint64_t fold_steps;      /* FOLD_STEPS, but for tests */
+    struct accounting threads; /* by allocating thread */
+    VEC(struct feed *) feeds;  /* by number of pool; NULL: without steps */
+    bool sealed;               /* the peaks of groups are known, and no step came since */
+    uint64_t fold_steps;       /* FOLD_STEPS, but for tests */
     void (*name)(void *ctx, struct trace *t); /* see figures_only_name_by */
     void *name_ctx;
 };
@@ -90,6 +91,7 @@ static void forget(struct only *o)
         release_feed(o->feeds.at[i]);
     vec_release(&o->feeds);
     stream_figures_release(&o->figures);
+    accounting_release(&o->threads);
     o->sealed = false;
 }
 
@@ -102,6 +104,8 @@ static void release(void *figures)
 
 static void start(struct only *o)
 {
+    static const struct accounting_options by_thread = {.by_thread = true};
+    accounting_init(&o->threads, &by_thread);
     stream_figures_init(&o->figures, o->trace);
     o->figures.of_store = true;
     o->figures.counting.pageable.budget = COUNTERS_BUDGET;
@@ -316,7 +320,7 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
         return err_set(e, ERR_INPUT, "allocations of 2^62 bytes cannot be counted");
     struct counter_page *page = pool_page(f->counting.account, callstack, e);
     struct account_thread *thread = pool_thread(f->counting.account, op->thread, e);
-    if (!page || !thread)
+    if (!page || !thread || accounting_op(&o->threads, op, e) != 0)
         return -1;
     const int64_t time = op->time > 0 ? op->time : 0;
     const bool later = time > f->now;
@@ -345,14 +349,27 @@ static void anew(void *ctx)
 
 /* ---- bytes */
 
-static uint64_t count_stacks(const struct only *o, uint32_t pool)
+static uint64_t count_keys(const struct accounting *a, uint32_t pool)
 {
     uint64_t iter = 0, n = 0;
-    uint32_t id;
+    uint32_t key;
     struct counter c;
-    while (accounting_next(&o->figures.callstacks, pool, &iter, &id, &c))
+    while (accounting_next(a, pool, &iter, &key, &c))
         n++;
     return n;
+}
+
+/* Numbers of threads change in a file: by their ids. */
+static void put_threads(const struct only *o, uint32_t pool, struct buf *out)
+{
+    const struct trace_threads *threads = &o->trace->threads;
+    uint64_t iter = 0;
+    uint32_t number;
+    figures_put(out, count_keys(&o->threads, pool));
+    for (struct counter c; accounting_next(&o->threads, pool, &iter, &number, &c);) {
+        figures_put(out, number < threads->list.len ? threads->list.at[number].id : 0);
+        figures_put_all(out, &c, COUNTER_FIELDS);
+    }
 }
 
 static void put_pool(const struct only *o, uint32_t number, struct buf *out)
@@ -365,7 +382,7 @@ static void put_pool(const struct only *o, uint32_t number, struct buf *out)
     accounting_pool(&o->figures.callstacks, number, &figures);
     figures_put_all(out, head, sizeof head / sizeof *head);
     figures_put_all(out, &figures, POOL_FIELDS);
-    figures_put(out, count_stacks(o, number));
+    figures_put(out, count_keys(&o->figures.callstacks, number));
     figures_put(out, peaks->count);
     uint64_t iter = 0;
     uint32_t id, before = 0;
@@ -379,6 +396,7 @@ static void put_pool(const struct only *o, uint32_t number, struct buf *out)
         buf_u64(out, slot->key);
         figures_put(out, slot->value);
     }
+    put_threads(o, number, out);
 }
 
 static void encode(const struct only *o, struct buf *out)
@@ -455,6 +473,27 @@ static int take_groups(struct cursor *c, struct map *peaks, uint64_t n, struct e
     return 0;
 }
 
+static int take_threads(struct only *o, struct cursor *c, uint32_t pool, struct err *e)
+{
+    const struct pool_figures *figures = &o->feeds.at[pool]->counting.account->figures;
+    uint64_t n = figures_take(c), count = 0;
+    if (c->short_read || n > cursor_left(c) / CALLSTACK_LEAST)
+        return refuse(c, "more threads than there are bytes", e);
+    if (accounting_put_pool(&o->threads, pool, figures, e) != 0)
+        return -1;
+    for (uint64_t i = 0; i < n; i++) {
+        struct counter one;
+        const uint64_t *number = map_find(&o->trace->threads.numbers, figures_take(c));
+        figures_take_all(c, &one, COUNTER_FIELDS);
+        if (c->short_read || !number || one.count == 0)
+            return refuse(c, "an unknown thread", e);
+        count += one.count;
+        if (accounting_put_counter(&o->threads, pool, (uint32_t)*number, &one, e) != 0)
+            return -1;
+    }
+    return count == figures->allocations ? 0 : refuse(c, "they do not add up", e);
+}
+
 static int take_pool(struct only *o, struct cursor *c, struct err *e)
 {
     uint64_t head[6];
@@ -486,7 +525,9 @@ static int take_pool(struct only *o, struct cursor *c, struct err *e)
     p->last_time = (int64_t)head[5];
     f->counting.account->figures = figures;
     o->figures.pools.at[o->figures.pools.len - 1].peaks = &f->peaks;
-    return take_stacks(o, c, number, stacks, e) != 0 ? -1 : take_groups(c, &f->peaks, groups, e);
+    if (take_stacks(o, c, number, stacks, e) != 0 || take_groups(c, &f->peaks, groups, e) != 0)
+        return -1;
+    return take_threads(o, c, number, e);
 }
 
 static int decode(struct only *o, struct view bytes, struct err *e)
@@ -584,5 +625,18 @@ int figures_only_find(struct trace *t, struct stream_figures **f, struct err *e)
         return memory_refuse(
             "several pools have one name, and their figures together are not known", e);
     *f = &o->figures;
+    return 0;
+}
+
+int figures_only_threads(struct trace *t, const struct selection *s, struct accounting *into,
+                         struct err *e)
+{
+    const struct only *o = t->memory.only.figures;
+    for (uint32_t i = 0; i < o->feeds.len; i++) {
+        uint32_t pool = s->pool_of[i];
+        if (o->feeds.at[i] && pool != UINT32_MAX &&
+            accounting_borrow(into, pool, &o->threads, i, e) != 0)
+            return -1;
+    }
     return 0;
 }

@@ -12,7 +12,7 @@
  *     pools, and for each: key, low, high, disorder, first time, last time, its figures in the
  *     order of struct pool_figures, call stacks, groups; for each call stack its distance from the
  *     one before, its struct counter; for each group of several call stacks its group_hash and
- *     its group_peak (stream_figures.h)
+ *     its group_peak (stream_figures.h); threads, and for each its id, its struct counter
  *
  * Groups are those of the built-in rules for sites, with wrappers found by data and by names alone:
  * by site, function and type, and the whole pool.
@@ -22,6 +22,8 @@
 
 #include "base/err.h"
 
+struct accounting;
+struct selection;
 struct stream_figures;
 struct trace;
 
@@ -39,6 +41,13 @@ int figures_only_load(struct trace *t, struct err *e);
  * the figures of both together are not known.
  */
 int figures_only_find(struct trace *t, struct stream_figures **f, struct err *e);
+
+/*
+ * Shows the figures by allocating thread and the selection's pools in `into`, which must be newly
+ * initialised. After figures_only_find; the trace must outlive `into`.
+ */
+int figures_only_threads(struct trace *t, const struct selection *s, struct accounting *into,
+                         struct err *e);
 
 /*
  * The log of steps is bounded: when it is long, the peaks so far are kept, by sites as frames are

@@ -199,7 +199,7 @@ static int take_stream(struct builder *b, struct stream_figures *stream, struct 
     size_t n = 0;
     for (unsigned i = BY_SITE; i <= BY_GROUP; i++) {
         const struct accounting_options *o = &b->accounts[i].options;
-        if (i == BY_SITE || (i == BY_GROUP && b->has_group))
+        if (i == BY_SITE || (i == BY_GROUP && b->has_group && !o->by_thread))
             groupings[n++] = (struct stream_grouping){o->groups, o->group_count, &b->accounts[i]};
     }
     take_addresses(b);
@@ -207,6 +207,8 @@ static int take_stream(struct builder *b, struct stream_figures *stream, struct 
         return -1;
     int status = stream_figures_group(stream, from, groupings, n, e);
     b->s->peak_bounds = stream->bounds;
+    if (status == 0 && b->options->by == GROUP_THREAD)
+        status = figures_only_threads(b->trace, from, &b->accounts[BY_GROUP], e);
     return status;
 }
 
@@ -696,12 +698,14 @@ static int build(struct builder *b, struct err *e)
 /* Options for a trace of figures only: it has no events to sweep. */
 static int take_only(struct summary_options *options, struct trace *t, struct err *e)
 {
-    bool may = summary_streams(options);
+    struct summary_options by_site = *options;
+    by_site.by = options->by == GROUP_THREAD ? GROUP_SITE : options->by;
+    bool may = summary_streams(&by_site);
     if (!t->memory.only.is || options->stream || options->stored)
         return 0;
     return may ? figures_only_find(t, &options->stream, e)
-               : memory_refuse("rows by thread, zone and frame, and selections of anything but "
-                               "pools, need them",
+               : memory_refuse("rows by zone and frame, and selections of anything but pools, "
+                               "need them",
                                e);
 }
 

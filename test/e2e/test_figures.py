@@ -29,7 +29,7 @@ int main(void)
 """
 
 ANSWERED = [
-    ["report", "--format", "json", "--by", by] for by in ("site", "function", "callstack", "type", "pool")
+    ["report", "--format", "json", "--by", by] for by in ("site", "function", "callstack", "type", "pool", "thread")
 ] + [
     ["report"], ["report", "--recount"], ["report", "--stack-traces"], ["report", "--why-site"],
     ["report", "--format", "csv"], ["report", "--format", "junit", "--fail-if", "peak>100G"],
@@ -42,7 +42,7 @@ ANSWERED = [
 REFUSED = [
     ["report", "--leaks"], ["report", "--grown", "0:1s"], ["report", "--patterns"],
     ["report", "--histograms"], ["report", "--faults"], ["report", "--peak"],
-    ["report", "--by", "thread"], ["report", "--by", "zone"], ["report", "--by", "frame"],
+    ["report", "--by", "zone"], ["report", "--by", "frame"],
     ["report", "--range", "0:1s"], ["report", "--at", "1ms"], ["report", "--size", "1:2"],
     ["report", "--match", "main"], ["report", "--format", "markdown"],
     ["tree", "--by", "thread", "--pool", "default"], ["timeline"], ["map"],

@@ -26,6 +26,10 @@ static void make_trace(struct trace *t)
 {
     struct err e = {0};
     check(trace_init(t, NULL, &e) == 0);
+    for (uint64_t id = 5; id < 7; id++) {
+        uint16_t number;
+        check(trace_thread_number(t, id, &number, &e) == 0);
+    }
     for (uint64_t i = 1; i <= STACKS; i++) {
         char name[16];
         bool fresh;

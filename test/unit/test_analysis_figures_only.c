@@ -102,8 +102,8 @@ static void compare_with(struct trace *counted, struct trace *kept, enum groupin
 static void compare_all(struct trace *counted, struct trace *kept)
 {
     static const struct skiplist names = {.names_alone = true};
-    static const enum grouping by[] = {GROUP_SITE, GROUP_FUNCTION, GROUP_CALLSTACK, GROUP_TYPE,
-                                       GROUP_POOL};
+    static const enum grouping by[] = {GROUP_SITE, GROUP_FUNCTION, GROUP_CALLSTACK,
+                                       GROUP_TYPE, GROUP_POOL,     GROUP_THREAD};
     static const char *const pools[] = {NULL, "two", "default"};
     for (size_t i = 0; i < sizeof by / sizeof *by; i++) {
         for (size_t k = 0; k < 3; k++) {
@@ -354,7 +354,7 @@ static void test_questions_that_need_events(void **state)
         assert_int_equal(tree_build(&tree, &s, &by, &e), -1); /* of several pools */
         expect_refusal(&e);
         selection_release(&s);
-        for (enum grouping g = GROUP_THREAD; g <= GROUP_FRAME; g++) {
+        for (enum grouping g = GROUP_ZONE; g <= GROUP_FRAME; g++) {
             const struct summary_options options = {.by = g};
             assert_int_equal(summary_build(&summary, traces[i], &options, &e), -1);
             expect_refusal(&e);
