@@ -1,9 +1,9 @@
 /*
- * Uploads finished traces to the tables of a fleet, one at a time, each in a process that runs
- * `tidemark push`. A sent trace is marked with an extended attribute, so that a restarted daemon
- * knows what is left to send, including parts of rotating captures and recovered traces. On file
- * systems without extended attributes a hidden file in the folder lists the sent traces
- * (server/daemon/sent_files.h).
+ * Uploads finished traces to the tables of a fleet, those that wait together in a process that runs
+ * `tidemark push`. If that fails, each of them gets a separate process. A sent trace is marked
+ * with an extended attribute, so that a restarted daemon knows what is left to send, including
+ * parts of rotating captures and recovered traces. On file systems without extended attributes a
+ * hidden file in the folder lists the sent traces (server/daemon/sent_files.h).
  */
 
 #include <dirent.h>
@@ -27,7 +27,7 @@
 #include "server/guard/guard.h"
 #include "server/sinks/push.h"
 
-/* Data limit of a process that sends a trace. */
+/* Data limit of a process that sends traces. */
 #define SENDER_MEMORY ((uint64_t)1 << 30)
 
 #define MARK "user.tidemark.sent"
@@ -91,7 +91,7 @@ static bool was_sent(struct daemon_sink *s, int fd, const struct stat *st)
     return sent_files_have(&s->passed, st);
 }
 
-static void mark_sent(struct daemon *d, const char *name)
+static void mark_sent(struct daemon *d, const char *name, const struct stat *now)
 {
     char mark[17];
     struct stat st;
@@ -99,11 +99,11 @@ static void mark_sent(struct daemon *d, const char *name)
     bool marked = false;
     mark_text(&d->sink, mark);
     if (fd >= 0) {
-        marked = daemon_same_file(&st, &d->sink.now) && fsetxattr(fd, MARK, mark, 16, 0) == 0;
+        marked = daemon_same_file(&st, now) && fsetxattr(fd, MARK, mark, 16, 0) == 0;
         close(fd);
     }
     if (!marked)
-        sent_files_add(&d->sink.passed, d->http.dir, &d->sink.now, true);
+        sent_files_add(&d->sink.passed, d->http.dir, now, true);
 }
 
 /* ---- traces to send */
@@ -170,24 +170,27 @@ void daemon_sinks_look(struct daemon *d)
 
 /* ---- sending */
 
-/* Runs in a child process. */
-static int push_one(void *arg)
+/* Runs in a child process, which ends then. */
+static int push_some(void *arg)
 {
     struct daemon *d = arg;
     struct push_place place = {0};
-    struct buf path = {0};
     VEC(const char *) words = {0};
     (void)push_place_parse(&place, d->sink.place);
     const struct guard_folders folders = {
         .writable = {tempfile_dir(NULL), place.kind == PUSH_FILES ? place.place : NULL},
         .reads = true};
-    buf_printf(&path, "%s/%s", d->dir, d->sink.waiting.at[0]);
     bool kept =
         vec_push(&words, "push") && vec_push(&words, "--sink") && vec_push(&words, d->sink.place);
     for (size_t i = 0; kept && i < d->sink.labels.len; i++)
         kept = vec_push(&words, "--label") && vec_push(&words, d->sink.labels.at[i]);
-    kept = kept && vec_push(&words, "--") && vec_push(&words, buf_str(&path)) &&
-           vec_push(&words, NULL);
+    kept = kept && vec_push(&words, "--");
+    for (size_t i = 0; kept && i < d->sink.count; i++) {
+        struct buf path = {0};
+        buf_printf(&path, "%s/%s", d->dir, d->sink.waiting.at[i]);
+        kept = !path.failed && vec_push(&words, buf_str(&path));
+    }
+    kept = kept && vec_push(&words, NULL);
     guard_limits(0, SENDER_MEMORY);
     (void)guard_files(&folders);
     if (place.kind == PUSH_FILES) { /* sends to a server need libraries and name resolution */
@@ -196,19 +199,15 @@ static int push_one(void *arg)
         (void)guard_sockets();
     }
     optind = 0;
-    int status =
-        kept && !path.failed ? d->commands->push((int)words.len - 1, (char **)words.at) : 5;
-    vec_release(&words);
-    buf_release(&path);
-    return status;
+    return kept ? d->commands->push((int)words.len - 1, (char **)words.at) : 5;
 }
 
-/* Removes and returns the first one. */
-static char *take_first(struct daemon_sink *s)
+/* Removes and returns one. */
+static char *take_out(struct daemon_sink *s, size_t i)
 {
-    char *name = s->waiting.at[0];
+    char *name = s->waiting.at[i];
     s->waiting.len--;
-    memmove(s->waiting.at, s->waiting.at + 1, s->waiting.len * sizeof *s->waiting.at);
+    memmove(s->waiting.at + i, s->waiting.at + i + 1, (s->waiting.len - i) * sizeof name);
     return name;
 }
 
@@ -225,49 +224,70 @@ static json_t *trace_json(const char *name)
     return json_with(json_object(), "trace", json_text(view_of(name)));
 }
 
-/* An unreachable destination is logged once; an unusable trace each time. */
-static void sent(void *ctx, const struct job *job)
+static void note_sent(struct daemon *d)
 {
-    struct daemon *d = ctx;
     struct daemon_sink *s = &d->sink;
-    char *name = take_first(s);
-    bool done = job->status == 0, refused = job->status == 4 || job->status == 5;
-    bool bad = !done && (job->late || !refused);
-    s->sending = false;
-    if (done) {
+    for (size_t i = 0; i < s->count; i++) {
+        char *name = take_out(s, 0);
         s->sent++;
         daemon_log(d, LOG_INFO, "sink.sent", NULL, trace_json(name), "%s was sent to the sink",
                    name);
-    } else if (bad || s->failed == 0) {
+        mark_sent(d, name, &s->now[i]);
+        free(name);
+    }
+    s->failed = 0;
+}
+
+/* An unreachable destination is logged once; an unusable trace each time. */
+static void note_failure(struct daemon *d, const struct job *job, bool bad)
+{
+    struct daemon_sink *s = &d->sink;
+    char *name = take_out(s, 0);
+    if (bad || s->failed == 0)
         daemon_log(d, LOG_WARNING, "sink.failed", NULL, trace_json(name),
                    "%s could not be sent to the sink: %s%s%s", name,
                    job->late ? "it took too long" : "it failed", job->words[0] ? ": " : "",
                    job->words);
-    }
-    if (done)
-        mark_sent(d, name);
-    else if (bad) /* a restarted daemon retries it */
-        sent_files_add(&s->passed, d->http.dir, &s->now, false);
-    if (!done && !bad) {
+    if (!bad) {
         pause_sending(s);
         (void)vec_push(&s->waiting, name); /* capacity remains from its removal */
         return;
     }
-    s->failed = done ? 0 : s->failed;
-    s->failures += bad;
+    sent_files_add(&s->passed, d->http.dir, &s->now[0], false); /* a restarted daemon retries it */
+    s->failures++;
     free(name);
 }
 
-/* False when it is gone. */
-static bool is_there(struct daemon *d)
+static void sent(void *ctx, const struct job *job)
 {
-    struct stat st;
-    int fd = daemon_open_trace(d, d->sink.waiting.at[0], &st);
-    if (fd < 0)
-        return false;
-    d->sink.now = st;
-    close(fd);
-    return true;
+    struct daemon *d = ctx;
+    struct daemon_sink *s = &d->sink;
+    bool refused = job->status == 4 || job->status == 5;
+    s->sending = false;
+    s->alone -= s->alone > 0;
+    if (job->status == 0)
+        note_sent(d);
+    else if (s->count == 1)
+        note_failure(d, job, job->late || !refused);
+    else
+        s->alone = s->count; /* those that arrived are passed over */
+}
+
+/* Chooses those to be sent now. Files that are gone are forgotten. */
+static size_t choose(struct daemon *d)
+{
+    struct daemon_sink *s = &d->sink;
+    const size_t most = s->alone ? 1 : SINK_TOGETHER;
+    for (s->count = 0; s->count < most && s->count < s->waiting.len;) {
+        int fd = daemon_open_trace(d, s->waiting.at[s->count], &s->now[s->count]);
+        if (fd < 0) {
+            free(take_out(s, s->count));
+            continue;
+        }
+        close(fd);
+        s->count++;
+    }
+    return s->count;
 }
 
 static bool may_send(const struct daemon_sink *s)
@@ -283,13 +303,9 @@ void daemon_sinks_turn(struct daemon *d)
         return;
     if (s->look || monotonic_ns() - s->looked > LOOK_NS)
         look(d);
-    if (!may_send(s))
+    if (!may_send(s) || choose(d) == 0)
         return;
-    if (!is_there(d)) {
-        free(take_first(s));
-        return;
-    }
-    const struct job_plan plan = {.body = push_one,
+    const struct job_plan plan = {.body = push_some,
                                   .arg = d,
                                   .in = -1,
                                   .out = -1,

@@ -13,13 +13,19 @@
 
 struct daemon;
 
+/* Traces sent by one process. ClickHouse prefers few large inserts. */
+#define SINK_TOGETHER 64u
+
 /* The destination of finished traces. */
 struct daemon_sink {
     const char *place; /* the value of --sink; NULL: none */
     VEC(const char *) labels;
-    VEC(char *) waiting;          /* names of traces in the folder */
-    struct sent_files passed;     /* files that were sent or rejected, if files cannot be marked */
-    struct stat now;              /* the file being sent */
+    VEC(char *) waiting;      /* names of traces in the folder */
+    struct sent_files passed; /* files that were sent or rejected, if files cannot be marked */
+    /* The files being sent together: the first so many of `waiting`. */
+    struct stat now[SINK_TOGETHER];
+    size_t count;
+    size_t alone;                 /* so many of the next ones are sent one by one */
     bool sending, look;           /* `look`: scan the folder for more */
     unsigned failed;              /* consecutive failures */
     long long not_before, looked; /* monotonic ns */

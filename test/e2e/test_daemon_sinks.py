@@ -11,6 +11,7 @@ from parquetfile import ParquetFile
 from test_capture import TERMINATE, frame
 from test_daemon import announce
 from test_daemon_events import VRAM, Telling
+from test_push import stand_in
 from tools import BUILD, LIMIT, TIDEMARK, TRACES, free_port, run, wait_until
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
@@ -118,6 +119,27 @@ class Sinks(Telling):
                 wait_until(lambda: b"tidemark_sink_waiting 0\n" in self.ask("/metrics")[2])
                 self.assertEqual(sent(), expected)
                 self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_those_that_wait_are_sent_together(self):
+        """An unusable one among them does not keep the others."""
+        self.traces.mkdir()
+        server = stand_in(self)
+        releases = ("v0.11.1", "v0.12.2", "v0.13.1", "v0.14.0")
+        for release in releases:
+            shutil.copy(TRACES / release / "memscen.tracy", self.traces / f"{release}.tracy")
+        sink = f"clickhouse=http://127.0.0.1:{server.server_port}/fleet"
+        with self.web("--sink", sink) as process:
+            wait_until(lambda: b"tidemark_sink_traces_total 4\n" in self.ask("/metrics")[2])
+            self.assertEqual(self.stop(process), 0, self.said())
+        listed = [body for query, body, _ in server.said if "INTO fleet.traces" in query]
+        self.assertEqual([len(body.splitlines()) for body in listed], [4])
+        (self.traces / "v0.12.2.a.tracy").write_bytes(MEMSCEN.read_bytes()[:20000])
+        for release in releases:
+            os.removexattr(self.traces / f"{release}.tracy", "user.tidemark.sent")
+        with self.web("--sink", sink) as process:
+            wait_until(lambda: b"tidemark_sink_traces_total 4\n" in self.ask("/metrics")[2])
+            self.wait_said("v0.12.2.a.tracy could not be sent to the sink")
+            self.assertEqual(self.stop(process), 0, self.said())
 
     def test_a_place_that_is_gone(self):
         """It is tried again, with pauses, and told of once."""

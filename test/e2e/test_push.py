@@ -197,16 +197,21 @@ class StandIn(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def stand_in(case):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), StandIn)
+    server.said, server.refuses, server.count = [], None, b"0"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    case.addCleanup(thread.join)
+    case.addCleanup(server.server_close)
+    case.addCleanup(server.shutdown)
+    return server
+
+
 class Statements(Case):
     def setUp(self):
         super().setUp()
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), StandIn)
-        self.server.said, self.server.refuses, self.server.count = [], None, b"0"
-        thread = threading.Thread(target=self.server.serve_forever)
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(self.server.server_close)
-        self.addCleanup(self.server.shutdown)
+        self.server = stand_in(self)
 
     def push(self, *args, **kwargs):
         return run("push", "--sink", f"clickhouse=http://127.0.0.1:{self.server.server_port}/fleet",
