@@ -124,11 +124,11 @@ class App {
     this.showChips();
     this.tabs.mark();
     this.timeline.lanes.chosen = state.lanes;
+    this.mask = null;
     this.drawTimeline();
     this.zoom(...steps(state.zoom));
     flame.place = state.at;
     this.lookAtFlame();
-    this.mask = null;
     this.refresh();
   }
 
@@ -229,14 +229,12 @@ class App {
     const pools = model.data.pools.map((_, i) => i).filter((i) => filter.pools[i]);
     const shown = pools.slice(0, LINES_MAX);
     const column = { bytes: "max", blocks: "blocks", allocs: "allocs" }[what];
-    const values = (pool) => {
-      if (whole) return model.points[pool][column];
-      return model.useByStep(model.mask({ ...filter, pools: filter.pools.map((_, i) => i === pool) }), what);
-    };
-    const lines = shown.map((pool) => ({ name: model.poolName(pool), values: values(pool), pool }));
+    if (!whole) this.mask ??= model.mask(filter);
+    const values = new Map(pools.map((pool) => [pool, whole ? model.points[pool][column] : model.useByStep(this.mask, what, pool)]));
+    const lines = shown.map((pool) => ({ name: model.poolName(pool), values: values.get(pool), pool }));
     if (pools.length > 1) {
       const total = new Float64Array(lines[0].values.length);
-      for (const pool of pools) values(pool).forEach((v, i) => (total[i] += v));
+      for (const pool of pools) values.get(pool).forEach((v, i) => (total[i] += v));
       lines.push({ name: what === "bytes" && whole ? "sum of these highs" : "all", values: total });
     }
     if (!lines.length) lines.push({ name: "no pool", values: new Float64Array(model.slots) });

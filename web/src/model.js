@@ -363,8 +363,8 @@ class Model {
     return out;
   }
 
-  // Use at the end of every step, of the keys in the mask.
-  useByStep(mask, unit) {
+  // Use at the end of every step, of a pool's keys in the mask.
+  useByStep(mask, unit, pool) {
     const [plus, minus] = unit === "bytes" ? [ALLOC_BYTES, FREE_BYTES] : [ALLOCS, FREES];
     const { first, keys, v } = this.cells;
     const out = new Float64Array(this.steps);
@@ -372,7 +372,7 @@ class Model {
     for (let step = 0; step < this.steps; step++) {
       let allocs = 0;
       for (let i = first[step]; i < first[step + 1]; i++) {
-        if (!mask[keys[i]]) continue;
+        if (!mask[keys[i]] || this.keyPool[keys[i]] !== pool) continue;
         allocs += v[ALLOCS][i];
         use += v[plus][i] - v[minus][i];
       }
