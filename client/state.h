@@ -99,6 +99,7 @@ struct walk {
     uint32_t mixed_node;  /* of the last stack with Python frames; 0: it was of another walk */
     uint32_t codes_freed; /* when the items were read, see python.h */
     bool whole;           /* it reached the outermost frame */
+    uint64_t end;         /* where its outermost frame ends; of a whole walk 0 */
     bool items_cut;       /* there are more Python frames than items */
     struct walk_frame frames[REC_DEPTH_MAX];           /* outermost first */
     struct walk_frame scratch[REC_DEPTH_MAX];          /* of a walk in progress, innermost first */

@@ -283,6 +283,7 @@ static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor
     walk->count = keep(walk->frames, 0, frames, count);
     walk->named = walk->mixed_node = 0;
     walk->whole = !more;
+    walk->end = more ? c->sp : 0;
     walk->epoch = epoch;
     if (more && atomic_load_explicit(&state.python, memory_order_relaxed))
         signals |= signal_beyond(t, c);
@@ -406,7 +407,7 @@ static uint32_t mix(struct walk *walk, uint64_t high)
     uint64_t epoch = (uint64_t)walk->epoch << REC_ADDRESS_BITS;
     struct mixed_frame *to = walk->fresh;
     const struct walk_frame *first = walk->frames;
-    uint64_t end = first->ra_at ? (uintptr_t)(first->ra_at + 1) : high;
+    uint64_t end = walk->end ? walk->end : high;
     /* What is beyond the outermost frame of the walk. */
     while (item < items_end && (item->code || item->address >= end))
         item++;

@@ -122,12 +122,8 @@ static bool layout_of_runtime(struct python_layout *l, const uint64_t *w)
     return true;
 }
 
-/* On AArch64 an activation cannot be assigned to its frame of the C stack. */
 bool python_layout_find(struct python_layout *l, uint32_t version, const uint64_t *runtime)
 {
-#if !defined(__x86_64__)
-    version = 0;
-#endif
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         if (layouts[i].version == version) {
             *l = layouts[i];
