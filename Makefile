@@ -155,6 +155,26 @@ $(BUILD)/aarch64/libtidemark.so: $(CLIENT_SOURCES:client/%.c=$(BUILD)/aarch64/%.
 	$(Q)$(CROSS_CC) -shared -Wl,-soname,libtidemark.so -Wl,-z,initfirst,-z,relro,-z,now,-z,defs \
 	    -o $@ $^
 
+## cross-arm64: all for AArch64, in build-bookworm-arm64/src/build, with a cross compiler and the libraries
+##              of a Debian 12 for AArch64, build-bookworm-arm64, which debootstrap makes; as root
+.PHONY: cross-arm64 deps-arm64 check-arm64 deb-arm64 test-programs
+ARM64_ROOT := build-bookworm-arm64
+ARM64_DEPS  = $(DEPS) dpkg-dev g++ libcmocka-dev python3 python3-zstandard python3-lz4 jq curl
+ARM64_MAKE  = $(MAKE) --no-print-directory NODEPS=1 FOREIGN=1 BUILD=$(ARM64_ROOT)/src/build \
+                  CC='$(CROSS_CC) --sysroot=$(CURDIR)/$(ARM64_ROOT)' \
+                  $(foreach tool,AR=ar LD=ld OBJCOPY=objcopy,$(subst =,=aarch64-linux-gnu-,$(tool)))
+cross-arm64: deps-arm64
+	@$(ARM64_MAKE) all
+
+# Links to libraries lead to the root of the system that they are in.
+deps-arm64:
+	$(call install_packages,debootstrap rsync gcc-aarch64-linux-gnu qemu-user-static)
+	@test/in-debian --arm64 bookworm sh -c 'dpkg -s $(ARM64_DEPS) >/dev/null 2>&1 || { apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(ARM64_DEPS); }'
+	@find $(ARM64_ROOT)/usr/lib/aarch64-linux-gnu -maxdepth 1 -type l -lname '/*' | while read -r link; do \
+	    ln -sfr "$(ARM64_ROOT)$$(readlink "$$link")" "$$link" || exit 1; \
+	done
+
 # The version is in CHANGELOG.md and is compiled into the commands only. This file changes with it.
 $(BUILD)/gen/version: CHANGELOG.md
 	@mkdir -p $(@D)
@@ -280,7 +300,7 @@ endef
 
 ## deps: installs the Debian packages that building needs
 deps:
-	$(if $(LINKED_IN),,$(if $(INSTALLS),$(call install_packages,$(DEPS)),$(name_missing)))
+	$(if $(LINKED_IN)$(FOREIGN),,$(if $(INSTALLS),$(call install_packages,$(DEPS)),$(name_missing)))
 
 ## deps-test: and those that the tests need
 deps-test: deps
@@ -410,6 +430,16 @@ ci-short ci-medium ci-long: ci-%:
 ## check-docs: holds the documents against the program
 check-docs: deps-test $(BUILD)/tidemark
 	@BUILD=$(BUILD) $(PYTHON) test/check_docs.py
+
+# Programs that tests run.
+test-programs: $(UNIT_TESTS) $(TEST_TOOLS)
+
+## check-arm64: the tests on that Debian for AArch64, in an emulator without ptrace(2) and pagemap; as root;
+##              ONLY=unit, ONLY=e2e T=merge: some
+check-arm64: cross-arm64
+	@$(ARM64_MAKE) test-programs
+	@test/in-debian --arm64 bookworm env EMULATED=1 python3 test/run_tests.py $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(T),--pattern test_$(T).$(if $(filter unit,$(ONLY)),c,py))
 
 ## check-trixie: all tests on a bare Debian 13, in build-trixie, which debootstrap makes; as root
 check-trixie:
@@ -610,6 +640,12 @@ deps-deb: deps
 ## deb: a Debian package in $(BUILD)
 deb: all deps-deb
 	@BUILD=$(BUILD) VERSION=$(VERSION) sh package/build-deb
+
+## deb-arm64: one for AArch64, by cross-arm64; as root
+deb-arm64: cross-arm64
+	@test/in-debian --arm64 bookworm sh -c 'make NODEPS=1 --touch all >/dev/null && \
+	    make --no-print-directory NODEPS=1 $(if $(MAINTAINER),MAINTAINER="$(MAINTAINER)") deb'
+	@cp $(ARM64_ROOT)/src/build/tidemark_$(VERSION)_arm64.deb $(BUILD)/
 
 ## clean: removes everything built
 clean:
