@@ -26,7 +26,7 @@ static const char footer[] =
 
 struct symbols {
     const char *input, *output;
-    bool json;
+    bool json, quiet;
     enum frame_policy policy;
     struct resolve_options options;
     struct resolver resolver;
@@ -43,6 +43,7 @@ static const struct option_row rows[] = {
      .least = FRAME_UNKNOWN, FIELD(policy)},
     {"--force", .letter = 'f', .type = VALUE_IGNORED}, /* always done, as by update */
     {"--format", "F", "{}", "text", .type = VALUE_WORD, .words = "text or json", FIELD(json)},
+    QUIET_ROW(struct symbols, quiet),
     OPTION_HELP_ROW,
     {0},
 };
@@ -122,7 +123,7 @@ static int run(struct symbols *s, struct err *e)
     if (resolver_init(&s->resolver, &s->options, e) != 0)
         return -1;
     helper_start_early(&s->resolver.helper);
-    if (trace_input_open(&in, s->input, s->output ? 2 : 1, e) != 0)
+    if (trace_input_open(&in, s->input, s->output ? 2 : 1, s->quiet, e) != 0)
         return -1;
     if (!s->output) {
         status = look(s, &in, e);

@@ -43,6 +43,7 @@ struct update {
     const char *input;
     const char *output;
     bool drop_in;     /* called by the official tool's name: its exit codes */
+    bool quiet;       /* no progress line */
     char letters[16]; /* to strip, each once */
     struct rewrite_options rewrite;
     struct update_resolve resolve;
@@ -194,6 +195,7 @@ static const struct option_row rows[] = {
     {"-A", "ARGUMENTS", "further arguments for the tool", FIELD(resolve.tool.arguments)},
     {"-v", NULL, "print each frame that is resolved", FIELD(resolve.verbose)},
     {"-f", NULL, "replace OUTPUT if it exists (always done)", .type = VALUE_IGNORED},
+    QUIET_ROW(struct update, quiet),
     {"--help", NULL, "this text", .type = VALUE_HELP},
     OPTION_VERSION_ROW,
     {0},
@@ -366,7 +368,7 @@ static int update_file(struct update *u, struct err *e)
 static int update_run(struct update *u, struct err *e)
 {
     u->begin = monotonic_ns();
-    if (trace_input_open(&u->in, u->input, rewrite_passes(&u->rewrite), e) != 0)
+    if (trace_input_open(&u->in, u->input, rewrite_passes(&u->rewrite), u->quiet, e) != 0)
         return -1;
     int status = update_file(u, e);
     trace_input_close(&u->in);

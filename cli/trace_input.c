@@ -1,13 +1,10 @@
 #include "cli/trace_input.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/format.h"
-#include "base/monotonic.h"
 #include "base/tempfile.h"
 
 /* Input that must be read several times but is a pipe is copied to a temporary file. */
@@ -28,14 +25,12 @@ static int make_rereadable(struct trace_input *in, struct err *e)
     return 0;
 }
 
-int trace_input_open(struct trace_input *in, const char *path, unsigned passes, struct err *e)
+int trace_input_open(struct trace_input *in, const char *path, unsigned passes, bool quiet,
+                     struct err *e)
 {
     struct stat st;
     bool standard_input = strcmp(path, "-") == 0;
-    *in = (struct trace_input){.path = path,
-                               .passes = passes,
-                               .terminal = isatty(STDERR_FILENO) == 1,
-                               .next_show = monotonic_ns() + 1000000000u};
+    *in = (struct trace_input){.path = path, .passes = passes};
     in->fd = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (in->fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", path);
@@ -48,14 +43,13 @@ int trace_input_open(struct trace_input *in, const char *path, unsigned passes, 
         in->size = (uint64_t)st.st_size;
         interrupt_hold(&in->interrupt);
     }
+    in->progress = progress_begin(in->size * passes, quiet);
     return 0;
 }
 
 void trace_input_clear(struct trace_input *in)
 {
-    if (in->shown)
-        fputs("\r\033[K", stderr);
-    in->shown = false;
+    progress_clear(&in->progress);
 }
 
 void trace_input_close(struct trace_input *in)
@@ -72,14 +66,7 @@ static int progress(void *ctx, uint64_t file_bytes, struct err *e)
     struct trace_input *in = ctx;
     if (interrupt_came(&in->interrupt))
         return err_set(e, ERR_OUTPUT, "interrupted");
-    uint64_t now = monotonic_ns();
-    if (!in->terminal || in->size == 0 || now < in->next_show)
-        return 0;
-    char percent[FORMAT_SIZE];
-    fprintf(stderr, "\r\033[K%s",
-            format_percent(percent, in->size * in->pass + file_bytes, in->size * in->passes));
-    in->next_show = now + 200000000u;
-    in->shown = true;
+    progress_show(&in->progress, in->size * in->pass + file_bytes);
     return 0;
 }
 

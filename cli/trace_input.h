@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "cli/interrupt.h"
+#include "cli/options/progress.h"
 #include "trace/filter/rewrite.h"
 
 struct trace_input {
@@ -22,13 +23,13 @@ struct trace_input {
     off_t begin;   /* offset of the trace in the file */
     uint64_t size; /* 0 if unknown */
     unsigned pass;
-    bool terminal; /* stderr is a terminal */
-    bool shown;    /* a progress line is on the terminal */
-    uint64_t next_show;
+    struct progress progress;
     struct interrupt interrupt;
 };
 
-int trace_input_open(struct trace_input *in, const char *path, unsigned passes, struct err *e);
+/* `quiet`: without the progress line. */
+int trace_input_open(struct trace_input *in, const char *path, unsigned passes, bool quiet,
+                     struct err *e);
 
 /* Unblocks signals: one that arrived meanwhile ends the process here. */
 void trace_input_close(struct trace_input *in);

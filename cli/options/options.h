@@ -54,6 +54,11 @@ extern const struct option_row memory_rows[];
         .rows = memory_rows, .base = offsetof(TYPE, MEMBER)                                        \
     }
 
+#define QUIET_ROW(TYPE, MEMBER)                                                                    \
+    {                                                                                              \
+        "--quiet", NULL, "without the progress line on a terminal", OPTION_FIELD(TYPE, MEMBER)     \
+    }
+
 #define OPTION_HELP_ROW                                                                            \
     {                                                                                              \
         "--help", .letter = 'h', .type = VALUE_HELP, .help = "this text"                           \

@@ -3,12 +3,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/questions/message_range.h"
 #include "base/format.h"
 #include "base/memory_bound.h"
 #include "base/outfile.h"
+#include "cli/options/progress.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
 
@@ -121,6 +123,7 @@ const struct option_row question_picture_rows[] = {
 const struct option_row question_output_rows[] = {
     {"--output", "FILE", "write to FILE instead of standard output", .letter = 'o', FIELD(output)},
     {"--force", NULL, "replace FILE when it exists", .letter = 'f', FIELD(force)},
+    QUIET_ROW(struct question, quiet),
     OPTION_HELP_ROW,
     {0},
 };
@@ -171,15 +174,41 @@ static int load_question(const struct question *q, void *ctx, struct trace *t, s
     return left ? left < 0 ? -1 : 0 : trace_load_with(t, q->trace, &more, NULL, NULL, e);
 }
 
+static int show_loading(void *ctx, uint64_t file_bytes, struct err *e)
+{
+    struct progress *p = ctx;
+    (void)e;
+    if (file_bytes == UINT64_MAX)
+        *p = progress_again(p);
+    else
+        progress_show(p, file_bytes);
+    return 0;
+}
+
+/* The size of a regular file; 0: unknown. */
+static uint64_t size_of_file(const char *path)
+{
+    struct stat st;
+    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode)
+               ? (uint64_t)st.st_size
+               : 0;
+}
+
 static int load_and_answer(const struct question *q, struct resolver *r, question_answer *answer,
                            void *ctx, struct trace *t, struct err *e)
 {
+    struct progress progress = progress_begin(size_of_file(q->trace), q->quiet);
+    t->loading = show_loading;
+    t->loading_ctx = &progress;
     int status = load_question(q, ctx, t, e);
     if (status == 0)
         print_behind(q->trace, t->behind);
-    if (status != 0 || resolve_request_names(&q->resolve, r, t, e) != 0)
-        return -1;
-    return q->output ? answer_into_file(q, answer, ctx, t, e) : answer(ctx, t, stdout, e);
+    if (status == 0)
+        status = resolve_request_names(&q->resolve, r, t, e);
+    if (status == 0)
+        status = q->output ? answer_into_file(q, answer, ctx, t, e) : answer(ctx, t, stdout, e);
+    t->loading = NULL;
+    return status;
 }
 
 int question_find_range(struct selection_options *o, const char *path, struct err *e)

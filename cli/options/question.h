@@ -27,6 +27,7 @@ struct question {
     const char *trace;
     const char *output; /* NULL: standard output */
     bool force;
+    bool quiet;  /* no progress line */
     bool zones;  /* always load zones and frames */
     bool kernel; /* load the plots of kernel_curve.h */
     enum question_steps steps;
@@ -51,7 +52,7 @@ extern const struct option_row question_between_rows[];
 extern const struct option_row question_resolve_rows[]; /* --resolve */
 extern const struct option_row question_format_rows[];  /* --format text, json or csv */
 extern const struct option_row question_picture_rows[]; /* --format with svg and png, too */
-extern const struct option_row question_output_rows[];  /* -o, -f, -h */
+extern const struct option_row question_output_rows[];  /* -o, -f, --quiet, -h */
 
 /* Groups of a command's `TYPE` with a member `question`: all of the above but --format. */
 #define QUESTION_GROUPS(TYPE)                                                                      \

@@ -5,13 +5,14 @@ import os
 import pathlib
 import re
 import stat
+import subprocess
 import unittest
 
 from clients import capture_items, thread_name
 from pagedata import Page
 from screen import Terminal
 from test_capture import alloc, callstack
-from tools import TIDEMARK, TRACES, UNBUILT, Case, page_built, report, run
+from tools import TIDEMARK, TRACES, UNBUILT, Case, not_sanitized, page_built, report, run
 
 ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
@@ -163,6 +164,53 @@ class Charts(Case):
         plain = [line for line in run("map", out).stdout.split("\n") if "█" * 64 in line]
         self.assertEqual(len(full), 1)
         self.assertIn(f"⋮ {len(plain) - 1} more such lines", lines[full[0] + 1])
+
+
+CLOCK = """
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t id, struct timespec *t)
+{
+    static long looks;
+    long status = syscall(SYS_clock_gettime, id, t);
+    if (id == CLOCK_MONOTONIC)
+        t->tv_sec += __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
+    return (int)status;
+}
+"""
+PROGRESS = re.compile(rb"\r\x1b\[K[\d.]+ %, \d+ (s|min) left")
+
+
+@not_sanitized
+class Waiting(Case):
+    """The progress line of what takes longer than a second: each look at the clock is a second
+    later than the one before."""
+
+    def setUp(self):
+        super().setUp()
+        source, self.clock = self.dir / "clock.c", self.dir / "clock.so"
+        source.write_text(CLOCK)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", self.clock, source], check=True)
+
+    def test_reading(self):
+        out = self.dir / "out.tracy"
+        for args in (("report", "--recount", MEMSCEN), ("tree", MEMSCEN), ("timeline", MEMSCEN),
+                     ("report", MEMSCEN, "--leaks"), ("diff", ALLSCEN, MEMSCEN),
+                     ("update", MEMSCEN, out), ("symbols", MEMSCEN, "--no-debuginfod", "-o", out)):
+            raw, status = on_terminal(*args, LD_PRELOAD=str(self.clock))
+            self.assertEqual(status, 0, raw)
+            found = PROGRESS.search(raw)
+            self.assertTrue(found, args)
+            # It is gone before the answer.
+            self.assertNotRegex(raw[raw.rindex(b"\x1b[K"):], rb"\d (s|min) left")
+            raw, _ = on_terminal(*args, "--quiet", LD_PRELOAD=str(self.clock))
+            self.assertFalse(PROGRESS.search(raw), args)
+
+    def test_only_on_a_terminal(self):
+        result = run("tree", MEMSCEN, env={**os.environ, "LD_PRELOAD": str(self.clock)})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
 
 
 class Elsewhere(Case):

@@ -452,8 +452,11 @@ static int load_input(struct trace *t, const struct load_input *in, const struct
     struct loader l = {.t = t, .counts = plan->counts, .options = o};
     struct record_sink sink = {&l, load_put};
     bool wanted[REC_TYPE_COUNT];
-    struct trace_read_options options = {
-        .wanted = wanted, .ahead = true, .limits.decoder_bytes = trace_decoder_budget(t)};
+    struct trace_read_options options = {.wanted = wanted,
+                                         .ahead = true,
+                                         .limits.decoder_bytes = trace_decoder_budget(t),
+                                         .progress = t->loading,
+                                         .progress_ctx = t->loading_ctx};
     struct trace_info unused;
     struct trace_info *info = plan->info ? plan->info : &unused;
     if (trace_make_pageable(t, e) != 0)
@@ -468,6 +471,7 @@ static int load_input(struct trace *t, const struct load_input *in, const struct
         wanted[i] |= o->beside_wanted[i];
     int status = in->fd < 0 ? trace_read_inner(in->source, &sink, &options, info, e)
                             : trace_read(in->fd, in->name, &sink, &options, info, e);
+    trace_loaded(t);
     memcpy(t->behind, info->behind, sizeof t->behind);
     zone_loader_release(&l.more);
     for (int i = 0; i < TEXT_COUNT; i++)

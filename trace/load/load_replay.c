@@ -8,6 +8,7 @@
 #include "trace/store/memory_steps.h"
 
 struct replay {
+    struct trace *trace;
     struct memory *memory;
     int fd;
     char *name;
@@ -85,14 +86,19 @@ static int run(void *ctx, int64_t only, struct memory_sweep *to, struct err *e)
 {
     struct replay *r = ctx;
     const struct record_sink sink = {r, put_step};
-    const struct trace_read_options options = {.wanted = pool_records, .ahead = true};
+    const struct trace_read_options options = {.wanted = pool_records,
+                                               .ahead = true,
+                                               .progress = r->trace->loading,
+                                               .progress_ctx = r->trace->loading_ctx};
     struct trace_info info;
     r->to = to;
     r->only = only;
     r->done = false;
     if (lseek(r->fd, 0, SEEK_SET) != 0)
         return err_errno(e, ERR_INPUT, "%s", r->name);
-    if (trace_read(r->fd, r->name, &sink, &options, &info, e) == 0)
+    int status = trace_read(r->fd, r->name, &sink, &options, &info, e);
+    trace_loaded(r->trace);
+    if (status == 0)
         return changed(r, e); /* it ended without its pools */
     return r->done && !e->code ? 0 : -1;
 }
@@ -141,7 +147,7 @@ bool trace_replay(struct trace *t, int fd, const char *name, bool in_turn)
         free(r);
         return false;
     }
-    *r = (struct replay){.memory = &t->memory, .fd = fd, .name = copy};
+    *r = (struct replay){.trace = t, .memory = &t->memory, .fd = fd, .name = copy};
     t->memory.replay = (struct memory_replay){.ctx = r, .run = run, .release = release};
     return true;
 }

@@ -151,7 +151,21 @@ struct trace {
     VEC(uint32_t) source_paths;      /* of the i-th text, set at the end; 0: not saved */
     VEC(uint32_t) app_info;          /* string numbers; Tidemark's facts are "tidemark.KEY=VALUE" */
     char behind[160];                /* of the file, see struct trace_info; "" for a capture */
+    /*
+     * NULL, or called while a file is read: how many of its bytes were, UINT64_MAX after it. -1
+     * ends the reading with `e`.
+     */
+    int (*loading)(void *ctx, uint64_t file_bytes, struct err *e);
+    void *loading_ctx;
 };
+
+/* Reports to t->loading that the file has been read. */
+static inline void trace_loaded(struct trace *t)
+{
+    struct err ignored = {0};
+    if (t->loading)
+        (void)t->loading(t->loading_ctx, UINT64_MAX, &ignored);
+}
 
 #define TRACE_BUDGET ((size_t)80 << 20)
 #define TRACE_TABLES_BUDGET ((size_t)64 << 20)

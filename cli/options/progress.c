@@ -1,0 +1,49 @@
+#include "cli/options/progress.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/format.h"
+#include "base/monotonic.h"
+
+#define FIRST_NS UINT64_C(1000000000)
+#define EVERY_NS UINT64_C(200000000)
+#define SECOND_NS UINT64_C(1000000000)
+
+struct progress progress_begin(uint64_t total, bool quiet)
+{
+    bool wanted = !quiet && isatty(STDERR_FILENO) == 1;
+    uint64_t now = (uint64_t)monotonic_ns();
+    return (struct progress){.total = wanted ? total : 0, .began = now, .next = now + FIRST_NS};
+}
+
+void progress_show(struct progress *p, uint64_t done)
+{
+    char percent[FORMAT_SIZE];
+    uint64_t now = (uint64_t)monotonic_ns();
+    if (p->total == 0 || done == 0 || now < p->next)
+        return;
+    done = done < p->total ? done : p->total;
+    uint64_t rest = (uint64_t)((unsigned __int128)(now - p->began) * (p->total - done) / done);
+    uint64_t seconds = rest / SECOND_NS + (rest % SECOND_NS != 0);
+    fprintf(stderr, "\r\033[K%s, ", format_percent(percent, done, p->total));
+    if (seconds < 60)
+        fprintf(stderr, "%u s left", (unsigned)seconds);
+    else
+        fprintf(stderr, "%llu min left", (unsigned long long)(seconds + 59) / 60);
+    p->next = now + EVERY_NS;
+    p->shown = true;
+}
+
+struct progress progress_again(struct progress *p)
+{
+    progress_clear(p);
+    return progress_begin(p->total, false);
+}
+
+void progress_clear(struct progress *p)
+{
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    p->shown = false;
+}
