@@ -52,11 +52,11 @@ void gpu_find_dlsym(void)
     memcpy(&gpu_real_dlsym, &found, sizeof found);
 }
 
-#if defined(__x86_64__)
 /*
  * dlsym examines its caller when it is given RTLD_NEXT, so the hook jumps to the real one with the
  * stack unchanged. Only names that begin with "cu" matter.
  */
+#if defined(__x86_64__)
 __asm__(".text\n"
         ".globl dlsym\n"
         ".type dlsym, @function\n"
@@ -84,6 +84,35 @@ __asm__(".text\n"
         "    pop %rdi\n"
         "    .cfi_adjust_cfa_offset -8\n"
         "    jmp 1b\n"
+        "    .cfi_endproc\n"
+        ".size dlsym, .-dlsym\n");
+#else
+__asm__(".text\n"
+        ".globl dlsym\n"
+        ".type dlsym, %function\n"
+        "dlsym:\n"
+        "    .cfi_startproc\n"
+        "    hint 34\n" /* bti c */
+        "1:  adrp x16, gpu_real_dlsym\n"
+        "    ldr x16, [x16, :lo12:gpu_real_dlsym]\n"
+        "    cbz x16, 3f\n"
+        "    ldrb w17, [x1]\n"
+        "    cmp w17, 'c'\n"
+        "    b.ne 2f\n"
+        "    ldrb w17, [x1, 1]\n"
+        "    cmp w17, 'u'\n"
+        "    b.eq gpu_dlsym\n"
+        "2:  br x16\n"
+        "3:  stp x0, x1, [sp, -32]!\n"
+        "    .cfi_adjust_cfa_offset 32\n"
+        "    str x30, [sp, 16]\n"
+        "    .cfi_rel_offset x30, 16\n"
+        "    bl gpu_find_dlsym\n"
+        "    ldr x30, [sp, 16]\n"
+        "    .cfi_restore x30\n"
+        "    ldp x0, x1, [sp], 32\n"
+        "    .cfi_adjust_cfa_offset -32\n"
+        "    b 1b\n"
         "    .cfi_endproc\n"
         ".size dlsym, .-dlsym\n");
 #endif
