@@ -14,7 +14,7 @@
 /* Sizes are summed without a check for overflow. */
 #define BYTES_MAX (UINT64_C(1) << 62)
 
-/* Bytes of counters in memory, and of the log. */
+/* Bytes of counters in memory, and of the first pool's log. */
 #define COUNTERS_BUDGET ((size_t)64 << 20)
 #define LOG_BUDGET ((size_t)16 << 20)
 
@@ -156,7 +156,9 @@ static struct feed *feed_of(struct only *o, uint32_t pool, struct err *e)
 
 static int begin_log(struct only *o, struct feed *f, struct err *e)
 {
-    if (spool_init(&f->spool, o->trace->spool.dir, LOG_BUDGET, e) != 0)
+    /* With any number of pools, the logs take about ten times the budget at most. */
+    size_t budget = LOG_BUDGET / o->figures.pools.len;
+    if (spool_init(&f->spool, o->trace->spool.dir, budget, e) != 0)
         return -1;
     f->has_spool = true;
     stream_log_init(&f->counting.log, &f->spool);
