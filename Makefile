@@ -421,7 +421,7 @@ check-subjects:
 check-scripts:
 	@shellcheck .ci/run test/ci examples/ci/compare.sh test/run-example test/replay-example test/fuzz/run \
 	    web/build test/web/install test/in-debian package/build-deb \
-	    package/build-tarball package/trial-tarball
+	    package/build-tarball package/trial
 
 ## ci-short, ci-medium, ci-long: the tiers of the CI; .ci/run is short and medium
 ci-short ci-medium ci-long: ci-%:
@@ -631,7 +631,7 @@ check-tarball: tarball
 	@rm -rf build-bullseye
 	@$(MAKE) --no-print-directory tarball
 	@cmp $(BUILD)/first-$(TARBALL) $(BUILD)/$(TARBALL) && rm $(BUILD)/first-$(TARBALL)
-	@BUILD=$(BUILD) $(PYTHON) package/try-tarball bullseye bookworm trixie
+	@BUILD=$(BUILD) $(PYTHON) package/try tarball bullseye bookworm trixie
 
 # dpkg-shlibdeps is in it.
 deps-deb: deps
@@ -646,6 +646,13 @@ deb-arm64: cross-arm64
 	@test/in-debian --arm64 bookworm sh -c 'make NODEPS=1 --touch all >/dev/null && \
 	    make --no-print-directory NODEPS=1 $(if $(MAINTAINER),MAINTAINER="$(MAINTAINER)") deb'
 	@cp $(ARM64_ROOT)/src/build/tidemark_$(VERSION)_arm64.deb $(BUILD)/
+
+## check-deb: builds the package in Debians 12 and 13, examines it, installs it on bare ones and tries it;
+##            as root
+.PHONY: check-deb
+check-deb:
+	$(call install_packages,debootstrap rsync openssl)
+	@BUILD=$(BUILD) $(PYTHON) package/try deb bookworm trixie
 
 ## clean: removes everything built
 clean:
