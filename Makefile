@@ -633,9 +633,9 @@ check-tarball: tarball
 	@cmp $(BUILD)/first-$(TARBALL) $(BUILD)/$(TARBALL) && rm $(BUILD)/first-$(TARBALL)
 	@BUILD=$(BUILD) $(PYTHON) package/try tarball bullseye bookworm trixie
 
-# dpkg-shlibdeps is in it.
+# dpkg-shlibdeps; package/build-deb loads the library in the package with python3.
 deps-deb: deps
-	$(call install_packages,dpkg-dev)
+	$(call install_packages,dpkg-dev python3)
 
 ## deb: a Debian package in $(BUILD)
 deb: all deps-deb
