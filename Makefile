@@ -658,4 +658,4 @@ check-deb:
 clean:
 	rm -rf build build-asan build-fuzz $(BUILD)
 
--include $(shell find $(BUILD) build-fuzz -name "*.d" 2>/dev/null)
+-include $(shell find $(BUILD) build-fuzz -type f -name "*.d" 2>/dev/null)
