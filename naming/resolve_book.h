@@ -46,6 +46,8 @@ struct resolve_summary {
     uint64_t symbols;                 /* newly named symbols of the trace's list */
     uint64_t bad_modules;             /* unreadable facts of the module table */
     unsigned guards;                  /* of the helper, enum helper_guard */
+    uint64_t unfetched;               /* files that no debuginfod server could be asked for */
+    char why_unfetched[256];          /* the first of them */
     VEC(struct resolve_image) images; /* by number of frames, descending */
 };
 

@@ -1,6 +1,7 @@
 #include "naming/resolve_trace.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/format.h"
 #include "trace/store/frame_name.h"
@@ -14,8 +15,11 @@ int resolve_trace(struct resolver *r, struct trace *t, enum frame_policy policy,
     struct frame_book book = {0};
     *s = (struct resolve_summary){0};
     int status = frame_book_of_trace(&book, t, e);
+    r->unfetched = 0;
     if (status == 0)
         status = resolve_book(r, &book, NULL, policy, s, e);
+    s->unfetched = r->unfetched;
+    memcpy(s->why_unfetched, r->why_unfetched, sizeof s->why_unfetched);
     frame_book_release(&book);
     return status;
 }
@@ -49,6 +53,16 @@ static void warn_image(const struct resolve_image *i)
     buf_release(&b);
 }
 
+static void warn_unfetched(const struct resolve_summary *s)
+{
+    struct buf why = {0};
+    char n[FORMAT_SIZE];
+    format_terminal(&why, view_of(s->why_unfetched));
+    fprintf(stderr, "tidemark: %s: debug information for %s is missing\n", buf_str(&why),
+            format_counted(n, s->unfetched, "file"));
+    buf_release(&why);
+}
+
 void resolve_summary_warn(const struct resolve_summary *s)
 {
     size_t told = 0, troubled = 0;
@@ -64,6 +78,8 @@ void resolve_summary_warn(const struct resolve_summary *s)
     }
     if (troubled > told)
         fprintf(stderr, "tidemark: and from %zu images more\n", troubled - told);
+    if (s->unfetched)
+        warn_unfetched(s);
 }
 
 void resolve_request_release(struct resolve_request *q)

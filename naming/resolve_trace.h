@@ -34,8 +34,8 @@ int resolve_request_names(const struct resolve_request *q, struct resolver *r, s
 uint64_t resolve_count_unresolved(const struct trace *t);
 
 /*
- * Warns on standard error, each line after "tidemark: ", about images that could not be read and
- * frames whose image has no known base.
+ * Warns on standard error, each line after "tidemark: ", about images that could not be read,
+ * frames whose image has no known base, and debuginfod servers that could not be asked.
  */
 void resolve_summary_warn(const struct resolve_summary *s);
 

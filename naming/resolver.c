@@ -170,8 +170,11 @@ static int fetch(struct resolver *r, const struct file_wish *wish)
     if (r->shown)
         fputs("\r\033[K", stderr);
     r->shown = false;
-    if (e.code != ERR_NONE)
+    if (e.code != ERR_NONE) {
         note_looked(r, view_of(e.text), false);
+        if (r->unfetched++ == 0)
+            snprintf(r->why_unfetched, sizeof r->why_unfetched, "%s", e.text);
+    }
     return fd;
 }
 

@@ -68,6 +68,8 @@ struct resolver {
     bool terminal;             /* stderr is a terminal */
     bool shown;                /* a progress line is on the terminal */
     bool no_memory;            /* memory was short for a requested path */
+    uint64_t unfetched;        /* files that no debuginfod server could be asked for */
+    char why_unfetched[256];   /* the first of them */
     struct buf folder;         /* the image's folder; empty: image not opened yet */
     struct buf looked;         /* files tried for the current image: "PATH, PATH (…), " */
     unsigned looked_count;

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import unittest
 
-from tools import Case, report, run
+from tools import Case, free_port, report, run
 
 PROGRAM = """
 #include <stdlib.h>
@@ -38,6 +38,13 @@ class Advice(Case):
         self.assertGreater(float(share[1]), 95)
         self.assertTrue(text.endswith(SERVER.format(self.trace)))
         self.assertNotIn("package", text)
+
+    def test_a_server_that_cannot_be_asked(self):
+        program = self.build("-rdynamic", "-s")
+        url = f"http://127.0.0.1:{free_port()}"
+        text = self.record("--debuginfod", url, "--report", "none", "--", program).stderr
+        self.assertRegex(text, r"tidemark: debuginfod: Connection refused: debug information for \d+ "
+                               r"files? is missing\n")
 
     def test_with_lines(self):
         self.assertNotIn(ADVICE, self.record("--", self.build("-g")).stderr)
