@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -276,12 +277,19 @@ static void report(const char *block, size_t size)
          (struct view){0});
 }
 
+/* Not of the allocator, which may touch them itself. */
+static char *pages(size_t size)
+{
+    char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        die("no memory");
+    return p;
+}
+
 static void hold(const char *mib, bool reported)
 {
     size_t size = strtoul(mib, NULL, 10) << 20;
-    char *block = aligned_alloc(4096, size), *other = aligned_alloc(4096, size), c;
-    if (!block || !other)
-        die("no memory");
+    char *block = pages(size), *other = pages(size), c;
     memset(block, 1, size);
     __asm__ volatile("" ::"r"(block), "r"(other) : "memory");
     if (reported) {
