@@ -78,13 +78,16 @@ class Held:
         self.assertGreater(points["PSS"][-1][1], 0)
         self.assertEqual(formats["RSS anonymous"], 1)
 
-    def looks(self):
-        """Of a client that reported what it touched; the reasons, and the rows by size."""
+    def looks(self, whole=True):
+        """Of a client that reported what it touched: the reasons. `whole`: it had touched all."""
         found = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
-        rows = {row["resident_bytes"]: row for row in found["sites"]}
+        both = max(found["sites"], key=lambda row: row["bytes"])    # they have no call stacks
         self.assertTrue(found["resident"]["reported_blocks"])
-        both = rows[64 * MIB]    # they have no call stacks
-        self.assertEqual((both["bytes"], both["not_resident_bytes"]), (128 * MIB, 64 * MIB))
+        self.assertEqual(both["resident_bytes"] + both["not_resident_bytes"], both["bytes"])
+        self.assertEqual(both["bytes"], 128 * MIB)
+        self.assertGreater(both["resident_bytes"], 0)
+        if whole:
+            self.assertEqual(both["resident_bytes"], 64 * MIB)
         return [look["reason"] for look in found["looks"]]
 
 
@@ -197,7 +200,8 @@ class Capture(Case, Held):
         process.wait()
         result = run("recover", self.journal, "-o", self.trace)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(self.looks(), ["at the highest RSS so far"])
+        # The last look that the journal has may be from before all was touched.
+        self.assertEqual(self.looks(whole=False), ["at the highest RSS so far"])
 
     def test_no_looks_if_none_are_wanted(self):
         client, port, pid = self.hold(reported=["reported"])
