@@ -63,7 +63,7 @@ static void pair_init_with(struct pair *p, uint64_t seed, const char *two,
 {
     rh_make_with(&p->kept, seed, "one", two, NULL);
     rh_make_with(&p->counted, seed, "one", two, begin);
-    strcpy(p->path, "/tmp/figures-XXXXXX");
+    snprintf(p->path, sizeof p->path, "/tmp/figures-XXXXXX");
     int fd = mkstemp(p->path);
     assert_true(fd >= 0);
     close(fd);

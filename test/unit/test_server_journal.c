@@ -697,6 +697,35 @@ static int count_looks(void *ctx, const char *saved, struct err *e)
     return 0;
 }
 
+/* Records of a client whose first `half` bytes arrived. */
+static void seed_begin(struct fixture *f, struct buf *records, size_t half)
+{
+    make_journal(f, 0);
+    struct buf segment = read_segment(f, 1);
+    buf_u8(records, JOURNAL_SEED_RECORDS);
+    seed_record(records, JOURNAL_START, segment.data + SEGMENT_HEADER + RECORD_HEADER,
+                load_u32(segment.data + SEGMENT_HEADER));
+    seed_record(records, JOURNAL_RECEIVED, f->stream.data, half);
+    buf_release(&segment);
+}
+
+/* Adds the bytes behind `half`, makes `t` of all records, and releases them. */
+static void seed_play(struct fixture *f, struct buf *records, size_t half,
+                      const struct recovery_options *options, struct trace *t)
+{
+    struct err e = {0};
+    struct recovery out;
+    seed_record(records, JOURNAL_RECEIVED, f->stream.data + half, f->stream.len - half);
+    struct journal_reader *r =
+        journal_reader_segment(open_segment(records->data, records->len), &e);
+    must(r ? 0 : -1, &e);
+    must(trace_init(t, NULL, &e), &e);
+    must(recovery_run(r, t, options, &out, &e), &e);
+    assert_int_equal(out.frames, FRAMES);
+    journal_reader_close(r);
+    buf_release(records);
+}
+
 /* A reading is of the part in which it was read, and one of another layout is none. */
 static void test_readings(void **state)
 {
@@ -704,12 +733,7 @@ static void test_readings(void **state)
     const size_t half = f->frame_end[FRAMES / 2 - 1];
     const uint8_t frames[8] = {FRAMES / 2};
     struct buf records = {0};
-    make_journal(f, 0);
-    struct buf segment = read_segment(f, 1);
-    buf_u8(&records, JOURNAL_SEED_RECORDS);
-    seed_record(&records, JOURNAL_START, segment.data + SEGMENT_HEADER + RECORD_HEADER,
-                load_u32(segment.data + SEGMENT_HEADER));
-    seed_record(&records, JOURNAL_RECEIVED, f->stream.data, half);
+    seed_begin(f, &records, half);
     seed_reading(&records, 3000, MEMORY_ALL, READING);
     seed_record(&records, JOURNAL_TURN, frames, sizeof frames);
     seed_reading(&records, 4000, ~0u, READING);
@@ -718,25 +742,15 @@ static void test_readings(void **state)
         if (n != READING)
             seed_reading(&records, 4000, MEMORY_ALL, n);
     }
-    seed_record(&records, JOURNAL_RECEIVED, f->stream.data + half, f->stream.len - half);
-    struct err e = {0};
-    struct recovery out;
     struct trace t;
     struct points points = {.t = &t};
     const struct recovery_options options = {.part = count_points, .part_ctx = &points};
-    struct journal_reader *r = journal_reader_segment(open_segment(records.data, records.len), &e);
-    must(r ? 0 : -1, &e);
-    must(trace_init(&t, NULL, &e), &e);
-    must(recovery_run(r, &t, &options, &out, &e), &e);
-    assert_int_equal(out.frames, FRAMES);
+    seed_play(f, &records, half, &options, &t);
     assert_int_equal(points.first, MEMORY_VALUES);
     assert_int_equal(t.plots.points.len, MEMORY_VALUES + 2);
     assert_int_equal(t.plots.order.len, MEMORY_VALUES);
     assert_true(t.plots.list.at[MEMORY_PSS].sum == MEMORY_PSS + 1);
     trace_release(&t);
-    journal_reader_close(r);
-    buf_release(&records);
-    buf_release(&segment);
 }
 
 /* A look of `chunks` chunks at a time of the client, in pieces; `whole`: the last one is there. */
@@ -776,12 +790,7 @@ static void test_looks(void **state)
     const size_t half = f->frame_end[FRAMES / 2 - 1], chunks = 1000;
     const uint8_t frames[8] = {FRAMES / 2}, nothing[] = {1, 0xff};
     struct buf records = {0};
-    make_journal(f, 0);
-    struct buf segment = read_segment(f, 1);
-    buf_u8(&records, JOURNAL_SEED_RECORDS);
-    seed_record(&records, JOURNAL_START, segment.data + SEGMENT_HEADER + RECORD_HEADER,
-                load_u32(segment.data + SEGMENT_HEADER));
-    seed_record(&records, JOURNAL_RECEIVED, f->stream.data, half);
+    seed_begin(f, &records, half);
     seed_look(&records, 1000, 3, true);
     seed_record(&records, JOURNAL_TURN, frames, sizeof frames);
     seed_record(&records, JOURNAL_PAGES, nothing, sizeof nothing);
@@ -790,17 +799,10 @@ static void test_looks(void **state)
     seed_look(&records, 1 << 30, 3, true);
     seed_look(&records, 1 << 29, chunks, true);
     seed_look(&records, 1 << 29, chunks, false);
-    seed_record(&records, JOURNAL_RECEIVED, f->stream.data + half, f->stream.len - half);
-    struct err e = {0};
-    struct recovery out;
     struct trace t;
     struct looks_of_part first = {.t = &t};
     const struct recovery_options options = {.part = count_looks, .part_ctx = &first};
-    struct journal_reader *r = journal_reader_segment(open_segment(records.data, records.len), &e);
-    must(r ? 0 : -1, &e);
-    must(trace_init(&t, NULL, &e), &e);
-    must(recovery_run(r, &t, &options, &out, &e), &e);
-    assert_int_equal(out.frames, FRAMES);
+    seed_play(f, &records, half, &options, &t);
     assert_int_equal(first.count, 1);
     assert_int_equal(first.begin, 1000);
     /* The newest of its reason, in more than one piece. */
@@ -809,9 +811,6 @@ static void test_looks(void **state)
     assert_int_equal(t.looks.list.at[0].end - t.looks.list.at[0].begin, 10);
     assert_true(t.looks.list.at[0].begin < 1 << 29);
     trace_release(&t);
-    journal_reader_close(r);
-    buf_release(&records);
-    buf_release(&segment);
 }
 
 /* Nothing of a client but readings of its memory is worth a trace, too. */

@@ -560,7 +560,7 @@ const checks = {
     await done();
   },
 
-  "blocks of the range are told apart": async () => {
+  "the sites of a range separate its blocks by when they were allocated and freed": async () => {
     const { page, done } = await open("mt");
     await page.click("#tab-sites");
     const heads = page.locator("#sites-table thead th:visible");
