@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "naming/resolver.h"
+#include "proc/look_times.h"
 #include "proc/memory_rounds.h"
 #include "protocol/wire_version.h"
 #include "trace/file/container.h"
@@ -28,12 +29,11 @@ struct run_options {
     uint64_t depth, min_size, sample;
     const char *threads; /* whose allocations to record; NULL: all */
     bool mmap_pool;
-    bool no_python;          /* do not read the frames of Python functions */
-    bool python_allocators;  /* Python takes each object from malloc */
-    uint64_t memory_hz;      /* readings per second of the process's memory; 0: none */
-    bool no_resident;        /* do not look at the pages of processes */
-    VEC(double) resident_at; /* look at these times, too: seconds, ascending */
-    bool resident_at_given;
+    bool no_python;         /* do not read the frames of Python functions */
+    bool python_allocators; /* Python takes each object from malloc */
+    uint64_t memory_hz;     /* readings per second of the process's memory; 0: none */
+    bool no_resident;       /* do not look at the pages of processes */
+    struct look_wishes looks;
     bool gpu;                /* also load the library for device memory */
     uint64_t buffer;         /* limit of the recording in bytes; 0: none */
     enum run_full when_full; /* what happens at that limit */
@@ -43,7 +43,6 @@ struct run_options {
     double seconds;      /* of recording; < 0: to the end */
     bool start_paused;   /* begin without recording allocations */
     int toggle;          /* signal that pauses and resumes recording; 0: none */
-    int resident_on;     /* signal on which the pages are looked at; 0: none */
     /* whom to offer it to during the run */
     bool listen;
     bool no_exit;               /* after the program's end, wait for a server */
@@ -77,10 +76,6 @@ struct run_options {
     const char *base;  /* what they are compared with; NULL: nothing */
     bool open;
 };
-
-/* Times in resident_at, and looks on request; page_looks_decode takes LOOKS_MOST looks in all. */
-#define RUN_LOOKS_MOST 32u
-#define RUN_LOOKS_ASKED_MOST 24u
 
 /* Frames of a call stack: REC_DEPTH and REC_DEPTH_MAX of client/recording_format.h. */
 #define RUN_DEPTH 64u

@@ -126,7 +126,7 @@ static int prepare(struct run *r, struct err *e)
     if (launch_init(&r->launch, e) != 0 || collector_start(&r->collector, &collecting, e) != 0)
         return -1;
     r->tree.collector = r->collector;
-    r->launch.kept[1].signal = r->options->resident_on;
+    r->launch.kept[1].signal = r->options->looks.signal;
     if (r->options->adopt)
         return 0;
     r->launch.kept[0].signal = r->options->toggle;
@@ -222,7 +222,7 @@ static void look_when_asked(struct run *r)
     if (!r->launch.kept[1].count)
         return;
     r->launch.kept[1].count = 0;
-    if (r->looks_asked == RUN_LOOKS_ASKED_MOST) {
+    if (r->looks_asked == LOOKS_ASKED_MOST) {
         fprintf(stderr,
                 "tidemark: the pages were not looked at: they were on request %u times already\n",
                 r->looks_asked);
@@ -300,23 +300,18 @@ static int longest_pause(const struct run *r)
 /* Looks at the pages if a chosen time has come. Returns the time to the next, at most `timeout`. */
 static int look_when_due(struct run *r, int timeout)
 {
-    const struct run_options *o = r->options;
+    const struct look_times *times = &r->options->looks.times;
     double now = (double)(monotonic_ns() - r->began) / 1e9;
-    bool due = false;
-    for (; r->looked < o->resident_at.len && o->resident_at.at[r->looked] <= now; r->looked++)
-        due = true;
-    if (due)
+    if (look_times_due(times, now, &r->looked))
         (void)run_tree_look(&r->tree, LOOK_AT_TIME);
-    if (r->looked == o->resident_at.len || o->resident_at.at[r->looked] - now > timeout / 1e3)
-        return timeout;
-    return (int)((o->resident_at.at[r->looked] - now) * 1e3) + 1;
+    return look_times_pause(times, now, r->looked, timeout);
 }
 
 static void note_times_to_come(const struct run *r)
 {
-    for (size_t i = r->looked; i < r->options->resident_at.len; i++)
+    for (size_t i = r->looked; i < r->options->looks.times.len; i++)
         fprintf(stderr, "tidemark: the program ended before --resident-at %g\n",
-                r->options->resident_at.at[i]);
+                r->options->looks.times.at[i]);
 }
 
 static void attend(struct run *r)

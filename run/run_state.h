@@ -42,7 +42,7 @@ struct run {
     int processors;
     uint64_t measured, used; /* when, and its processor time until then, in ns */
     bool busy;
-    size_t looked; /* times of options.resident_at that have passed */
+    size_t looked; /* times of options.looks that have passed */
     unsigned looks_asked;
 };
 

@@ -1,11 +1,13 @@
 #include "cli/options/parse_capture.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/format.h"
+#include "cli/options/look_options.h"
 #include "cli/options/options.h"
 #include "cli/options/resolve_options.h"
 #include "proc/memory_rounds.h"
@@ -254,6 +256,7 @@ static const struct option_row rows[] = {
 
 static const struct option_group groups[] = {
     {.rows = rows},
+    {.rows = look_rows, .base = offsetof(struct capture_options, session.looks)},
     {.rows = resolve_source_rows,
      .base = offsetof(struct capture_options, resolving),
      .title = "Names that this program looks up"},
@@ -263,6 +266,7 @@ static const struct option_row positional[] = {{0}};
 static const struct option_rule rules[] = {
     {"--name", OPTION_EXCLUDES, "-f", NULL},
     {"--keep-last", OPTION_EXCLUDES, "--no-journal", "--keep-last needs the journal"},
+    {"--resident-at --resident-on", OPTION_EXCLUDES, "--no-resident --figures", NULL},
     {"--figures", OPTION_EXCLUDES, "--keep-last",
      "--figures count from the beginning: they do not go with --keep-last"},
     {0},
@@ -276,6 +280,10 @@ static bool check_output(void *ctx, int n, char **arguments, struct err *e)
     uint32_t version = o->trace_version ? o->trace_version : FILE_VERSION(0, 14, 0);
     if (o->session.figures && save_check_figures(version, &o->container, e) != 0)
         return false;
+    if (o->keep_last && o->session.looks.signal == SIGUSR1)
+        return err_set(e, ERR_USAGE,
+                       "--keep-last saves on SIGUSR1: use --resident-on USR2 with it"),
+               false;
     if (o->output && *o->output)
         return true;
     err_set(e, ERR_USAGE, "no output file: -o FILE");

@@ -349,6 +349,9 @@ static const struct option_row rows[] = {
      "readings per second of what the kernel counts of each client on this host, as plots of its "
      "trace (10; 0: none)",
      .take = hand_on},
+    {"--resident-at", "LIST",
+     "look at its pages also so many seconds after its capture began, such as 60,3600",
+     .take = hand_on},
     {"--http", "ADDRESS:PORT",
      "a page for a browser, a JSON interface (/openapi.json) and metrics for Prometheus "
      "(/metrics), such as on 127.0.0.1:8088",

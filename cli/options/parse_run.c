@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "cli/options/look_options.h"
 #include "cli/options/options.h"
 #include "cli/options/question.h"
 #include "cli/options/resolve_options.h"
@@ -51,37 +52,6 @@ static bool take_python_allocators(void *ctx, const char *option, const char *va
     return take_environment(ctx, option, "PYTHONMALLOC=malloc", e);
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static bool take_resident_at(void *ctx, const char *option, const char *value, struct err *e)
-{
-    struct run_options *o = ctx;
-    char one[64];
-    for (const char *p = value;; p++) {
-        size_t n = strcspn(p, ",");
-        double seconds;
-        if (n >= sizeof one)
-            return refuse_value(e, option, "seconds, separated by commas", value);
-        memcpy(one, p, n);
-        one[n] = 0;
-        if (!option_seconds(one, option, &seconds, e))
-            return false;
-        if (o->resident_at.len == RUN_LOOKS_MOST)
-            return err_set(e, ERR_USAGE, "%s: more than %u times", option, RUN_LOOKS_MOST), false;
-        if (!vec_push(&o->resident_at, seconds))
-            return err_no_memory(e, "options"), false;
-        p += n;
-        if (!*p)
-            break;
-    }
-    qsort(o->resident_at.at, o->resident_at.len, sizeof *o->resident_at.at, compare_times);
-    return true;
-}
-
 static bool take_pools(void *ctx, const char *option, const char *value, struct err *e)
 {
     struct run_options *o = ctx;
@@ -115,26 +85,12 @@ static bool take_threads(void *ctx, const char *option, const char *value, struc
            refuse_value(e, option, "a list of up to 511 bytes", value);
 }
 
-static int signal_of(const char *value)
-{
-    const char *name = strncmp(value, "SIG", 3) == 0 ? value + 3 : value;
-    return strcmp(name, "USR1") == 0 ? SIGUSR1 : strcmp(name, "USR2") == 0 ? SIGUSR2 : 0;
-}
-
 static bool take_toggle(void *ctx, const char *option, const char *value, struct err *e)
 {
     (void)option;
     (void)e;
     struct run_options *o = ctx;
-    return (o->toggle = signal_of(value)) != 0;
-}
-
-static bool take_resident_on(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    (void)e;
-    struct run_options *o = ctx;
-    return (o->resident_on = signal_of(value)) != 0;
+    return (o->toggle = look_signal(value)) != 0;
 }
 
 static bool take_listen(void *ctx, const char *option, const char *value, struct err *e)
@@ -220,11 +176,6 @@ static const struct option_row rows[] = {
      .type = VALUE_NUMBER, .most = 100, FIELD(memory_hz)},
     {"--no-resident", NULL, "do not look at which pages of the program are in memory",
      FIELD(no_resident)},
-    {"--resident-at", "LIST", "look at them also so many seconds after the start, such as 1,5.5",
-     .take = take_resident_at, .given = offsetof(struct run_options, resident_at_given)},
-    {"--resident-on", "SIGNAL",
-     "{}: look at them also when this process gets it; the program does not get it",
-     .words = "USR1 or USR2", .take = take_resident_on},
     {"--gpu", NULL, "record device memory of CUDA programs, a pool for each device", FIELD(gpu)},
     {"--python-allocators", NULL, "record each Python object: sets PYTHONMALLOC=malloc",
      .take = take_python_allocators},
@@ -285,6 +236,7 @@ static const struct option_row rows[] = {
 
 static const struct option_group groups[] = {
     {.rows = rows},
+    {.rows = look_rows, .base = offsetof(struct run_options, looks)},
     {.rows = resolve_source_rows,
      .base = offsetof(struct run_options, resolving),
      .title = "Names of functions"},
@@ -368,7 +320,7 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
         err_set(e, ERR_USAGE,
                 "this program was built without the page that --open and --report html need; "
                 "`make web` builds it when node and npm are there");
-    else if (o->toggle && o->toggle == o->resident_on)
+    else if (o->toggle && o->toggle == o->looks.signal)
         err_set(e, ERR_USAGE, "--toggle and --resident-on need different signals");
     else if (check_fail_if(o, e) &&
              (!o->figures || save_check_figures(o->version, &o->container, e) == 0)) {
@@ -419,7 +371,6 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
 void run_options_release(struct run_options *o)
 {
     vec_release(&o->environment);
-    vec_release(&o->resident_at);
     budgets_release(&o->fail_if);
     resolve_options_release(&o->resolving);
 }

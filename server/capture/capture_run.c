@@ -196,7 +196,7 @@ static bool listens_for_save(const struct capture *c)
 /* The request to save what a flight recorder keeps: set by the daemon, or else by SIGUSR1. */
 static bool *save_asked(struct capture *c)
 {
-    return c->watched ? &c->monitor.turn : &c->stop.save;
+    return c->watched ? &c->monitor.turn : &c->stop.asked[STOP_SAVE];
 }
 
 /* Adds a note for the user if the preload library also records the client's process. */
@@ -284,6 +284,8 @@ static int record(struct capture *c, struct connection *connection, struct trace
     c->rest = session_take_rest(s, &c->rest_len);
     c->cause = *e;
     size_t undecoded = session_undecoded(s);
+    if (!c->watched)
+        session_note_looks(s);
     session_free(s);
     if (c->terminal)
         printf("\r\033[K");
@@ -582,8 +584,11 @@ static int capture_connected(struct capture *c, struct connection *connection)
         return fail(c, &e, 5);
     }
     c->trace = &t;
-    if (listens_for_save(c) && stop_watch_save(&c->stop, &e) != 0)
+    if (listens_for_save(c) && stop_watch(&c->stop, STOP_SAVE, SIGUSR1, &e) != 0)
         print_error(&e); /* recording goes on */
+    int look_signal = c->o.session.looks.signal;
+    if (look_signal && stop_watch(&c->stop, STOP_LOOK, look_signal, &e) != 0)
+        print_error(&e);
     e = (struct err){0};
     monitor_hello(&c->monitor, connection, c->o.output);
     int status = record(c, connection, &t, &end, &e);

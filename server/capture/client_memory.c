@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <time.h>
 #ifdef __x86_64__
 #include <x86intrin.h>
@@ -9,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/monotonic.h"
+#include "base/print_error.h"
 #include "proc/memory_plots.h"
 
 /* Clocks may drift apart by so much: 100 ppm. */
@@ -39,7 +41,7 @@ static bool shares_clock(const struct welcome *w)
     return fabs((double)clients_now(w) / 1e9 - age) < AGE_DIFFERS;
 }
 
-bool client_memory_init(struct client_memory *m, uint64_t hz, bool looks,
+bool client_memory_init(struct client_memory *m, uint64_t hz, const struct look_times *times,
                         const struct intake_start *start, pid_t pid,
                         const struct process_early *early)
 {
@@ -47,7 +49,10 @@ bool client_memory_init(struct client_memory *m, uint64_t hz, bool looks,
     *m = (struct client_memory){.process = PROCESS_MEMORY_NONE,
                                 .clock = start->welcome,
                                 .shared = shares_clock(&start->welcome),
-                                .blind = !looks};
+                                .began = monotonic_ns(),
+                                .blind = !times};
+    if (times)
+        m->times = *times;
     if (start->welcome.flags & WELCOME_ON_DEMAND)
         m->least = welcome_time(&start->welcome, start->on_demand.time);
     if (pid > 0 && process_memory_open(&m->process, pid))
@@ -134,18 +139,35 @@ static int64_t time_of_client(struct client_memory *m, const struct ingest *in)
     return m->shared ? clients_now(&m->clock) : guess_now(m, ingest_latest(in));
 }
 
+static bool is_wish(enum look_reason reason)
+{
+    return reason == LOOK_ASKED || reason == LOOK_AT_TIME;
+}
+
+static int read_pages(struct client_memory *m, enum look_reason reason, struct page_look *look,
+                      struct err *e)
+{
+    if (m->blind || m->process.folder < 0)
+        return err_set(e, ERR_INPUT, "its pages may not be read");
+    int status = page_watch_look(&m->watch, &m->process, reason, look, e);
+    m->blind = status != 0;
+    return status;
+}
+
 static int look_at(struct client_memory *m, enum look_reason reason, struct ingest *in,
                    struct journal *journal, struct err *e)
 {
     struct page_look look;
     struct err unread = {0};
     int64_t time = time_of_client(m, in);
-    if (m->blind || m->process.folder < 0)
-        return 0;
-    if (page_watch_look(&m->watch, &m->process, reason, &look, &unread) != 0) {
-        m->blind = true;
+    if (read_pages(m, reason, &look, &unread) != 0) {
+        err_prefix(&unread, "no look at the client");
+        if (is_wish(reason))
+            print_error(&unread);
         return 0;
     }
+    if (reason == LOOK_ASKED)
+        fprintf(stderr, "tidemark: looked at the client's pages\n");
     look.end = time + (look.end - look.begin);
     look.begin = time;
     if (journal)
@@ -182,10 +204,41 @@ static int read_values(struct client_memory *m, struct ingest *in, struct journa
     return status;
 }
 
+static double seconds_of(const struct client_memory *m)
+{
+    return (double)(monotonic_ns() - m->began) / 1e9;
+}
+
+int client_memory_pause(const struct client_memory *m, int most)
+{
+    return look_times_pause(&m->times, seconds_of(m), m->passed,
+                            memory_rounds_pause(&m->rounds, most));
+}
+
+/* Requests that arrive together are one. */
+static int look_as_wished(struct client_memory *m, struct ingest *in, struct journal *journal,
+                          bool *asked, struct err *e)
+{
+    bool once = *asked;
+    *asked = false;
+    if (look_times_due(&m->times, seconds_of(m), &m->passed) &&
+        look_at(m, LOOK_AT_TIME, in, journal, e) != 0)
+        return -1;
+    if (!once)
+        return 0;
+    if (m->asked++ < LOOKS_ASKED_MOST)
+        return look_at(m, LOOK_ASKED, in, journal, e);
+    fprintf(stderr, "tidemark: no look at the client: there were %u on request already\n",
+            LOOKS_ASKED_MOST);
+    return 0;
+}
+
 int client_memory_tick(struct client_memory *m, struct ingest *in, struct journal *journal,
-                       struct err *e)
+                       bool *asked, struct err *e)
 {
     enum look_reason reason;
+    if (look_as_wished(m, in, journal, asked, e) != 0)
+        return -1;
     if (!memory_rounds_begin(&m->rounds))
         return 0;
     if (read_values(m, in, journal, e) != 0)

@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/view.h"
+#include "proc/look_times.h"
 #include "proc/memory_rounds.h"
 #include "proc/page_watch.h"
 #include "proc/process_memory.h"
@@ -33,26 +34,34 @@ struct client_memory {
     int64_t seen;   /* CLOCK_MONOTONIC then; 0: never */
     uint32_t named; /* memory_plots_add */
     struct page_watch watch;
-    bool blind; /* its pages may not be read, or are not wanted */
-    bool ended; /* the look at its end was taken */
+    struct look_times times; /* chosen ones: `passed` of them have come since `began` */
+    size_t passed;
+    int64_t began;  /* CLOCK_MONOTONIC, ns */
+    unsigned asked; /* looks on request */
+    bool blind;     /* its pages may not be read, or are not wanted */
+    bool ended;     /* the look at its end was taken */
 };
 
 /*
- * Begins readings, `hz` per second, and looks, if they are wanted. `early` is taken over,
+ * Begins readings, `hz` per second, and looks, also at `times` (NULL: none). `early` is taken over,
  * but its `maps` copied. False: the process cannot be read, or is none (0), and there will be
  * neither. Release it in any case.
  */
-bool client_memory_init(struct client_memory *m, uint64_t hz, bool looks,
+bool client_memory_init(struct client_memory *m, uint64_t hz, const struct look_times *times,
                         const struct intake_start *start, pid_t pid,
                         const struct process_early *early);
 void client_memory_release(struct client_memory *m);
 
 /*
- * Reads if a reading is due, and looks if a look is due, into the store of `in` and into the
- * journal (NULL: none). Pages that may not be read are not looked at again.
+ * Reads if a reading is due, and looks if a look is due or *asked, which it clears, into the store
+ * of `in` and into the journal (NULL: none). Pages that may not be read are not looked at again.
+ * Prints what came of a request, and that a chosen time had no look.
  */
 int client_memory_tick(struct client_memory *m, struct ingest *in, struct journal *journal,
-                       struct err *e);
+                       bool *asked, struct err *e);
+
+/* Milliseconds until something is due, at most `most`. */
+int client_memory_pause(const struct client_memory *m, int most);
 
 /* Looks when the recording ends: LOOK_AT_EXIT if the client does. Once. */
 int client_memory_end(struct client_memory *m, enum look_reason reason, struct ingest *in,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -56,10 +57,11 @@ static void session_open_memory(struct session *s, const struct intake_start *st
     pid_t pid = session_is_local(s) ? s->modules.pid : 0;
     uint64_t hz = options->memory_hz;
     bool looks = !options->no_resident && !options->figures; /* pages are joined with blocks */
-    if ((!hz && !looks) || strstr(start->welcome.host_info, WELCOME_RECORDED))
+    if (!hz && !looks)
         return;
-    s->lacks_memory =
-        !client_memory_init(&s->memory, hz, looks, start, pid, &s->modules.early) && hz;
+    const struct look_times *times = looks ? &options->looks.times : NULL;
+    s->lacks_memory = !client_memory_init(&s->memory, hz, times, start, pid, &s->modules.early) &&
+                      hz && !strstr(start->welcome.host_info, WELCOME_RECORDED);
     s->modules.early.rollup = s->modules.early.pagemap = -1;
 }
 
@@ -221,7 +223,7 @@ static bool session_wait(struct session *s, long long now)
     }
     bool sending = s->packets_sent < s->packets_len;
     short events = (short)(POLLIN | (sending ? POLLOUT : 0));
-    int pause = memory_rounds_pause(&s->memory.rounds, TICK_MS);
+    int pause = client_memory_pause(&s->memory, TICK_MS);
     short ready = stop_wait(s->stop, s->fd, events, s->left_len ? 0 : pause);
     return s->left_len || ready & (POLLIN | POLLHUP | POLLERR);
 }
@@ -249,6 +251,13 @@ static enum session_end session_loop(struct session *s, struct err *e)
 }
 
 /* ---- the end */
+
+void session_note_looks(const struct session *s)
+{
+    for (size_t i = s->memory.passed; i < s->memory.times.len; i++)
+        fprintf(stderr, "tidemark: the capture ended before --resident-at %g\n",
+                s->memory.times.at[i]);
+}
 
 bool session_has_dropped(const struct session *s)
 {

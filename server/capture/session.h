@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "proc/look_times.h"
 #include "server/capture/intake.h"
 #include "server/capture/journal.h"
 #include "server/capture/memory_limit.h"
@@ -74,6 +75,7 @@ struct session_options {
     bool no_sources;    /* do not query the texts of source files */
     uint64_t memory_hz; /* readings of a local client's memory per second; 0: none */
     bool no_resident;   /* do not look at the pages of a local client */
+    struct look_wishes looks; /* … also then: requests are stop.asked[STOP_LOOK] */
     /*
      * Do not query symbols of call stack frames: they will be resolved here. A client whose module
      * table cannot be read is queried after all (session_is_local).
@@ -109,6 +111,9 @@ bool session_is_local(const struct session *s);
 
 /* Whether readings of the client's memory are wanted, but its process cannot be read. */
 bool session_lacks_memory(const struct session *s);
+
+/* Prints the chosen times of looks that were not reached. */
+void session_note_looks(const struct session *s);
 
 /*
  * The root of a local client's paths, if it sees another file system than this process. The caller

@@ -279,7 +279,7 @@ static int session_read_memory(struct session *s, struct err *e)
         client_memory_end(&s->memory, exits ? LOOK_AT_EXIT : LOOK_AT_END, &s->r.ingest, s->journal,
                           e) != 0)
         return -1;
-    return client_memory_tick(&s->memory, &s->r.ingest, s->journal, e);
+    return client_memory_tick(&s->memory, &s->r.ingest, s->journal, &s->stop->asked[STOP_LOOK], e);
 }
 
 int session_tick(struct session *s, long long now, struct err *e)

@@ -25,7 +25,7 @@
 struct news;
 struct report_page;
 
-#define DAEMON_OPTIONS_MAX 22
+#define DAEMON_OPTIONS_MAX 24
 
 /* A session's minimum: the lowest --memory-limit of capture. */
 #define DAEMON_SESSION_LEAST ((uint64_t)96 << 20)

@@ -26,14 +26,14 @@ int stop_init(struct stop *s, struct err *e)
     return -1;
 }
 
-int stop_watch_save(struct stop *s, struct err *e)
+int stop_watch(struct stop *s, enum stop_request request, int taken, struct err *e)
 {
     /*
-     * A later SIGUSR1 must not end the process. signalfd receives the signal although it is
-     * ignored.
+     * A later one must not end the process. signalfd receives the signal although it is ignored.
      */
-    (void)signal(SIGUSR1, SIG_IGN);
-    sigaddset(&s->watched, SIGUSR1);
+    (void)signal(taken, SIG_IGN);
+    sigaddset(&s->watched, taken);
+    s->signals[request] = taken;
     if (sigprocmask(SIG_BLOCK, &s->watched, NULL) != 0 || signalfd(s->fd, &s->watched, 0) < 0)
         return err_errno(e, ERR_OUTPUT, "cannot watch for signals");
     return 0;
@@ -64,7 +64,7 @@ static void *end_process(void *argument)
     for (;;) {
         (void)poll(&polled, 1, -1);
         if (read(polled.fd, &info, sizeof info) != (ssize_t)sizeof info ||
-            info.ssi_signo == SIGUSR1)
+            info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2)
             continue;
         (void)!write(STDERR_FILENO, text, sizeof text - 1);
         _exit(ending.status);
@@ -93,10 +93,13 @@ bool stop_asked(struct stop *s)
 {
     struct signalfd_siginfo info;
     while (s->fd >= 0 && read(s->fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGUSR1)
-            s->save = true;
+        int taken = (int)info.ssi_signo, i = 0;
+        while (i < STOP_REQUESTS && s->signals[i] != taken)
+            i++;
+        if (i < STOP_REQUESTS)
+            s->asked[i] = true;
         else if (s->count++ == 0)
-            s->signal = (int)info.ssi_signo;
+            s->signal = taken;
     }
     return s->count != 0;
 }

@@ -11,12 +11,16 @@
 
 #include "base/err.h"
 
+/* Requests other than to stop, each with a signal. */
+enum stop_request { STOP_SAVE, STOP_LOOK, STOP_REQUESTS };
+
 struct stop {
-    int fd;          /* becomes readable on a signal; -1: signals are not taken */
-    unsigned count;  /* signals taken so far */
-    int signal;      /* the first one */
-    bool save;       /* SIGUSR1 has arrived; its handler clears this */
-    sigset_t before; /* the previous signal mask */
+    int fd;                     /* becomes readable on a signal; -1: signals are not taken */
+    unsigned count;             /* signals taken so far */
+    int signal;                 /* the first one */
+    int signals[STOP_REQUESTS]; /* 0: not taken */
+    bool asked[STOP_REQUESTS];  /* the signal has arrived; its handler clears this */
+    sigset_t before;            /* the previous signal mask */
     sigset_t watched;
 };
 
@@ -28,10 +32,10 @@ struct stop {
 int stop_init(struct stop *s, struct err *e);
 
 /*
- * From now on SIGUSR1 is taken, too: it sets `save` and does not stop. After stop_release it is
- * ignored.
+ * From now on the signal `taken` is received, too: it sets asked[request] and does not stop. After
+ * stop_release it is ignored.
  */
-int stop_watch_save(struct stop *s, struct err *e);
+int stop_watch(struct stop *s, enum stop_request request, int taken, struct err *e);
 
 /* Takes pending signals, then restores the signal mask. Harmless when closed. */
 void stop_release(struct stop *s);

@@ -191,6 +191,41 @@ class Capture(Case, Held):
         self.assertEqual(process.returncode, 0, said)
         self.assertEqual(self.looks(), ["at the highest RSS so far", "at the recording's end"])
 
+    def test_looks_at_chosen_times_and_on_request(self):
+        client, port, pid = self.hold(reported=["reported"])
+        process = self.capture(port, "--resident-at", "3600,0.5", "--resident-on", "USR2",
+                               "--memory-plots", "0")
+        wait_until(lambda: resident(pid) >= 64 * MIB)
+
+        def looks():
+            return [payload[0] for kind, payload in passing.journal_records(self.journal)
+                    if kind == PAGES].count(1)
+        wait_until(lambda: looks() == 1)
+        process.send_signal(signal.SIGUSR2)
+        wait_until(lambda: looks() == 2)
+        client.stdin.close()
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertEqual(said, "tidemark: looked at the client's pages\n"
+                               "tidemark: the capture ended before --resident-at 3600\n")
+        self.assertEqual(self.looks(), ["at a chosen time", "on request", "at exit"])
+
+    def test_a_request_that_cannot_be_met(self):
+        """The socket's owner is not the client."""
+        client = FakeClient(frame(TERMINATE))
+        self.addCleanup(client.socket.close)
+        process = self.capture(client.port, "--resident-at", "0")
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertEqual(said, "tidemark: no look at the client: its pages may not be read\n")
+
+    def test_options_that_do_not_go_together(self):
+        for options in (["--resident-at", "1", "--no-resident"], ["--resident-on", "USR1", "--figures"],
+                        ["--resident-on", "USR1", "--keep-last", "1m"], ["--resident-at", "1,"]):
+            result = run("capture", "-o", self.trace, *options)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("--resident-", result.stderr)
+
     def test_looks_are_recovered(self):
         client, port, pid = self.hold(reported=["reported"])
         process = self.capture(port)
@@ -252,8 +287,8 @@ class Capture(Case, Held):
 
 
 class Daemon(Telling, Held):
-    def record(self, **kwargs):
-        with self.web("--name", "x") as process:
+    def record(self, *options, reasons=("at the highest RSS so far",), **kwargs):
+        with self.web("--name", "x", *options) as process:
             client, port, pid = self.hold(reported=["reported"], **kwargs)
             announce(self.udp, port, b"shop", pid=pid, protocol=82)
             size = self.wait_readings(pid, self.traces / "x.tracy.journal")
@@ -263,10 +298,14 @@ class Daemon(Telling, Held):
         self.assertNotIn("no plots", self.said())
         self.check(self.traces / "x.tracy", size)
         self.trace = self.traces / "x.tracy"
-        self.assertEqual(self.looks(), ["at the highest RSS so far", "at exit"])
+        self.assertEqual(sorted(self.looks()), sorted([*reasons, "at exit"]))
 
     def test_a_client_of_this_host(self):
         self.record()
+
+    def test_a_look_at_a_chosen_time(self):
+        self.record("--resident-at", "0.3",
+                    reasons=["at the highest RSS so far", "at a chosen time"])
 
     @unittest.skipIf(os.geteuid() != 0, "needs root")
     def test_a_client_of_another_user(self):
