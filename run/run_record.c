@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analysis/figures/figures_only.h"
+#include "analysis/questions/figure_parts.h"
 
 /* Events read before other work is done. */
 #define PIECE ((uint64_t)1 << 20)
@@ -27,7 +27,7 @@ struct run_record *run_record_new(const char *spool, bool figures, struct err *e
     struct run_record *t = run_record_new_empty(spool, e);
     if (!t)
         return NULL;
-    if ((figures && figures_only_begin(&t->trace, e) != 0) ||
+    if ((figures && figure_parts_begin(&t->trace, e) != 0) ||
         ingest_init(&t->ingest, &t->trace, e) != 0) {
         trace_release(&t->trace);
         free(t);

@@ -51,6 +51,18 @@ static inline uint64_t figures_take(struct cursor *c)
     return 0;
 }
 
+/* A number that is near 0 on either side, modulo 2^64. */
+static inline void figures_put_signed(struct buf *out, uint64_t n)
+{
+    figures_put(out, n << 1 ^ (0 - (n >> 63)));
+}
+
+static inline uint64_t figures_take_signed(struct cursor *c)
+{
+    uint64_t n = figures_take(c);
+    return n >> 1 ^ (0 - (n & 1));
+}
+
 static inline void figures_take_all(struct cursor *c, void *fields, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -448,6 +448,23 @@ int selection_sweep(struct selection *s, const struct memory_observer *to, struc
     return selection_sweep_all(s, to, 1, e);
 }
 
+int selection_figures(struct selection *s, struct err *e)
+{
+    if (s->is_narrow)
+        return memory_refuse("they do not distinguish times, sizes, threads and zones", e);
+    return figures_only_pools(s->trace, e);
+}
+
+static int take_figures(struct selection *s, const struct selection_pass *passes, size_t n,
+                        struct err *e)
+{
+    int status = selection_figures(s, e);
+    for (size_t i = 0; i < n && status == 0; i++)
+        status = passes[i].figures ? passes[i].figures(passes[i].to.ctx, e)
+                                   : memory_refuse("the question needs single steps", e);
+    return status;
+}
+
 int selection_answer(struct selection *s, const struct selection_pass *passes, size_t n, int status,
                      struct err *e)
 {
@@ -455,7 +472,8 @@ int selection_answer(struct selection *s, const struct selection_pass *passes, s
     for (size_t i = 0; i < n; i++)
         to[i] = passes[i].to;
     if (status == 0)
-        status = selection_sweep_all(s, to, n, e);
+        status = s->trace->memory.only.is ? take_figures(s, passes, n, e)
+                                          : selection_sweep_all(s, to, n, e);
     for (size_t i = 0; i < n; i++) {
         if (passes[i].end(passes[i].to.ctx, status == 0, e) != 0)
             status = -1;

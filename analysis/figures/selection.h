@@ -148,6 +148,11 @@ struct selection_pass {
     struct memory_observer to;
     /* Completes the result if `passed`, else empties it. Releases to.ctx. */
     int (*end)(void *ctx, bool passed, struct err *e);
+    /*
+     * Instead of the steps, for a trace of figures only (figures_only.h) of which whole pools are
+     * selected: takes what the figures have. NULL: the question needs steps.
+     */
+    int (*figures)(void *ctx, struct err *e);
 };
 
 #define SELECTION_PASSES 8u /* at most */
@@ -158,6 +163,12 @@ struct selection_pass {
  */
 int selection_answer(struct selection *s, const struct selection_pass *passes, size_t n, int status,
                      struct err *e);
+
+/*
+ * Whether a trace of figures only may answer a question about the selection: its pools are whole,
+ * and their figures are there. ERR_CHECK if not.
+ */
+int selection_figures(struct selection *s, struct err *e);
 
 /* The end of the selected history, ns. */
 int64_t selection_end(const struct selection *s);

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/figures/figure_bytes.h"
+#include "analysis/figures/figures_only.h"
+#include "analysis/questions/figure_parts.h"
 #include "base/map.h"
 #include "base/saturate.h"
 
@@ -53,7 +56,7 @@ struct last_step {
 
 struct builder {
     struct histograms *h;
-    const struct selection *s;
+    struct selection *s;
     struct map steps; /* pool << 16 | thread → in last */
     VEC(struct last_step) last;
     uint64_t waste; /* of live blocks */
@@ -65,19 +68,23 @@ static void add(struct life_class *c, uint64_t size)
     c->bytes = saturating_add(c->bytes, size);
 }
 
-static void count_alloc(struct builder *b, const struct memory_op *op)
+static void take_away(struct life_class *c, uint64_t size)
+{
+    c->count--;
+    c->bytes = saturating_sub(c->bytes, size);
+}
+
+static void count_alloc(struct builder *b, uint64_t size)
 {
     struct histograms *h = b->h;
-    uint64_t size = op->block.size;
     uint64_t waste = glibc_chunk(size) - size;
-    bool live = is_live_before(op->freed, b->s->end);
     struct size_class *c = &h->sizes[size_class_of(size)];
     c->count++;
     c->bytes = saturating_add(c->bytes, size);
-    c->live_count += live;
-    c->live_bytes = saturating_add(c->live_bytes, live ? size : 0);
+    c->live_count++;
+    c->live_bytes = saturating_add(c->live_bytes, size);
     c->waste = saturating_add(c->waste, waste);
-    add(&h->lives[live ? LIFE_LIVE : life_class_of(op->freed - op->time)], size);
+    add(&h->lives[LIFE_LIVE], size);
     add(&h->total, size);
     h->waste = saturating_add(h->waste, waste);
     b->waste = saturating_add(b->waste, waste);
@@ -88,7 +95,12 @@ static void count_free(struct builder *b, const struct memory_op *op)
 {
     struct histograms *h = b->h;
     uint64_t size = op->block.size;
-    h->sizes[size_class_of(size)].temporary += op->temporary;
+    struct size_class *c = &h->sizes[size_class_of(size)];
+    c->live_count--;
+    c->live_bytes = saturating_sub(c->live_bytes, size);
+    c->temporary += op->temporary;
+    take_away(&h->lives[LIFE_LIVE], size);
+    add(&h->lives[life_class_of(op->time - op->block.time)], size);
     b->waste = saturating_sub(b->waste, glibc_chunk(size) - size);
     if (op->thread != op->block.thread)
         add(&h->elsewhere, size);
@@ -115,20 +127,76 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
         add(&b->h->regrown, block->size);
     *last = (struct last_step){block->size, block->callstack, is_alloc};
     if (is_alloc)
-        count_alloc(b, op);
+        count_alloc(b, block->size);
     else
         count_free(b, op);
     return 0;
 }
 
-static int end(void *ctx, bool passed, struct err *e)
+static void release(void *ctx)
 {
     struct builder *b = ctx;
-    (void)e;
     map_release(&b->steps);
     vec_release(&b->last);
     free(b);
+}
+
+static int end(void *ctx, bool passed, struct err *e)
+{
+    (void)e;
+    release(ctx);
     return passed ? 0 : -1;
+}
+
+/* ---- a part of figures: all fields of struct histograms, most of them 0 */
+
+#define FIELDS (sizeof(struct histograms) / 8)
+
+/* Of one pool. */
+struct counting {
+    struct builder builder;
+    struct histograms h;
+};
+
+static void *begin_part(void)
+{
+    struct counting *c = calloc(1, sizeof *c);
+    if (c)
+        c->builder.h = &c->h;
+    return c;
+}
+
+static int put(const void *state, const struct pool *pool, struct buf *out, struct err *e)
+{
+    const struct counting *c = state;
+    (void)pool;
+    (void)e;
+    figures_put_all(out, &c->h, FIELDS);
+    return 0;
+}
+
+const struct figures_part histograms_part = {
+    .begin = begin_part, .take = take, .put = put, .release = release};
+
+static int take_figures(void *ctx, struct err *e)
+{
+    struct builder *b = ctx;
+    const struct selection *s = b->s;
+    if (s->pools.len > 1)
+        return memory_refuse("the waste of several pools together is not known: choose one", e);
+    for (uint32_t i = 0; i < s->trace->memory.pools.len; i++) {
+        struct view bytes;
+        if (s->pool_of[i] == UINT32_MAX)
+            continue;
+        if (figures_only_part(s->trace, i, PART_SIZES, &bytes, e) != 0)
+            return -1;
+        struct cursor in = cursor_over(bytes.p, bytes.len);
+        if (bytes.len)
+            figures_take_all(&in, b->h, FIELDS);
+        if (in.short_read || cursor_left(&in))
+            return err_set(e, ERR_INPUT, "figures behind the trace: histograms are damaged");
+    }
+    return 0;
 }
 
 int histograms_begin(struct selection_pass *p, struct histograms *h, struct selection *s,
@@ -140,7 +208,8 @@ int histograms_begin(struct selection_pass *p, struct histograms *h, struct sele
         return err_no_memory(e, "histograms");
     b->h = h;
     b->s = s;
-    *p = (struct selection_pass){.to = {.ctx = b, .op = take, .beside = true}, .end = end};
+    *p = (struct selection_pass){
+        .to = {.ctx = b, .op = take, .beside = true}, .end = end, .figures = take_figures};
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "analysis/figures/figures_only.h"
 #include "analysis/figures/selection.h"
 #include "base/err.h"
 
@@ -52,7 +53,13 @@ int64_t life_class_end(unsigned class);
  */
 uint64_t glibc_chunk(uint64_t size);
 
-/* `p` is for selection_answer. */
+/* Of a trace of figures only: those of one pool. */
+extern const struct figures_part histograms_part;
+
+/*
+ * `p` is for selection_answer. Of a trace of figures only, the selection must have one pool, and
+ * steps of one nanosecond count in the order in which they came.
+ */
 int histograms_begin(struct selection_pass *p, struct histograms *h, struct selection *s,
                      struct err *e);
 

@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#include "analysis/figures/figures_only.h"
+#include "analysis/questions/figure_parts.h"
+#include "base/format.h"
 #include "base/saturate.h"
 
 int64_t timeline_time(const struct timeline *t, size_t i)
@@ -31,18 +34,8 @@ static void settle(const struct timeline *t, struct timeline_series *s, int64_t 
     size_t first = bucket_of(t, s, from);
     size_t last = bucket_of(t, s, until - 1);
     for (size_t i = first; i <= last; i++) {
-        struct timeline_bucket *b = &s->buckets[i];
-        if (s->use < b->low)
-            b->low = s->use;
-        if (s->use > b->high || b->high_time == INT64_MIN) {
-            int64_t begin = timeline_time(t, i);
-            b->high = s->use;
-            b->high_time = from > begin ? from : begin;
-        }
-        if (s->live > b->high_live)
-            b->high_live = s->live;
-        b->last = s->use;
-        b->last_live = s->live;
+        int64_t begin = timeline_time(t, i);
+        timeline_bucket_use(&s->buckets[i], from > begin ? from : begin, s->use, s->live);
     }
 }
 
@@ -81,10 +74,8 @@ static int add_series(struct timeline *t, const struct selection *s, struct err 
             free(series.buckets);
             return err_no_memory(e, "the timeline");
         }
-        for (size_t k = 0; k < t->count; k++) {
-            series.buckets[k].low = UINT64_MAX;
-            series.buckets[k].high_time = INT64_MIN;
-        }
+        for (size_t k = 0; k < t->count; k++)
+            series.buckets[k] = TIMELINE_BUCKET_NEW;
     }
     return 0;
 }
@@ -115,18 +106,95 @@ void timeline_finish(struct timeline *t)
         settle(t, &t->series.at[i], INT64_MAX);
 }
 
-int timeline_build(struct timeline *t, struct selection *s, const struct timeline_options *o,
-                   struct err *e)
+/* ---- of figures only */
+
+static int read_curves(const struct selection *s, struct step_curve *curves, struct err *e)
+{
+    for (uint32_t i = 0; i < s->trace->memory.pools.len; i++) {
+        struct view bytes;
+        if (s->pool_of[i] == UINT32_MAX)
+            continue;
+        if (figures_only_part(s->trace, i, PART_CURVE, &bytes, e) != 0 ||
+            (bytes.len && step_curve_decode(&curves[s->pool_of[i]], bytes, e) != 0))
+            return -1;
+    }
+    return 0;
+}
+
+/* The window in whole steps, as few as possible in a bucket. *per: how many. */
+static int fit_window(struct timeline_options *o, unsigned shift, uint64_t *per, struct err *e)
+{
+    const uint64_t step = UINT64_C(1) << shift;
+    uint64_t begin = o->begin > 0 ? (uint64_t)o->begin : 0;
+    uint64_t end = o->end > o->begin ? (uint64_t)o->end : begin + 1;
+    char text[FORMAT_SIZE];
+    if (end > INT64_MAX / 4 || (end - begin < step && begin > 0))
+        return err_set(e, ERR_CHECK, "figures only, no events: their steps have %s",
+                       format_duration(text, (int64_t)step));
+    uint64_t first = begin >> shift, count = ((end - 1) >> shift) + 1 - first;
+    *per = (count + o->buckets - 1) / o->buckets;
+    o->buckets = (size_t)((count + *per - 1) / *per);
+    o->begin = (int64_t)(first << shift);
+    o->end = o->begin + (int64_t)(o->buckets * *per << shift);
+    return 0;
+}
+
+static int fill(struct timeline *t, struct selection *s, const struct timeline_options *o,
+                struct step_curve *curves, struct err *e)
+{
+    struct timeline_options whole = *o;
+    unsigned shift = 0;
+    uint64_t per;
+    for (size_t i = 0; i < s->pools.len; i++)
+        shift = curves[i].shift > shift ? curves[i].shift : shift;
+    if (fit_window(&whole, shift, &per, e) != 0 || timeline_begin(t, s, &whole, e) != 0)
+        return -1;
+    for (size_t i = 0; i < t->series.len; i++) {
+        step_curve_coarsen(&curves[i], shift);
+        for (size_t k = 0; k < t->count; k++)
+            t->series.at[i].buckets[k] =
+                step_curve_bucket(&curves[i], ((uint64_t)t->begin >> shift) + k * per, per);
+    }
+    return 0;
+}
+
+static int take_figures(struct timeline *t, struct selection *s, const struct timeline_options *o,
+                        struct err *e)
+{
+    if (selection_figures(s, e) != 0)
+        return -1;
+    if (o->together && s->pools.len > 1)
+        return memory_refuse("the use of several pools together is not known: choose one", e);
+    struct step_curve *curves = calloc(s->pools.len + 1, sizeof *curves);
+    if (!curves)
+        return err_no_memory(e, "the timeline");
+    int status = read_curves(s, curves, e);
+    if (status == 0)
+        status = fill(t, s, o, curves, e);
+    free(curves);
+    return status;
+}
+
+static int sweep(struct timeline *t, struct selection *s, const struct timeline_options *o,
+                 struct err *e)
 {
     if (timeline_begin(t, s, o, e) != 0)
         return -1;
     const struct memory_observer to = timeline_observer(t);
     int status = selection_sweep(s, &to, e);
     if (status == 0)
-        status = kernel_curve_build(&t->kernel, s->trace, t->begin, t->end, t->count, e);
-    if (status == 0)
         timeline_finish(t);
-    else
+    return status;
+}
+
+int timeline_build(struct timeline *t, struct selection *s, const struct timeline_options *o,
+                   struct err *e)
+{
+    *t = (struct timeline){0};
+    int status = s->trace->memory.only.is ? take_figures(t, s, o, e) : sweep(t, s, o, e);
+    if (status == 0)
+        status = kernel_curve_build(&t->kernel, s->trace, t->begin, t->end, t->count, e);
+    if (status != 0)
         timeline_release(t);
     return status;
 }

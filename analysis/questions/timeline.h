@@ -12,18 +12,9 @@
 
 #include "analysis/figures/selection.h"
 #include "analysis/figures/kernel_curve.h"
+#include "analysis/questions/step_curve.h"
 #include "base/err.h"
 #include "base/vec.h"
-
-struct timeline_bucket {
-    uint64_t low, high; /* minimum and maximum of bytes in use */
-    int64_t high_time;  /* ns; first time of `high`, or the bucket's start */
-    uint64_t last;      /* bytes in use at its end */
-    uint64_t high_live; /* maximum number of blocks */
-    uint64_t last_live; /* blocks at its end */
-    uint64_t allocations, frees;
-    uint64_t allocated, freed; /* bytes */
-};
 
 struct timeline_series {
     struct view name; /* of the pool */
@@ -51,7 +42,9 @@ struct timeline_options {
 
 /*
  * The use of the selection; blocks allocated before the range are included. The selection must
- * outlive `t`.
+ * outlive `t`. Of a trace of figures only, the buckets are whole steps of its pools (step_curve.h),
+ * so that the window and they may be longer than asked for; ERR_CHECK if the window is shorter than
+ * a step.
  */
 int timeline_build(struct timeline *t, struct selection *s, const struct timeline_options *o,
                    struct err *e);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "analysis/figures/figures_only.h"
+#include "analysis/questions/figure_parts.h"
 #include "trace/ingest/carry.h"
 #include "trace/ingest/store_snapshot.h"
 
@@ -101,7 +101,7 @@ static int intake_begin(struct intake *r, struct err *e)
 {
     const struct intake_start *start = &r->start;
     intake_facts(r);
-    if (start->figures && figures_only_begin(r->trace, e) != 0)
+    if (start->figures && figure_parts_begin(r->trace, e) != 0)
         return -1;
     if (intake_texts(r, e) != 0 || ingest_init(&r->ingest, r->trace, e) != 0)
         return -1;

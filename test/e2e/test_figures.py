@@ -36,6 +36,8 @@ ANSWERED = [
     ["report", "--fail-if", "count(site=~\"o\")>1000000"],
     ["report", "--format", "json", "--pool", "default"], ["tree", "--pool", "default"],
     ["tree", "--pool", "default", "--format", "json", "--by", "line"],
+    ["report", "--histograms", "--pool", "default"],
+    ["report", "--histograms", "--pool", "default", "--format", "json"],
     ["csvexport", "--memory-sites"], ["csvexport", "--callstacks"], ["csvexport"],
     ["csvexport", "--messages"],
 ]
@@ -45,7 +47,8 @@ REFUSED = [
     ["report", "--by", "zone"], ["report", "--by", "frame"],
     ["report", "--range", "0:1s"], ["report", "--at", "1ms"], ["report", "--size", "1:2"],
     ["report", "--match", "main"], ["report", "--format", "markdown"],
-    ["tree", "--by", "thread", "--pool", "default"], ["timeline"], ["map"],
+    ["tree", "--by", "thread", "--pool", "default"], ["timeline", "--together"],
+    ["timeline", "--range", "1ms:1000001ns"], ["timeline", "--match", "main"], ["map"],
     ["csvexport", "--memory"],
 ]
 
@@ -77,6 +80,19 @@ class Figures(Case):
                 self.same(args)
             self.plain.unlink()
             self.only.unlink()
+
+    def test_timelines(self):
+        """Buckets are whole steps: with the same ones, the events give the same document."""
+        self.both()
+        for args in ([], ["--buckets", "7"], ["--range", "20ms:90ms"], ["--pool", "arena"]):
+            got = run("timeline", "--format", "json", *args, self.only)
+            self.assertEqual(got.returncode, 0, got.stderr)
+            # The last bucket may end behind the trace, where a window of events does not.
+            buckets = json.loads(got.stdout)["pools"][0]["buckets"][:-1]
+            window = f"{buckets[0]['begin_ns']}ns:{buckets[-1]['end_ns']}ns"
+            args = [a for a in args if "pool" in a or a == "arena"]
+            self.same(["timeline", "--format", "json", *args, "--range", window, "--buckets",
+                       str(len(buckets))])
 
     def test_the_summary_of_the_capture(self):
         a, b = self.both()

@@ -7,10 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <zstd.h>
+
 #include "analysis/figures/figures_account.h"
 #include "analysis/figures/figures_only.h"
 #include "analysis/figures/summary.h"
+#include "analysis/questions/histograms.h"
+#include "analysis/questions/timeline.h"
 #include "analysis/questions/tree.h"
+#include "base/bytes.h"
 
 #define STACKS 24u
 
@@ -46,12 +51,15 @@ static void refused(const struct err *e)
     check((e->code == ERR_INPUT || e->code == ERR_CHECK) && e->text[0]);
 }
 
-static void make_tree(struct trace *t)
+static void ask(struct trace *t)
 {
     static const struct selection_options all = {0};
     static const struct tree_options by = {.by = TREE_FUNCTION};
+    static const struct timeline_options window = {.end = 1 << 20, .buckets = 64};
     struct selection s;
     struct tree tree;
+    struct timeline line;
+    struct histograms histograms;
     struct err e = {0};
     if (selection_init(&s, t, &all, &e) != 0) {
         refused(&e);
@@ -61,7 +69,26 @@ static void make_tree(struct trace *t)
         tree_release(&tree);
     else
         refused(&e);
+    if (timeline_build(&line, &s, &window, &e) == 0)
+        timeline_release(&line);
+    else
+        refused(&e);
+    if (histograms_build(&histograms, &s, &e) != 0)
+        refused(&e);
     selection_release(&s);
+}
+
+/* The figures of a file, or without their compression, so that mutations pass it. */
+static void put(struct buf *to, const uint8_t *data, size_t size)
+{
+    size_t bound = ZSTD_compressBound(size);
+    if (size >= 4 && load_u32(data) == ZSTD_MAGICNUMBER) {
+        buf_put(to, data, size);
+        return;
+    }
+    uint8_t *room = buf_reserve(to, bound);
+    check(room != NULL);
+    to->len = ZSTD_compress(room, bound, data, size, 1);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -69,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct trace t;
     make_trace(&t);
     t.memory.only.is = true;
-    buf_put(&t.memory.only.bytes, data, size);
+    put(&t.memory.only.bytes, data, size);
     for (enum grouping by = GROUP_SITE; by <= GROUP_TYPE; by++) {
         struct summary s;
         struct err e = {0};
@@ -79,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         else
             refused(&e);
     }
-    make_tree(&t);
+    ask(&t);
     trace_release(&t);
     return 0;
 }

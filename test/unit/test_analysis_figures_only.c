@@ -12,8 +12,11 @@
 
 #include "analysis/figures/figures_only.h"
 #include "analysis/figures/summary.h"
+#include "analysis/questions/figure_parts.h"
+#include "analysis/questions/histograms.h"
 #include "analysis/questions/history.h"
 #include "analysis/questions/leaks.h"
+#include "analysis/questions/timeline.h"
 #include "analysis/questions/tree.h"
 #include "test/unit/random_history.h"
 #include "test/unit/summary_compare.h"
@@ -52,7 +55,7 @@ static void save(struct trace *t, const char *path, struct trace *loaded)
 /* With a log that is begun anew again and again. */
 static int begin_folding(struct trace *t, struct err *e)
 {
-    if (figures_only_begin(t, e) != 0)
+    if (figure_parts_begin(t, e) != 0)
         return -1;
     figures_only_fold_after(t, 1);
     return 0;
@@ -72,7 +75,7 @@ static void pair_init_with(struct pair *p, uint64_t seed, const char *two,
 
 static void pair_init(struct pair *p, uint64_t seed, const char *two)
 {
-    pair_init_with(p, seed, two, figures_only_begin);
+    pair_init_with(p, seed, two, figure_parts_begin);
 }
 
 static void pair_release(struct pair *p)
@@ -248,7 +251,7 @@ static void nothing_held(void *ctx, void (*take)(void *ctx, uint32_t *id), void 
 }
 
 /* Begins another part, with more steps. */
-static void continue_in_part(struct random_history *h)
+static void continue_in_part(struct random_history *h, uint64_t apart)
 {
     const struct ingest_holder holder = {.each = nothing_held};
     struct ingest in;
@@ -266,7 +269,7 @@ static void continue_in_part(struct random_history *h)
     h->n = live;
     h->now = 5;
     while (h->n < RH_BLOCKS) {
-        h->now += (int64_t)rh_rnd(h, 3);
+        h->now += (int64_t)(apart + rh_rnd(h, 3));
         if (rh_rnd(h, 9) < 5)
             rh_alloc(h);
         else
@@ -281,8 +284,8 @@ static void test_parts(void **state)
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct pair p;
         pair_init(&p, seed, "two");
-        continue_in_part(&p.kept);
-        continue_in_part(&p.counted);
+        continue_in_part(&p.kept, 0);
+        continue_in_part(&p.counted, 0);
         compare_all(&p.counted.trace, &p.kept.trace);
         trace_release(&p.loaded);
         save(&p.counted.trace, p.path, &p.loaded);
@@ -321,6 +324,130 @@ static void test_tree_of_a_pool(void **state)
         selection_release(&s[i]);
     }
     pair_release(&p);
+}
+
+/* ---- use over time, sizes and lifetimes */
+
+/* The steps that the figures chose, of the kept events. */
+static void compare_timelines(struct selection *only, struct selection *kept,
+                              const struct timeline_options *o)
+{
+    struct timeline a, b;
+    struct err e = {0};
+    if (timeline_build(&a, only, o, &e) != 0)
+        fail_msg("%s", e.text);
+    const struct timeline_options same = {
+        .begin = a.begin, .end = a.end, .buckets = a.count, .together = o->together};
+    assert_true(a.begin <= o->begin && a.end >= o->end && a.count <= o->buckets);
+    assert_int_equal(timeline_build(&b, kept, &same, &e), 0);
+    assert_int_equal(a.count, b.count);
+    assert_int_equal(a.series.len, b.series.len);
+    for (size_t i = 0; i < a.series.len; i++)
+        assert_memory_equal(a.series.at[i].buckets, b.series.at[i].buckets,
+                            a.count * sizeof *a.series.at[i].buckets);
+    timeline_release(&a);
+    timeline_release(&b);
+}
+
+static void both_selections(struct pair *p, bool loaded, const char *pool, struct selection s[2])
+{
+    const struct selection_options options = {.pool = pool};
+    struct err e = {0};
+    struct trace *only = loaded ? &p->loaded : &p->counted.trace;
+    assert_int_equal(selection_init(&s[0], only, &options, &e), 0);
+    assert_int_equal(selection_init(&s[1], &p->kept.trace, &options, &e), 0);
+}
+
+static void test_timelines(void **state)
+{
+    static const struct timeline_options windows[] = {
+        {.begin = 0, .end = 1500, .buckets = 200},
+        {.begin = 0, .end = 1500, .buckets = 1},
+        {.begin = 333, .end = 999, .buckets = 7},
+        {.begin = 800, .end = 90000, .buckets = 64},
+    };
+    struct selection s[2];
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct pair p;
+        pair_init(&p, seed, "two");
+        for (size_t i = 0; i < 2 * sizeof windows / sizeof *windows; i++) {
+            both_selections(&p, i % 2, seed % 2 ? "two" : NULL, s);
+            compare_timelines(&s[0], &s[1], &windows[i / 2]);
+            selection_release(&s[0]);
+            selection_release(&s[1]);
+        }
+        pair_release(&p);
+    }
+}
+
+/* A curve of many steps, against the same steps in a timeline. */
+static void test_a_long_curve(void **state)
+{
+    struct step_curve *c = step_curve_part.begin(), twice;
+    const struct timeline_options all = {.begin = 0, .end = INT64_C(1) << 40, .buckets = 512};
+    const struct selection_pool one = {.name = view_of("one")};
+    struct selection s = {.pools = {.at = (struct selection_pool *)&one, .len = 1}};
+    struct timeline t;
+    struct err e = {0};
+    struct buf bytes = {0};
+    uint64_t seed = 7;
+    (void)state;
+    assert_int_equal(timeline_begin(&t, &s, &all, &e), 0);
+    struct memory_observer to = timeline_observer(&t);
+    struct memory_op op = {.block.size = 5};
+    uint64_t live = 0;
+    while (op.time < (INT64_C(1) << 40) - 1) {
+        seed = seed * UINT64_C(6364136223846793005) + 1;
+        op.kind = live && seed >> 33 & 1 ? MEMORY_FREE : MEMORY_ALLOC;
+        live += op.kind == MEMORY_ALLOC ? 1 : UINT64_MAX;
+        assert_int_equal(step_curve_part.take(c, &op, &e), 0);
+        assert_int_equal(to.op(to.ctx, &op, &e), 0);
+        op.time += (int64_t)(seed >> 40 & 3) * (op.time / 9000 + 1);
+    }
+    op.time = (INT64_C(1) << 40) - 1;
+    op.kind = MEMORY_ALLOC;
+    step_curve_part.take(c, &op, &e);
+    to.op(to.ctx, &op, &e);
+    timeline_finish(&t);
+    assert_int_equal(step_curve_part.put(c, NULL, &bytes, &e), 0);
+    assert_int_equal(step_curve_decode(&twice, buf_view(&bytes), &e), 0);
+    assert_int_equal(twice.shift, 31);
+    assert_int_equal(twice.count, 512);
+    assert_memory_equal(twice.at, t.series.at[0].buckets, sizeof twice.at);
+    step_curve_part.release(c);
+    timeline_release(&t);
+    buf_release(&bytes);
+}
+
+static void test_histograms(void **state)
+{
+    static const char *const pools[] = {"default", "one", "two"};
+    struct selection s[2];
+    struct histograms a, b;
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct pair p;
+        struct err e = {0};
+        pair_init(&p, seed, "two");
+        /* Without two steps in one nanosecond, whose order a trace of events does not keep. */
+        continue_in_part(&p.kept, 1);
+        continue_in_part(&p.counted, 1);
+        trace_release(&p.loaded);
+        save(&p.counted.trace, p.path, &p.loaded);
+        for (unsigned i = 0; i < 6; i++) {
+            both_selections(&p, i % 2, pools[i / 2], s);
+            if (histograms_build(&a, &s[0], &e) != 0)
+                fail_msg("%s", e.text);
+            assert_int_equal(histograms_build(&b, &s[1], &e), 0);
+            assert_int_equal(a.total.count,
+                             s[0].trace->memory.pools.at[s[0].only]->totals.allocations);
+            assert_memory_equal(&a, &b, sizeof a);
+            selection_release(&s[0]);
+            selection_release(&s[1]);
+        }
+        pair_release(&p);
+    }
 }
 
 /* ---- what is refused */
@@ -441,6 +568,9 @@ int main(void)
         cmocka_unit_test(test_summary_on_the_way),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_tree_of_a_pool),
+        cmocka_unit_test(test_timelines),
+        cmocka_unit_test(test_a_long_curve),
+        cmocka_unit_test(test_histograms),
         cmocka_unit_test(test_questions_that_need_events),
         cmocka_unit_test(test_pools_of_one_name),
         cmocka_unit_test(test_other_rules),

@@ -1,0 +1,20 @@
+#ifndef TIDEMARK_ANALYSIS_QUESTIONS_FIGURE_PARTS_H
+#define TIDEMARK_ANALYSIS_QUESTIONS_FIGURE_PARTS_H
+
+/*
+ * What questions need of a trace of figures only (analysis/figures/figures_only.h) beside its
+ * counters: each part counts steps as they come, and has its own bytes.
+ */
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/store/store.h"
+
+/* The numbers are stored in files: add new ones at the end. */
+enum figure_part { PART_CURVE, PART_SIZES, PART_COUNT };
+
+/* figures_only_begin, with all parts. */
+int figure_parts_begin(struct trace *t, struct err *e);
+
+#endif
