@@ -115,13 +115,13 @@ static void put_texts(struct buf *b, const struct symbol_index *x)
 /* Writes everything but the blocks, whose offset is known afterwards. */
 static void put_head(struct buf *b, const struct symbol_index *x, struct view key)
 {
-    struct cache_header h = {.magic = INDEX_CACHE_MAGIC,
-                             .version = CACHE_VERSION,
+    struct cache_header h = {.version = CACHE_VERSION,
                              .key_size = (uint32_t)key.len,
                              .n_units = (uint32_t)x->units.len,
                              .n_ranges = (uint32_t)x->ranges.len,
                              .n_names = (uint32_t)index_name_count(x),
                              .n_symbols = (uint32_t)x->n_symbols};
+    memcpy(h.magic, INDEX_CACHE_MAGIC, sizeof h.magic);
     buf_put(b, &h, sizeof h);
     buf_put(b, key.p, key.len);
     pad(b);

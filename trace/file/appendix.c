@@ -21,7 +21,8 @@
 #define END_BYTES APPENDIX_END_PIECE
 #define READ_BYTES ((size_t)256 << 10)
 
-static const char magic[16] = "TidemarkAppendix";
+#define MAGIC "TidemarkAppendix"
+#define MAGIC_BYTES (sizeof MAGIC - 1)
 
 static uint64_t pieces_of(uint64_t len)
 {
@@ -98,7 +99,7 @@ static int write_pieces(int fd, const struct appendix_sums *end, const char *con
     }
     if (status == 0) {
         put_head(block, END_BYTES);
-        memcpy(block + HEAD, magic, sizeof magic);
+        memcpy(block + HEAD, MAGIC, MAGIC_BYTES);
         store_u64(block + HEAD + 16, end->trace_bytes);
         store_u64(block + HEAD + 24, end->len);
         store_u64(block + HEAD + 32, end->trace_hash);
@@ -158,7 +159,7 @@ bool appendix_find(const struct appendix *a, enum appendix_kind kind, struct vie
 
 bool appendix_sums(const uint8_t end[APPENDIX_END_PIECE], struct appendix_sums *sums)
 {
-    if (memcmp(end, magic, sizeof magic) != 0)
+    if (memcmp(end, MAGIC, MAGIC_BYTES) != 0)
         return false;
     sums->trace_bytes = load_u64(end + 16);
     sums->len = load_u64(end + 24);
