@@ -31,6 +31,7 @@ struct python_layout {
     uint16_t frame;                       /* the running frame: of a cframe if it has that, … */
     uint16_t interpreter;                 /* … else, like this, of a thread state */
     uint16_t code, previous, instruction; /* of a frame */
+    uint8_t code_tags;                    /* bits of a frame's `code` that are not the address's */
     uint16_t owner;                       /* of a frame, a byte: 1 for generators */
     uint16_t last;                        /* of a frame, a byte that is … */
     uint8_t last_value;                   /* … this in the outermost frame of an activation */
@@ -43,7 +44,7 @@ struct python_layout {
 
 /*
  * The layout of a version (0x030b: 3.11). `runtime`: the interpreter's _PyRuntime, which has at
- * least 71 words since 3.13; NULL: unknown. False: its frames cannot be read.
+ * least 71 words in 3.13, and 81 since 3.14; NULL: unknown. False: its frames cannot be read.
  */
 bool python_layout_find(struct python_layout *l, uint32_t version, const uint64_t *runtime);
 

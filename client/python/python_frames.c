@@ -137,7 +137,7 @@ static inline bool take_frame(struct reader *r, uint64_t frame)
     const struct python_layout *l = &r->p->layout;
     uint64_t instruction = word_at(frame + l->instruction);
     struct python_item item = {.address = frame,
-                               .code = word_at(frame + l->code),
+                               .code = word_at(frame + l->code) & ~(uint64_t)l->code_tags,
                                .instruction = l->bytecode ? instruction : (uint32_t)instruction};
     r->frames++;
     return client_likely(goes_on(r, &item)) || take_other(r, item);

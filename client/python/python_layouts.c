@@ -64,61 +64,67 @@ static const struct python_layout layouts[] = {
      .compact = 56},
 };
 
+/* Where _PyRuntime has them, in words. */
+struct runtime_words {
+    uint16_t version;
+    uint8_t interpreter, frame;           /* of a thread state */
+    uint8_t previous, instruction, owner; /* of a frame; its code is in the word after `previous` */
+    uint8_t filename, qualname, line_table, first_line, bytecode; /* of a code object */
+    uint8_t ascii;                                                /* size of a string's header */
+    uint8_t code_tags;
+};
+
 /*
- * CPython 3.13 has its offsets at the beginning of _PyRuntime, as words (pycore_runtime.h). What it
- * does not list has been so since 3.12.
+ * CPython 3.13 and later have their offsets at the beginning of _PyRuntime (pycore_runtime.h, since
+ * 3.14 pycore_debug_offsets.h). What they do not list has been so since 3.12.
  */
-static bool layout_of_runtime(struct python_layout *l, const uint64_t *w)
+static const struct runtime_words runtimes[] = {
+    {0x030d, 22, 23, 29, 31, 33, 35, 37, 38, 39, 43, 70, 0},
+    /* The lowest bits of a _PyStackRef say whether it owns its reference. */
+    {0x030e, 25, 26, 32, 34, 36, 40, 42, 43, 44, 48, 80, 3},
+};
+
+static bool are_offsets(const struct runtime_words *at, const uint64_t *w)
 {
-    enum {
-        VERSION = 1,
-        FREE_THREADED = 2,
-        INTERPRETER = 22,
-        FRAME = 23,
-        PREVIOUS = 29,
-        CODE = 30,
-        INSTRUCTION = 31,
-        OWNER = 33,
-        FILENAME = 35,
-        QUALNAME = 37,
-        LINE_TABLE = 38,
-        FIRST_LINE = 39,
-        BYTECODE = 43,
-        STRING = 67,
-        ASCII = 70,
-        WORDS = 71,
-    };
-    if (!w || memcmp(w, "xdebugpy", 8) != 0 || w[VERSION] >> 16 != 0x030d || w[FREE_THREADED])
-        return false;
-    for (unsigned i = INTERPRETER; i < WORDS; i++) {
+    const uint8_t words[] = {at->interpreter,  at->frame,       at->previous,
+                             at->previous + 1, at->instruction, at->filename,
+                             at->line_table,   at->qualname,    at->bytecode};
+    for (unsigned i = at->interpreter; i <= at->ascii; i++) {
         if (w[i] > UINT16_MAX)
             return false;
     }
-    static const uint8_t words[] = {INTERPRETER, FRAME,    PREVIOUS,   CODE,    INSTRUCTION,
-                                    FILENAME,    QUALNAME, LINE_TABLE, BYTECODE};
     for (size_t i = 0; i < sizeof words; i++) {
         if (w[words[i]] % 8)
             return false;
     }
-    if (w[BYTECODE] < 16 || w[FIRST_LINE] % 4 || w[ASCII] % 4)
+    return w[at->bytecode] >= 16 && w[at->first_line] % 4 == 0 && w[at->ascii] % 4 == 0;
+}
+
+static bool layout_of_runtime(struct python_layout *l, const struct runtime_words *at,
+                              const uint64_t *w)
+{
+    enum { VERSION = 1, FREE_THREADED = 2 };
+    if (!w || memcmp(w, "xdebugpy", 8) != 0 || w[VERSION] >> 16 != at->version ||
+        w[FREE_THREADED] || !are_offsets(at, w))
         return false;
-    *l = (struct python_layout){.version = 0x030d,
-                                .frame = (uint16_t)w[FRAME],
-                                .interpreter = (uint16_t)w[INTERPRETER],
-                                .code = (uint16_t)w[CODE],
-                                .previous = (uint16_t)w[PREVIOUS],
-                                .instruction = (uint16_t)w[INSTRUCTION],
-                                .last = (uint16_t)w[OWNER],
+    *l = (struct python_layout){.version = at->version,
+                                .frame = (uint16_t)w[at->frame],
+                                .interpreter = (uint16_t)w[at->interpreter],
+                                .code = (uint16_t)w[at->previous + 1],
+                                .code_tags = at->code_tags,
+                                .previous = (uint16_t)w[at->previous],
+                                .instruction = (uint16_t)w[at->instruction],
+                                .last = (uint16_t)w[at->owner],
                                 .last_value = 3,
-                                .owner = (uint16_t)w[OWNER],
-                                .filename = (uint16_t)w[FILENAME],
-                                .qualname = (uint16_t)w[QUALNAME],
-                                .linetable = (uint16_t)w[LINE_TABLE],
-                                .first_line = (uint16_t)w[FIRST_LINE],
-                                .bytecode = (uint16_t)w[BYTECODE],
-                                .first = (uint16_t)(w[BYTECODE] - 16),
-                                .ascii = (uint16_t)w[ASCII],
-                                .compact = (uint16_t)(w[ASCII] + 16)};
+                                .owner = (uint16_t)w[at->owner],
+                                .filename = (uint16_t)w[at->filename],
+                                .qualname = (uint16_t)w[at->qualname],
+                                .linetable = (uint16_t)w[at->line_table],
+                                .first_line = (uint16_t)w[at->first_line],
+                                .bytecode = (uint16_t)w[at->bytecode],
+                                .first = (uint16_t)(w[at->bytecode] - 16),
+                                .ascii = (uint16_t)w[at->ascii],
+                                .compact = (uint16_t)(w[at->ascii] + 16)};
     return true;
 }
 
@@ -130,5 +136,9 @@ bool python_layout_find(struct python_layout *l, uint32_t version, const uint64_
             return true;
         }
     }
-    return version == 0x030d && layout_of_runtime(l, runtime);
+    for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++) {
+        if (runtimes[i].version == version)
+            return layout_of_runtime(l, &runtimes[i], runtime);
+    }
+    return false;
 }

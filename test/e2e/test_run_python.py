@@ -13,11 +13,12 @@ from test_run import RunCase, record
 from tools import report, run
 
 COUNT = 2000  # of made functions
-# Of Debian 12 and 13, and others that this variable names.
+# Of Debian 12 to 14, and others that this variable names.
 PYTHONS = [p for p in [pathlib.Path("/usr/bin/python3.11"), pathlib.Path("/usr/bin/python3.13"),
+                       pathlib.Path("/usr/bin/python3.14"),
                        *map(pathlib.Path, os.environ.get("TEST_PYTHONS", "").split())]
            if p.exists()]
-NO_PYTHON = "there is no CPython 3.11 or 3.13 of the system"
+NO_PYTHON = "there is no CPython 3.11, 3.13 or 3.14 of the system"
 
 # Allocates on many kinds of lines, then prints what tracemalloc counts of each. Blocks of up to 512
 # bytes may come from free lists, whose contents differ between two runs.
@@ -82,31 +83,33 @@ if traced:
 os._exit(0)
 """
 
-# The same for objects that Python takes from its own arenas, of types without free lists.
+# The same for objects that Python takes from its own arenas, without free lists: 3.14 has one for
+# short integers.
 SMALL = """
 import os, sys
 traced = len(sys.argv) > 1
 if traced:
     import tracemalloc
 keep = [None] * 1000
+numbers = list(range(1000))
 class Slotted:
     __slots__ = "a", "b"
 def text(i):
     return "x" * (i - 200)
 def work():
-    for i in range(100):
+    for i in numbers[:100]:
         keep[i] = bytes(i + 2)
-    for i in range(100, 200):
+    for i in numbers[100:200]:
         keep[i] = object()
-    for i in range(200, 300):
+    for i in numbers[200:300]:
         keep[i] = Slotted()
-    for i in range(300, 400):
+    for i in numbers[300:400]:
         keep[i] = text(i)
-    for i in range(400, 500):
-        keep[i] = {i}
-    for i in range(500, 600):
-        keep[i] = 1000000 + i
-    for i in range(600, 700):
+    for i in numbers[400:500]:
+        keep[i] = {None}
+    for i in numbers[500:600]:
+        keep[i] = (1 << 40) + i
+    for i in numbers[600:700]:
         keep[i] = bytearray(i % 200 + 1)
 def main():
     work()
@@ -154,8 +157,8 @@ main()
 os._exit(0)
 """
 
-LIBRARY = next(pathlib.Path("/usr/lib").glob("*-linux-gnu/libpython3.1[13].so.1.0"), None)
-NO_LIBRARY = "there is no libpython3.11.so or libpython3.13.so"
+LIBRARY = next(pathlib.Path("/usr/lib").glob("*-linux-gnu/libpython3.1[134].so.1.0"), None)
+NO_LIBRARY = "there is no libpython3.11.so, libpython3.13.so or libpython3.14.so"
 HOST = r"""
 #include <dlfcn.h>
 int main(int count, char **argv)

@@ -70,6 +70,7 @@ for i in range(3):
 """
 FORK = LOAD + """
 def child():
+    bytearray(5000)  # with the GIL, as until then the child's own state is not known
     blocks.block()
 def waits():
     bytearray(5000)

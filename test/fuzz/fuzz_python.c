@@ -1,9 +1,9 @@
 /*
  * Any memory as that of CPython: the structures from which the preload library reads the frames of
  * Python functions. The first byte of the input is the minor version, the second one the depth of
- * call stacks. For 3.13, the words of _PyRuntime follow. The rest is the image of the process. In
- * it, words that look like pointers are moved into the image, as the interpreter's own pointers are
- * valid. Reading twice, and without the last reading, must give the same frames.
+ * call stacks. From 3.13 on, the words of _PyRuntime follow. The rest is the image of the process.
+ * In it, words that look like pointers are moved into the image, as the interpreter's own pointers
+ * are valid. Reading twice, and without the last reading, must give the same frames.
  */
 
 #include <stdlib.h>
@@ -26,7 +26,8 @@ enum {
     STRING_TYPE = 8,
     BYTES_TYPE = 16,
     CODE_TYPE = 24,
-    RUNTIME = 71 * 8,
+    RUNTIME = 71 * 8,      /* of 3.13, */
+    RUNTIME_LATER = 81 * 8 /* and of later versions */
 };
 
 struct state state;
@@ -93,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t *image;
     static struct walk first;
-    uint64_t words[RUNTIME / 8] = {0};
+    uint64_t words[RUNTIME_LATER / 8] = {0};
     if (!image)
         image = mmap(NULL, IMAGE + BEYOND, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -101,10 +102,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     uint32_t version = 0x0300u | data[0];
     state.depth = data[1] % REC_DEPTH_MAX + 1u;
-    size_t at = 2;
-    if (version == 0x030d && size >= at + RUNTIME) {
-        memcpy(words, data + at, RUNTIME);
-        at += RUNTIME;
+    size_t at = 2, runtime = version == 0x030d ? RUNTIME : RUNTIME_LATER;
+    if (version >= 0x030d && size >= at + runtime) {
+        memcpy(words, data + at, runtime);
+        at += runtime;
     }
     struct thread *t = calloc(1, sizeof *t);
     struct python *p = calloc(1, sizeof *p);
