@@ -70,6 +70,8 @@ def hangs(*_):
 class Result(unittest.TextTestResult):
     """Counts, and prints one line for each test."""
 
+    passed = 0
+
     def startTest(self, test):
         super().startTest(test)
         self.began = time.monotonic()
@@ -85,6 +87,7 @@ class Result(unittest.TextTestResult):
 
     def addSuccess(self, test):
         super().addSuccess(test)
+        self.passed += 1
         self.line("ok    ", test)
 
     def addError(self, test, err):
@@ -94,6 +97,11 @@ class Result(unittest.TextTestResult):
     def addFailure(self, test, err):
         super().addFailure(test, err)
         self.line("FAILED", test)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            self.line("FAILED", subtest)
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
@@ -121,8 +129,10 @@ def run_e2e(pattern):
         result = unittest.TextTestRunner(stream=quiet, resultclass=Result).run(suite)
     for test, text in result.failures + result.errors:
         print(f"\n---- {test}\n{text}")
-    bad = len(result.failures) + len(result.errors)
-    return result.testsRun - bad - len(result.skipped), bad, len(result.skipped)
+    # A test of which several parts failed is one.
+    bad = len({getattr(test, "test_case", test).id()
+               for test, _ in result.failures + result.errors})
+    return result.passed, bad, len(result.skipped)
 
 
 def run_alone(job):
