@@ -8,11 +8,6 @@
 
 #define LEVEL 3
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "stored data");
-}
-
 void blobs_init(struct blobs *b, struct spool *s)
 {
     *b = (struct blobs){.spool = s};
@@ -51,7 +46,7 @@ static int blobs_flush(struct blobs *b, const uint8_t *bytes, size_t n, struct e
     if (n == 0)
         return 0;
     if (!vec_reserve(&b->runs, b->runs.len + 1))
-        return no_room(e);
+        return err_no_memory(e, "stored data");
     if (spool_store(b->spool, bytes, n, &run.at, e) != 0)
         return -1;
     b->runs.at[b->runs.len++] = run;
@@ -63,7 +58,7 @@ static int blobs_put(struct blobs *b, const uint8_t *bytes, size_t n, uint64_t *
                      struct err *e)
 {
     if (!b->buffer && !(b->buffer = malloc(BLOBS_BUFFER)))
-        return no_room(e);
+        return err_no_memory(e, "stored data");
     if (b->filled + n > BLOBS_BUFFER) {
         if (blobs_flush(b, b->buffer, b->filled, e) != 0)
             return -1;
@@ -83,14 +78,14 @@ int blobs_add(struct blobs *b, const void *bytes, uint32_t n, struct blob *blob,
     if (n == 0)
         return 0;
     if (!b->deflate && !(b->deflate = ZSTD_createCCtx()))
-        return no_room(e);
+        return err_no_memory(e, "stored data");
     size_t bound = ZSTD_compressBound(n);
     uint8_t *room = blobs_room(b, bound);
     if (!room)
-        return no_room(e);
+        return err_no_memory(e, "stored data");
     size_t len = ZSTD_compressCCtx(b->deflate, room, bound, bytes, n, LEVEL);
     if (ZSTD_isError(len))
-        return no_room(e); /* blobs_room fails only for lack of memory */
+        return err_no_memory(e, "stored data"); /* blobs_room fails only for lack of memory */
     if (len >= n)
         return blobs_put(b, bytes, n, &blob->place, e);
     blob->stored = (uint32_t)len;
@@ -107,7 +102,7 @@ static const uint8_t *blobs_find(struct blobs *b, const struct blob *blob, struc
     const struct blob_run *run = &b->runs.at[next - 1];
     uint8_t *room = blobs_room(b, blob->stored);
     if (!room) {
-        no_room(e);
+        err_no_memory(e, "stored data");
         return NULL;
     }
     uint64_t at = run->at + (blob->place - run->first);
@@ -126,7 +121,7 @@ int blobs_get(struct blobs *b, const struct blob *blob, void *out, struct err *e
         return 0;
     }
     if (!b->inflate && !(b->inflate = ZSTD_createDCtx()))
-        return no_room(e);
+        return err_no_memory(e, "stored data");
     size_t len = ZSTD_decompressDCtx(b->inflate, out, blob->size, stored, blob->stored);
     if (len != blob->size)
         return err_set(e, ERR_OUTPUT, "the spool file in %s does not hold what was written to it",

@@ -19,11 +19,6 @@ struct due_chunk {
     struct due_item items[CHUNK_ITEMS];
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "a queue of what is due");
-}
-
 void due_queue_release(struct due_queue *q)
 {
     for (size_t i = 0; i < q->slabs.len; i++)
@@ -86,7 +81,7 @@ static int file_bucket(struct due_queue *q, struct due_bucket *b, struct err *e)
 {
     size_t n = 0;
     if (!have_extent(&q->going))
-        return no_room(e);
+        return err_no_memory(e, "a queue of what is due");
     b->before = count(b);
     close_chunk(b);
     for (; b->chunks; give_back(q, b)) {
@@ -166,7 +161,7 @@ static __attribute__((noinline)) int add_chunk(struct due_queue *q, struct due_b
     if (q->bound && keep_bound(q, e) != 0)
         return -1;
     if (!q->vacant && !add_slab(q))
-        return no_room(e);
+        return err_no_memory(e, "a queue of what is due");
     struct due_chunk *c = q->vacant;
     q->vacant = c->next;
     q->used++;
@@ -229,7 +224,7 @@ static struct due_bucket cut(struct due_queue *q, unsigned level, unsigned digit
 static int append(struct due_queue *q, const struct due_item *items, size_t n, struct err *e)
 {
     if (!vec_reserve(&q->run, q->run.len + n))
-        return no_room(e);
+        return err_no_memory(e, "a queue of what is due");
     memcpy(q->run.at + q->run.len, items, n * sizeof *items);
     q->run.len += n;
     return 0;
@@ -240,7 +235,7 @@ static int divide(struct due_queue *q, const struct due_item *items, size_t n, u
                   struct err *e)
 {
     if (!vec_reserve(&q->run, q->run.len + n))
-        return no_room(e);
+        return err_no_memory(e, "a queue of what is due");
     for (size_t i = 0; i < n; i++) {
         if (items[i].key <= until)
             q->run.at[q->run.len++] = items[i];
@@ -267,7 +262,7 @@ static int take_equal(struct due_queue *q, unsigned digit, struct err *e)
     while (b->extents.first && q->run.len < RUN_LEAST) {
         size_t n;
         if (!have_extent(&q->coming))
-            return no_room(e);
+            return err_no_memory(e, "a queue of what is due");
         if (due_file_take(&q->file, &b->extents, q->coming, &n, e) != 0 ||
             append(q, q->coming, n, e) != 0)
             return -1;
@@ -306,7 +301,7 @@ static int handle_bucket(struct due_queue *q, struct due_bucket *b, enum handlin
 {
     int status = 0;
     if (b->extents.first && !have_extent(&q->coming))
-        status = no_room(e);
+        status = err_no_memory(e, "a queue of what is due");
     /* The older items need the room in memory. */
     if (status == 0 && b->extents.first && b->chunks)
         status = file_bucket(q, b, e);
@@ -420,7 +415,7 @@ int due_queue_take(struct due_queue *q, uint64_t until, const struct due_item **
     *n = q->run.len;
     q->count -= *n;
     if (!vec_reserve(&q->room, *n))
-        return no_room(e);
+        return err_no_memory(e, "a queue of what is due");
     *items = sort(q->run.at, q->room.at, *n, q->loose);
     return 0;
 }

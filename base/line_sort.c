@@ -32,11 +32,6 @@ void line_sort_release(struct line_sort *s)
     s->fd = -1;
 }
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "sorting");
-}
-
 /* ---- order */
 
 static uint64_t big_endian(const uint8_t *p, size_t len)
@@ -87,7 +82,7 @@ static void sort_entries(struct line_sort *s)
 static int flush_out(struct line_sort *s, struct err *e)
 {
     if (s->out.failed)
-        return no_room(e);
+        return err_no_memory(e, "sorting");
     if (tempfile_write(s->fd, s->dir, s->out.data, s->out.len, s->end, e) != 0)
         return -1;
     s->end += s->out.len;
@@ -111,7 +106,7 @@ static int remember_last(struct line_sort *s, struct err *e)
     const struct line_entry *last = &s->entries.at[s->entries.len - 1];
     buf_clear(&s->last);
     buf_put(&s->last, s->lines.data + last->offset, last->len);
-    return s->last.failed ? no_room(e) : 0;
+    return s->last.failed ? err_no_memory(e, "sorting") : 0;
 }
 
 static int write_run(struct line_sort *s, struct err *e)
@@ -120,7 +115,7 @@ static int write_run(struct line_sort *s, struct err *e)
     if (s->fd < 0 && (s->fd = tempfile_open(s->dir, e)) < 0)
         return -1;
     if (!extends_run(s) && !vec_push(&s->runs, (struct line_run){s->end, 0}))
-        return no_room(e);
+        return err_no_memory(e, "sorting");
     for (size_t i = 0; i < s->entries.len; i++) {
         const struct line_entry *entry = &s->entries.at[i];
         buf_u64(&s->out, entry->len);
@@ -148,7 +143,7 @@ int line_sort_add(struct line_sort *s, struct view key, struct view text, struct
     }
     uint8_t *p = buf_reserve(&s->lines, entry.len);
     if (!p)
-        return no_room(e);
+        return err_no_memory(e, "sorting");
     if (key.len > 0)
         memcpy(p, key.p, key.len);
     if (text.len > 0)
@@ -159,7 +154,7 @@ int line_sort_add(struct line_sort *s, struct view key, struct view text, struct
         const struct line_entry *last = &s->entries.at[s->entries.len - 1];
         s->in_order = compare_lines(last, s->lines.data + last->offset, &entry, p) <= 0;
     }
-    return vec_push(&s->entries, entry) ? 0 : no_room(e);
+    return vec_push(&s->entries, entry) ? 0 : err_no_memory(e, "sorting");
 }
 
 /* ---- merging runs */
@@ -194,7 +189,7 @@ static int input_need(struct merge *m, struct merge_input *in, size_t n, struct 
         want = (size_t)in->rest.bytes;
     uint8_t *p = buf_reserve(&in->buf, want);
     if (!p)
-        return no_room(e);
+        return err_no_memory(e, "sorting");
     if (tempfile_read(m->s->fd, m->s->dir, p, want, in->rest.offset, e) != 0)
         return -1;
     in->buf.len += want;
@@ -238,7 +233,7 @@ static int merge_init(struct merge *m, struct line_sort *s, struct err *e)
         m->piece = READ_BYTES_MIN;
     m->inputs = calloc(k, sizeof *m->inputs);
     if (!run_heap_init(&m->heap, k) || !m->inputs)
-        return no_room(e);
+        return err_no_memory(e, "sorting");
     for (size_t i = 0; i < k; i++) {
         m->inputs[i].rest = s->runs.at[i];
         if (input_next(m, &m->inputs[i], e) < 0)

@@ -3,11 +3,6 @@
 #include <stdio.h>
 #include <xxhash.h>
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "asynchronous zones");
-}
-
 void chrome_async_release(struct chrome_async *a)
 {
     vec_release(&a->processes);
@@ -25,7 +20,7 @@ static int number_process(struct chrome_async *a, const struct chrome_id *id, ui
     bool fresh;
     uint64_t *known = map_add(&a->process_numbers, XXH3_64bits(words, sizeof words), &fresh);
     if (!known || (fresh && !vec_push(&a->processes, *id)))
-        return no_room(e);
+        return err_no_memory(e, "asynchronous zones");
     if (fresh)
         *known = a->processes.len - 1;
     *number = (uint32_t)*known;
@@ -65,12 +60,12 @@ static int new_track(struct chrome_async *a, struct chrome_ids *ids, uint32_t pr
     char name[64];
     uint64_t *n = map_add(&a->tracks_of, process, NULL);
     if (!n)
-        return no_room(e);
+        return err_no_memory(e, "asynchronous zones");
     snprintf(name, sizeof name, "async track %llu", (unsigned long long)++*n);
     struct chrome_track t = {.process = process};
     if (chrome_track_thread(ids, &a->processes.at[process], name, &t.thread, e) != 0)
         return -1;
-    return vec_push(&a->tracks, t) ? 0 : no_room(e);
+    return vec_push(&a->tracks, t) ? 0 : err_no_memory(e, "asynchronous zones");
 }
 
 int chrome_async_begin(struct chrome_async *a, struct chrome_ids *ids, uint64_t key,
@@ -80,7 +75,7 @@ int chrome_async_begin(struct chrome_async *a, struct chrome_ids *ids, uint64_t 
     uint64_t *track = map_add(&a->active, key, &fresh);
     uint64_t *unused = fresh ? map_add(&a->free, process, NULL) : NULL;
     if (!track || (fresh && !unused))
-        return no_room(e);
+        return err_no_memory(e, "asynchronous zones");
     if (fresh && *unused) {
         *track = *unused - 1;
         *unused = a->tracks.at[*track].next_free;

@@ -14,11 +14,6 @@
 /* Text ids get numbers from here on, above all process ids of Linux. */
 #define TEXT_IDS 0xc0000000u
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "threads");
-}
-
 void chrome_ids_release(struct chrome_ids *ids)
 {
     vec_release(&ids->threads);
@@ -110,7 +105,7 @@ static int find_thread(struct chrome_ids *ids, const struct chrome_id *process,
     uint64_t *by_pair = map_add(&ids->by_pair, hash, NULL);
     uint64_t *by_id = map_add(&ids->by_id, *id, NULL);
     if (!by_pair || !by_id || !vec_push(&ids->threads, fresh))
-        return no_room(e);
+        return err_no_memory(e, "threads");
     *index = *by_pair = *by_id = ids->threads.len - 1;
     return 0;
 }
@@ -161,7 +156,7 @@ static int name_process(struct chrome_ids *ids, const struct chrome_event *ev, u
     }
     known = map_add(&ids->by_process, hash, NULL);
     if (!known || !vec_push(&ids->processes, (struct chrome_process){id, name}))
-        return no_room(e);
+        return err_no_memory(e, "threads");
     *known = ids->processes.len - 1;
     return 0;
 }
@@ -257,7 +252,7 @@ static int name_listed(const struct chrome_ids *ids, struct ingest *in, uint64_t
     buf_clear(b);
     put_thread_name(ids, b, id, known);
     if (b->failed)
-        return no_room(e);
+        return err_no_memory(e, "threads");
     struct event ev = {.kind = EVENT_THREAD_NAME,
                        .name = {.key = id, .text = {(const char *)b->data, b->len}}};
     if (in->sink.event(in->sink.ctx, &ev, e) != 0)

@@ -7,11 +7,6 @@
 /* enum PlotValueFormatting: server/TracyEvent.hpp @ v0.14.0 */
 #define PLOT_MEMORY 1
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "plots");
-}
-
 void chrome_plots_release(struct chrome_plots *p)
 {
     vec_release(&p->list);
@@ -46,7 +41,7 @@ int64_t chrome_plot_number(struct chrome_plots *p, struct chrome_ids *ids,
         return -1;
     uint64_t *number = map_add(&p->numbers, hash, NULL);
     if (!number || !vec_push(&p->list, plot)) {
-        no_room(e);
+        err_no_memory(e, "plots");
         return -2;
     }
     *number = p->list.len - 1;
@@ -68,7 +63,7 @@ static int count_keys(const struct chrome_plots *p, struct map *counts, struct e
         for (int others = 0; others < 2; others++) {
             uint64_t *n = map_add(counts, key_of(&p->list.at[i], others), NULL);
             if (!n)
-                return no_room(e);
+                return err_no_memory(e, "plots");
             ++*n;
         }
     }
@@ -147,7 +142,7 @@ int chrome_plots_finish(const struct chrome_plots *p, const struct chrome_ids *i
     for (size_t i = 0; status == 0 && i < p->list.len; i++) {
         buf_clear(&name);
         put_name(&p->list.at[i], ids, &counts, &name);
-        status = name.failed ? no_room(e) : finish_plot(p, i, ids, in, &name, e);
+        status = name.failed ? err_no_memory(e, "plots") : finish_plot(p, i, ids, in, &name, e);
     }
     buf_release(&name);
     map_release(&counts);

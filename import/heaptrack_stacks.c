@@ -15,11 +15,6 @@
 /* The most segments waiting to be sorted. */
 #define MODULES_NEWEST 128u
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "call stacks");
-}
-
 void heaptrack_stacks_release(struct heaptrack_stacks *s)
 {
     vec_release(&s->strings);
@@ -50,7 +45,7 @@ int heaptrack_string_line(struct heaptrack_stacks *s, struct heaptrack_line *lin
     uint32_t number = strings_intern(&s->in->trace->strings, text, e);
     if (!number)
         return -1;
-    return vec_push(&s->strings, number) ? understood : no_room(e);
+    return vec_push(&s->strings, number) ? understood : err_no_memory(e, "call stacks");
 }
 
 static uint32_t string_at(const struct heaptrack_stacks *s, uint64_t number)
@@ -83,10 +78,10 @@ int heaptrack_ip_line(struct heaptrack_stacks *s, struct heaptrack_line *line, s
         return err_set(e, ERR_INPUT, "too many instruction pointers");
     while (understood && ip.n < INLINES_MAX && read_function(line, &f)) {
         if (!vec_push(&s->functions, f))
-            return no_room(e);
+            return err_no_memory(e, "call stacks");
         ip.n++;
     }
-    return vec_push(&s->ips, ip) ? understood : no_room(e);
+    return vec_push(&s->ips, ip) ? understood : err_no_memory(e, "call stacks");
 }
 
 /* ---- raw files */
@@ -138,7 +133,7 @@ static int add_segment(struct heaptrack_stacks *s, const struct heaptrack_module
 {
     if (s->modules.len - s->in_order == MODULES_NEWEST)
         sort_newest(s);
-    return vec_push(&s->modules, *m) ? 0 : no_room(e);
+    return vec_push(&s->modules, *m) ? 0 : err_no_memory(e, "call stacks");
 }
 
 int heaptrack_module_line(struct heaptrack_stacks *s, struct heaptrack_line *line, struct err *e)
@@ -178,7 +173,7 @@ static int raw_ip(struct heaptrack_stacks *s, uint64_t address, uint32_t *ip, st
         return err_set(e, ERR_INPUT, "too many instruction pointers");
     uint64_t *index = map_add(&s->by_address, address, &fresh);
     if (!index)
-        return no_room(e);
+        return err_no_memory(e, "call stacks");
     if (fresh) {
         const struct heaptrack_module *m = module_at(s, address);
         struct heaptrack_ip made = {.address = address};
@@ -188,7 +183,7 @@ static int raw_ip(struct heaptrack_stacks *s, uint64_t address, uint32_t *ip, st
         }
         *index = s->ips.len;
         if (!vec_push(&s->ips, made))
-            return no_room(e);
+            return err_no_memory(e, "call stacks");
     }
     *ip = (uint32_t)*index;
     return 0;
@@ -214,7 +209,8 @@ int heaptrack_trace_line(struct heaptrack_stacks *s, struct heaptrack_line *line
         t.ip = UINT32_MAX;
     }
     t.parent = understood ? (uint32_t)parent : 0;
-    return vec_push(&s->traces, t) ? understood && t.ip != UINT32_MAX : no_room(e);
+    return vec_push(&s->traces, t) ? understood && t.ip != UINT32_MAX
+                                   : err_no_memory(e, "call stacks");
 }
 
 /* Names a frame without a function by its location in its image. */
@@ -258,7 +254,8 @@ static int tell_frame(struct heaptrack_stacks *s, struct heaptrack_ip *ip, struc
                                         .image = strings_get(strings, ip->image),
                                         .n = (uint8_t)n,
                                         .inlines = inlines}};
-    int status = name.failed ? no_room(e) : s->in->sink.event(s->in->sink.ctx, &ev, e);
+    int status =
+        name.failed ? err_no_memory(e, "call stacks") : s->in->sink.event(s->in->sink.ctx, &ev, e);
     buf_release(&name);
     return status;
 }

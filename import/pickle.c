@@ -34,11 +34,6 @@ struct pickle_reader {
     bool stopped;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "a pickle's values");
-}
-
 static int broken(const struct pickle_reader *r, struct err *e, const char *why)
 {
     return err_set(e, ERR_INPUT, "pickle, byte %" PRIu64 ": %s", r->at, why);
@@ -75,7 +70,7 @@ static int take(struct pickle_reader *r, uint64_t n, struct view *bytes, struct 
         size_t piece = r->block.len < n - r->joined.len ? r->block.len : n - r->joined.len;
         buf_put(&r->joined, r->block.p, piece);
         if (r->joined.failed)
-            return no_room(e);
+            return err_no_memory(e, "a pickle's values");
         r->block.p += piece;
         r->block.len -= piece;
         r->read += piece;
@@ -103,7 +98,7 @@ static int push(struct pickle_reader *r, uint64_t value, bool building, struct e
     const struct value_slot slot = {.value = value, .building = building};
     if (r->stack.len == STACK_MAX)
         return broken(r, e, "too many values that are in no container");
-    return vec_push(&r->stack, slot) ? 0 : no_room(e);
+    return vec_push(&r->stack, slot) ? 0 : err_no_memory(e, "a pickle's values");
 }
 
 /* Length of the stack at the last mark, below which nothing may be taken. */
@@ -124,7 +119,7 @@ static int push_mark(struct pickle_reader *r, struct err *e)
 {
     if (r->marks.len == MARKS_MAX)
         return broken(r, e, "containers nest deeper than 1,024");
-    return vec_push(&r->marks, (uint32_t)r->stack.len) ? 0 : no_room(e);
+    return vec_push(&r->marks, (uint32_t)r->stack.len) ? 0 : err_no_memory(e, "a pickle's values");
 }
 
 /* Removes the last mark; *n is the number of values above it. */
@@ -157,7 +152,7 @@ static int put_memo(struct pickle_reader *r, uint64_t index, struct err *e)
         return broken(r, e, "a memo entry is out of order");
     while (r->memo.len <= index) {
         if (!vec_push(&r->memo, MEMO_VACANT))
-            return no_room(e);
+            return err_no_memory(e, "a pickle's values");
     }
     r->memo.at[index] =
         slot->building ? (uint64_t)(r->stack.len - 1) << 3 | MEMO_OPEN : slot->value;

@@ -7,11 +7,6 @@
 #include <unistd.h>
 #include <zstd_errors.h>
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "reading the input");
-}
-
 /* ---- the file's own bytes */
 
 static int refill(struct import_source *s, struct err *e)
@@ -51,17 +46,17 @@ static int source_begin(struct import_source *s, struct err *e)
     s->in = malloc(SOURCE_BLOCK);
     s->block = malloc(SOURCE_BLOCK);
     if (!s->in || !s->block)
-        return no_room(e);
+        return err_no_memory(e, "reading the input");
     if (refill(s, e) != 0)
         return -1;
     s->kind = kind_of(s->in, s->in_len);
     if (s->kind == SOURCE_GZIP) {
         if (inflateInit2(&s->gzip, 15 + 16) != Z_OK)
-            return no_room(e);
+            return err_no_memory(e, "reading the input");
         s->gzip_ready = true;
     }
     if (s->kind == SOURCE_ZSTD && !(s->zstd = ZSTD_createDStream()))
-        return no_room(e);
+        return err_no_memory(e, "reading the input");
     return 0;
 }
 
@@ -121,7 +116,7 @@ static int unpack_gzip(struct import_source *s, struct err *e)
         if (s->in_at == s->in_len)
             return 0;
         if (inflateReset(&s->gzip) != Z_OK)
-            return no_room(e);
+            return err_no_memory(e, "reading the input");
         s->inside = true;
     }
     s->gzip.next_in = s->in + s->in_at;
@@ -132,7 +127,7 @@ static int unpack_gzip(struct import_source *s, struct err *e)
     s->in_at = s->in_len - s->gzip.avail_in;
     s->block_len = SOURCE_BLOCK - s->gzip.avail_out;
     if (status == Z_MEM_ERROR)
-        return no_room(e);
+        return err_no_memory(e, "reading the input");
     if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
         return damaged(s, s->gzip.msg ? s->gzip.msg : "it needs a dictionary", e);
     s->inside = status != Z_STREAM_END;
@@ -147,7 +142,7 @@ static int unpack_zstd(struct import_source *s, struct err *e)
     s->in_at = in.pos;
     s->block_len = out.pos;
     if (ZSTD_getErrorCode(status) == ZSTD_error_memory_allocation)
-        return no_room(e);
+        return err_no_memory(e, "reading the input");
     if (ZSTD_isError(status))
         return damaged(s, ZSTD_getErrorName(status), e);
     s->inside = status != 0;

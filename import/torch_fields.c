@@ -37,11 +37,6 @@ static const struct torch_name {
     {"trace_alloc_max_entries", TORCH_MAX_ENTRIES},
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the snapshot's entries");
-}
-
 void torch_reader_release(struct torch_reader *r)
 {
     value_arena_release(&r->arena);
@@ -66,7 +61,7 @@ static int find_shape(struct torch_reader *r, uint64_t keys, uint64_t *start, st
     bool fresh;
     uint64_t *known = map_add(&r->shapes, keys, &fresh);
     if (!known)
-        return no_room(e);
+        return err_no_memory(e, "the snapshot's entries");
     if (!fresh) {
         *start = *known;
         return 0;
@@ -75,7 +70,7 @@ static int find_shape(struct torch_reader *r, uint64_t keys, uint64_t *start, st
     int status = value_walk_begin(&walk, &r->arena, keys, e);
     while (status == 0 && value_walk_next(&walk, &key)) {
         if (!vec_push(&r->columns, field_of(value_view(&r->arena, key))))
-            status = no_room(e);
+            status = err_no_memory(e, "the snapshot's entries");
     }
     value_walk_release(&walk);
     return status;

@@ -6,11 +6,6 @@
 #define ADDRESS_MAX ((uint64_t)1 << 62)
 #define SIZE_MAX_BYTES (((uint64_t)1 << 47) - 1)
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the snapshot's blocks");
-}
-
 void torch_device_release(struct torch_device *d)
 {
     vec_release(&d->segments);
@@ -82,7 +77,7 @@ static int put_block(struct torch_device *d, struct torch_reader *r, const struc
         d->unusable++;
         return 0;
     }
-    return vec_push(&d->blocks, block) ? 0 : no_room(e);
+    return vec_push(&d->blocks, block) ? 0 : err_no_memory(e, "the snapshot's blocks");
 }
 
 static int put_blocks(struct torch_device *d, struct torch_reader *r, uint64_t list,
@@ -115,7 +110,7 @@ int torch_segment_read(struct torch_device *d, struct torch_reader *r,
     segment.expandable = torch_number(r, fields, TORCH_EXPANDABLE, &expandable) && expandable;
     d->reserved += segment.item.size;
     if (!vec_push(&d->segments, segment))
-        return no_room(e);
+        return err_no_memory(e, "the snapshot's blocks");
     return put_blocks(d, r, fields->at[TORCH_BLOCKS], &segment.item, e) == 0 ? 1 : -1;
 }
 
@@ -193,14 +188,14 @@ static int put_early(struct torch_device *d, enum torch_state state, const struc
 {
     struct torch_holding early = {.state = state, .item = *item};
     early.item.frames = frames;
-    return vec_push(&d->early, early) ? 0 : no_room(e);
+    return vec_push(&d->early, early) ? 0 : err_no_memory(e, "the snapshot's blocks");
 }
 
 static int note_state(struct map *m, uint64_t address, uint64_t state, struct err *e)
 {
     uint64_t *known = map_add(m, address, NULL);
     if (!known)
-        return no_room(e);
+        return err_no_memory(e, "the snapshot's blocks");
     *known = state;
     return 0;
 }
@@ -244,7 +239,7 @@ static int scan_entry(struct torch_scan *s, const struct torch_entry *entry, str
         return 0;
     case ACTION_SEGMENT_MAP:
     case ACTION_SEGMENT_UNMAP:
-        return vec_push(&s->mappings, *entry) ? 0 : no_room(e);
+        return vec_push(&s->mappings, *entry) ? 0 : err_no_memory(e, "the snapshot's blocks");
     default:
         return 0;
     }

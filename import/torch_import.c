@@ -25,11 +25,6 @@ struct torch_import {
     char format[32];
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the snapshot's devices");
-}
-
 static void release(struct torch_import *t)
 {
     for (size_t i = 0; i < t->replays.len; i++)
@@ -53,7 +48,7 @@ static struct torch_device *device_of(struct torch_import *t, uint64_t number, s
     while (t->devices.len <= number) {
         const struct torch_device device = {.number = (unsigned)t->devices.len};
         if (!vec_push(&t->devices, device)) {
-            no_room(e);
+            err_no_memory(e, "the snapshot's devices");
             return NULL;
         }
     }
@@ -189,7 +184,7 @@ static int replay(struct torch_import *t, struct err *e)
     struct torch_replay *next;
     find_base(t);
     if (!vec_reserve(&t->replays, t->devices.len))
-        return no_room(e);
+        return err_no_memory(e, "the snapshot's devices");
     for (size_t i = 0; i < t->devices.len; i++) {
         const struct torch_replay empty = {0};
         (void)vec_push(&t->replays, empty);

@@ -2,11 +2,6 @@
 
 #define FRAMES_MAX 255u
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "call stacks");
-}
-
 void torch_stacks_release(struct torch_stacks *s)
 {
     map_release(&s->stacks);
@@ -35,7 +30,7 @@ static int frame_of(struct torch_stacks *s, struct torch_reader *r, uint64_t dic
     bool fresh;
     uint64_t *known = map_add(&s->frames, dict, &fresh);
     if (!known)
-        return no_room(e);
+        return err_no_memory(e, "call stacks");
     if (fresh && new_frame(s, r, dict, known, e) != 0)
         return -1;
     *frame = *known;
@@ -71,7 +66,7 @@ int torch_stack(struct torch_stacks *s, struct torch_reader *r, uint64_t list, u
         return 0;
     uint64_t *known = map_add(&s->stacks, list, &fresh);
     if (!known)
-        return no_room(e);
+        return err_no_memory(e, "call stacks");
     if (!fresh) {
         *callstack = (uint32_t)*known;
         return 0;

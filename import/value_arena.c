@@ -15,11 +15,6 @@
 
 #define INT_BITS 60
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the file's values");
-}
-
 void value_arena_release(struct value_arena *a)
 {
     buf_release(&a->bytes);
@@ -79,14 +74,14 @@ static int add_node(struct value_arena *a, enum value_kind kind, uint64_t *value
     if (a->bytes.len == 0)
         buf_u8(&a->bytes, 0);
     if (a->node.failed || !grow_recent(a))
-        return no_room(e);
+        return err_no_memory(e, "the file's values");
     uint64_t *recent = &a->recent[hash_of(&a->node) & (a->recent_len - 1)];
     if (!is_at(a, *recent)) {
         *recent = a->bytes.len;
         buf_put(&a->bytes, a->node.data, a->node.len);
         a->added++;
         if (a->bytes.failed)
-            return no_room(e);
+            return err_no_memory(e, "the file's values");
     }
     *value = *recent << 3 | kind;
     return 0;
@@ -223,7 +218,7 @@ int value_walk_begin(struct value_walk *w, const struct value_arena *a, uint64_t
         if (before == VALUE_LIST)
             return 0;
         if (!vec_push(&w->pieces, list))
-            return no_room(e);
+            return err_no_memory(e, "the file's values");
         list = before;
     }
 }

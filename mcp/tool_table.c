@@ -32,11 +32,6 @@ static const char *const diff_groupings[] = {"site", "callstack", "type", NULL};
         .name = NULL                                                                               \
     }
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "an answer");
-}
-
 /* ---- traces */
 
 static const struct param folder_params[] = {
@@ -162,7 +157,7 @@ static int add_peak(struct tool_call *c, json_t *document, struct err *e)
              ok;
     ok = json_object_set_new(document, "peaks", list) == 0 && ok;
     ok = json_object_set_new(document, "peak_count", json_integer((json_int_t)n)) == 0 && ok;
-    return ok ? add_report(c, document, e) : no_room(e);
+    return ok ? add_report(c, document, e) : err_no_memory(e, "an answer");
 }
 
 /* ---- tree */

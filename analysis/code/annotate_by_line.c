@@ -8,11 +8,6 @@
 /* A function of more lines is shown without those that no call stack passes through. */
 #define LINES_MAX 20000u
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "source lines");
-}
-
 bool annotate_frame_line(const struct annotation *a, uint32_t frame, struct frame_view *view)
 {
     const struct frame *f = &a->trace->callstacks.frames.at[frame];
@@ -62,7 +57,7 @@ static int fill_gaps(struct annotation *a, struct err *e)
         struct annotate_place between = a->places.at[i];
         for (uint32_t end = a->places.at[i + 1].frame.line; ++between.frame.line < end;) {
             if (!vec_push(&a->places, between))
-                return no_room(e);
+                return err_no_memory(e, "source lines");
         }
     }
     sort_places(a);
@@ -74,14 +69,14 @@ int annotate_add_lines(struct annotation *a, bool all, struct err *e)
     for (uint32_t i = 0; i < a->trace->callstacks.frames.len; i++) {
         struct annotate_place place = {0};
         if (annotate_frame_line(a, i, &place.frame) && !vec_push(&a->places, place))
-            return no_room(e);
+            return err_no_memory(e, "source lines");
     }
     sort_places(a);
     if (all && fill_gaps(a, e) != 0)
         return -1;
     for (size_t i = 0; i < a->places.len; i++) {
         if (!vec_push(&a->lines, (struct annotate_line){.place = (uint32_t)i}))
-            return no_room(e);
+            return err_no_memory(e, "source lines");
     }
     return 0;
 }

@@ -4,11 +4,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "samples");
-}
-
 /* ---- gathering */
 
 void sample_input_wanted(bool wanted[REC_TYPE_COUNT])
@@ -24,12 +19,12 @@ static int add_sample(struct sample_input *in, uint32_t callstack, struct err *e
     uint32_t thread = (uint32_t)in->threads.len - 1;
     uint64_t *number = map_add(&in->numbers, (uint64_t)thread << 32 | callstack, &fresh);
     if (!number)
-        return no_room(e);
+        return err_no_memory(e, "samples");
     if (fresh) {
         *number = in->groups.len;
         struct sample_group group = {.thread = thread, .callstack = callstack};
         if (!vec_push(&in->groups, group))
-            return no_room(e);
+            return err_no_memory(e, "samples");
     }
     in->groups.at[*number].count++;
     return 0;
@@ -43,7 +38,7 @@ static int add_switches(struct sample_input *in, const struct rec_sample *sample
         if (samples[i].time == 0 && (timeless = map_add(&in->timeless, samples[i].callstack, NULL)))
             ++*timeless;
         if (!timeless && (samples[i].time == 0 || !vec_push(&in->switches, samples[i].time)))
-            return no_room(e);
+            return err_no_memory(e, "samples");
     }
     return 0;
 }
@@ -99,7 +94,7 @@ static int begin_threads(struct sample_input *in, const struct rec_thread *threa
         map_release(&in->timeless);
         in->timeless = (struct map){0};
         if (!vec_push(&in->threads, threads[i].id))
-            return no_room(e);
+            return err_no_memory(e, "samples");
     }
     return 0;
 }
@@ -182,7 +177,7 @@ static int count_group(struct counting *c, const struct sample_group *g, uint32_
     while (frame_walk_next(&walk, &f)) {
         struct sample_function_row *row = row_of(c, &f);
         if (!row)
-            return no_room(e);
+            return err_no_memory(e, "samples");
         row->self += innermost ? g->count : 0;
         if (row->last != mark)
             row->total += g->count;
@@ -219,7 +214,7 @@ static int count_all(struct counting *c, const struct sample_input *in, const st
         struct sample_thread_row row = {.id = in->threads.at[i]};
         row.name = strings_get(&t->strings, number ? t->threads.list.at[*number].name : 0);
         if (!vec_push(&c->p->threads, row))
-            return no_room(e);
+            return err_no_memory(e, "samples");
     }
     for (size_t i = 0; i < in->groups.len; i++) {
         const struct sample_group *g = &in->groups.at[i];

@@ -112,11 +112,6 @@ struct builder {
     XXH64_hash_t seed;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the comparison");
-}
-
 static size_t count_stacks(const struct builder *b, int side)
 {
     return b->d->trace[side]->callstacks.list.len + 1;
@@ -170,21 +165,21 @@ static int signature_of(struct builder *b, int side, uint32_t callstack, uint32_
     b->whole[side][callstack] = XXH3_64bits_withSeed(b->content.data, b->content.len, b->seed);
     bool unsure = put_content(b, side, callstack, &at);
     if (b->content.failed)
-        return no_room(e);
+        return err_no_memory(e, "the comparison");
     XXH128_hash_t hash =
         XXH3_128bits_withSeed(b->content.len ? b->content.data : NULL, b->content.len, b->seed);
     for (uint64_t key = hash.low64;; key++) {
         bool fresh;
         uint64_t *found = map_add(&b->numbers, key, &fresh);
         if (!found)
-            return no_room(e);
+            return err_no_memory(e, "the comparison");
         if (fresh) {
             *found = b->signatures.len;
             struct signature s = {.check = hash.high64,
                                   .no_callstack = at.node == 0 && b->d->options.by != DIFF_TYPE};
             s.frame[0] = s.frame[1] = nowhere;
             if (b->signatures.len >= UINT32_MAX || !vec_push(&b->signatures, s))
-                return no_room(e);
+                return err_no_memory(e, "the comparison");
         }
         struct signature *s = &b->signatures.at[*found];
         if (s->check != hash.high64)
@@ -240,7 +235,7 @@ static int group_stacks(struct builder *b, int side, struct err *e)
     b->groups[side] = calloc(count_stacks(b, side), sizeof *b->groups[side]);
     b->whole[side] = calloc(count_stacks(b, side), sizeof *b->whole[side]);
     if (!b->groups[side] || !b->whole[side])
-        return no_room(e);
+        return err_no_memory(e, "the comparison");
     return signature_of(b, side, 0, &b->groups[side][0], e) == 0
                ? each_stack(b, side, group_stack, e)
                : -1;
@@ -253,14 +248,14 @@ static int match_pools(struct builder *b, int side, struct err *e)
     const struct selection *s = b->selection[side];
     b->pools[side] = calloc(s->pools.len + 1, sizeof *b->pools[side]);
     if (!b->pools[side])
-        return no_room(e);
+        return err_no_memory(e, "the comparison");
     for (size_t i = 0; i < s->pools.len; i++) {
         size_t at = 0;
         while (at < b->d->pools.len && !view_equal(b->d->pools.at[at].name, s->pools.at[i].name))
             at++;
         if (at == b->d->pools.len &&
             !vec_push(&b->d->pools, (struct diff_pool){.name = s->pools.at[i].name}))
-            return no_room(e);
+            return err_no_memory(e, "the comparison");
         b->d->pools.at[at].there[side] = true;
         b->pools[side][i] = (uint32_t)at;
     }
@@ -295,7 +290,7 @@ static int add_rows(struct builder *b, int side, struct err *e)
             bool fresh;
             uint64_t *at = map_add(&b->rows, (uint64_t)pool << 32 | key, &fresh);
             if (!at)
-                return no_room(e);
+                return err_no_memory(e, "the comparison");
             if (fresh) {
                 const struct signature *s = &b->signatures.at[key];
                 struct diff_row row = {.pool = d->pools.at[pool].name,
@@ -306,7 +301,7 @@ static int add_rows(struct builder *b, int side, struct err *e)
                                        .unsure = s->unsure};
                 *at = d->rows.len;
                 if (!vec_push(&d->rows, row))
-                    return no_room(e);
+                    return err_no_memory(e, "the comparison");
             }
             d->rows.at[*at].side[side].there = true;
             d->rows.at[*at].side[side].figures = c;
@@ -421,7 +416,7 @@ static int collect_shares(struct builder *b, int side, struct shares *to, struct
             s.whole = b->whole[side][s.callstack];
             s.figure = diff_figure(&one, b->d->options.metric);
             if (row && !vec_push(&to->list, s))
-                return no_room(e);
+                return err_no_memory(e, "the comparison");
         }
     }
     return 0;

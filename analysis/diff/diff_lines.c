@@ -13,11 +13,6 @@
  */
 #define CELLS_MAX ((size_t)1 << 26)
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "lines of the comparison");
-}
-
 /* ---- names */
 
 static bool is_digit(char c)
@@ -86,7 +81,9 @@ struct module_list {
 static int take_module(void *ctx, const struct module_fact *m, struct err *e)
 {
     struct module_list *to = ctx;
-    return m->build_id.len == 0 || vec_push(&to->list, *m) ? 0 : no_room(e);
+    return m->build_id.len == 0 || vec_push(&to->list, *m)
+               ? 0
+               : err_no_memory(e, "lines of the comparison");
 }
 
 static int find_builds(struct diff_lines *l, struct err *e)
@@ -104,7 +101,7 @@ static int find_builds(struct diff_lines *l, struct err *e)
                    view_equal(frame_image_name(a->path), frame_image_name(b->path));
         }
         if (same && !vec_push(&l->same_builds, frame_image_name(a->path)))
-            status = no_room(e);
+            status = err_no_memory(e, "lines of the comparison");
     }
     vec_release(&modules[0].list);
     vec_release(&modules[1].list);
@@ -220,7 +217,7 @@ int diff_lines_count(struct diff_lines *l, int side, uint32_t callstack, const s
         for (uint32_t i = 0; i < frame_depth(l->trace[side], frame); i++) {
             uint64_t at = place(l, side, frame, i);
             if (at == UINT64_MAX)
-                return no_room(e);
+                return err_no_memory(e, "lines of the comparison");
             struct diff_line *line = &l->list.at[at];
             line->count = saturating_add(line->count, c->count);
             line->bytes = saturating_add(line->bytes, c->bytes);
@@ -342,7 +339,7 @@ static int align(struct alignment *a, struct err *e)
     }
     a->choices = malloc(cells);
     a->best = calloc(2 * (a->n[1] + 1), sizeof *a->best);
-    int status = a->choices && a->best ? 0 : no_room(e);
+    int status = a->choices && a->best ? 0 : err_no_memory(e, "lines of the comparison");
     if (status == 0) {
         fill(a);
         pair_up(a);
@@ -367,7 +364,7 @@ int diff_lines_match(struct diff_lines *l, struct err *e)
 {
     size_t n = l->list.len;
     struct diff_line **sorted = calloc(n + 1, sizeof(struct diff_line *));
-    int status = sorted ? 0 : no_room(e);
+    int status = sorted ? 0 : err_no_memory(e, "lines of the comparison");
     for (size_t i = 0; i < n && sorted; i++) {
         sorted[i] = &l->list.at[i];
         sorted[i]->number = (uint32_t)i;

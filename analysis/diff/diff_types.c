@@ -15,11 +15,6 @@ struct parts {
     VEC(struct part) list;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "types of the comparison");
-}
-
 static int compare_parts(const void *a, const void *b)
 {
     const struct part *x = a;
@@ -43,7 +38,7 @@ static int list_parts(struct parts *p, const struct accounting *stacks, const st
             const uint64_t *row = map_find(rows, (uint64_t)pool << 32 | groups[known]);
             if (row &&
                 !vec_push(&p->list, (struct part){*row, types_of(types, callstack), c.bytes}))
-                return no_room(e);
+                return err_no_memory(e, "types of the comparison");
         }
     }
     return 0;

@@ -12,11 +12,6 @@ struct readings {
     uint64_t plot;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the kernel's plots");
-}
-
 /* ---- readings */
 
 static int compare_readings(const void *a, const void *b)
@@ -35,7 +30,7 @@ static int take_point(void *ctx, const struct plot_point *p, struct err *e)
     if (p->plot != to->plot)
         return 0;
     if (to->which == MEMORY_RSS_ANON && !vec_push(&to->list, new))
-        return no_room(e);
+        return err_no_memory(e, "the kernel's plots");
     if (to->which == MEMORY_RSS_ANON)
         r = &to->list.at[to->list.len - 1];
     else if (to->list.len)
@@ -106,7 +101,7 @@ int kernel_curve_build(struct kernel_curve *c, struct trace *t, int64_t begin, i
         if (c->buckets)
             fill(c, &all, begin, end);
         else
-            status = no_room(e);
+            status = err_no_memory(e, "the kernel's plots");
     }
     vec_release(&all.list);
     return status;

@@ -22,11 +22,6 @@ struct moment_thread {
     VEC(struct open_zone) open;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "zones");
-}
-
 #define LOCATION_NUMBERS 65536u
 
 int moments_init(struct moments *m, struct trace *t, struct err *e)
@@ -37,7 +32,7 @@ int moments_init(struct moments *m, struct trace *t, struct err *e)
     if (m->of_location && vec_push(&m->labels, (struct view){"", 0}))
         return 0;
     moments_release(m);
-    return no_room(e);
+    return err_no_memory(e, "zones");
 }
 
 void moments_release(struct moments *m)
@@ -83,13 +78,13 @@ static struct moment_thread *thread_of(struct moments *m, uint16_t number, struc
         return m->threads.at[number];
     while (m->threads.len <= number) {
         if (!vec_push(&m->threads, NULL)) {
-            no_room(e);
+            err_no_memory(e, "zones");
             return NULL;
         }
     }
     struct moment_thread *t = calloc(1, sizeof *t);
     if (!t) {
-        no_room(e);
+        err_no_memory(e, "zones");
         return NULL;
     }
     m->threads.at[number] = t;
@@ -116,11 +111,11 @@ static int label_of(struct moments *m, int16_t location, uint32_t *label, struct
         bool fresh;
         uint64_t *number = map_add(&m->label_numbers, key, &fresh);
         if (!number)
-            return no_room(e);
+            return err_no_memory(e, "zones");
         if (fresh) {
             *number = m->labels.len;
             if (!vec_push(&m->labels, name))
-                return no_room(e);
+                return err_no_memory(e, "zones");
         }
         if (view_equal(m->labels.at[*number], name)) {
             *label = (uint32_t)*number;
@@ -170,7 +165,7 @@ static int open_zone(struct moments *m, struct moment_thread *t, uint16_t thread
     if (m->calls &&
         zone_calls_begin(m->calls, zone.label, thread, t->begin->start, zone.end, e) != 0)
         return -1;
-    return vec_push(&t->open, zone) ? 0 : no_room(e);
+    return vec_push(&t->open, zone) ? 0 : err_no_memory(e, "zones");
 }
 
 /* Advances through a thread's zones up to a time. */

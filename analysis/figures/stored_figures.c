@@ -27,11 +27,6 @@ void stored_figures_release(struct stored_figures *f)
     vec_release(&f->pools);
 }
 
-static int no_memory(struct err *e)
-{
-    return err_no_memory(e, "figures beside the trace");
-}
-
 /* ---- taking */
 
 static int take_pool(struct stored_figures *f, const struct pool *from, uint32_t number,
@@ -46,14 +41,14 @@ static int take_pool(struct stored_figures *f, const struct pool *from, uint32_t
     struct counter c;
     uint32_t key;
     if (!vec_push(&f->pools, fresh))
-        return no_memory(e);
+        return err_no_memory(e, "figures beside the trace");
     struct stored_pool *p = &f->pools.at[f->pools.len - 1];
     int status = 0;
     accounting_pool(by_site, number, &p->figures);
     for (uint64_t i = 0; status == 0 && accounting_next(by_site, number, &i, &key, &c);) {
         uint64_t *place = map_add(&places, key, NULL);
         if (!place || !vec_push(&p->sites, c))
-            status = no_memory(e);
+            status = err_no_memory(e, "figures beside the trace");
         else
             *place = p->sites.len - 1;
     }
@@ -61,7 +56,7 @@ static int take_pool(struct stored_figures *f, const struct pool *from, uint32_t
         const uint64_t *place = map_find(&places, site_of(sites, key));
         const struct stored_callstack one = {key, place ? (uint32_t)*place : 0, c.count, c.bytes};
         if (!vec_push(&p->callstacks, one))
-            status = no_memory(e);
+            status = err_no_memory(e, "figures beside the trace");
     }
     map_release(&places);
     return status;
@@ -85,7 +80,7 @@ static int check_apart(const struct trace *t, const struct selection *selection,
 {
     uint8_t *seen = calloc(selection->pools.len + 1, 1);
     if (!seen)
-        return no_memory(e);
+        return err_no_memory(e, "figures beside the trace");
     bool apart = are_apart(t, selection, seen);
     free(seen);
     return apart;
@@ -193,14 +188,14 @@ static int decode_pool(struct cursor *c, struct stored_pool *p, struct err *e)
         callstacks > (cursor_left(c) - sites * SITE_LEAST) / CALLSTACK_LEAST)
         return refuse(c, "more sites or call stacks than there are bytes", e);
     if (!vec_reserve(&p->sites, sites + 1) || !vec_reserve(&p->callstacks, callstacks + 1))
-        return no_memory(e);
+        return err_no_memory(e, "figures beside the trace");
     for (; p->sites.len < sites; p->sites.len++)
         figures_take_all(c, &p->sites.at[p->sites.len], COUNTER_FIELDS);
     if (take_callstacks(c, p, callstacks, e) != 0)
         return -1;
     uint64_t *sums = calloc(sites + 1, sizeof *sums);
     if (!sums)
-        return no_memory(e);
+        return err_no_memory(e, "figures beside the trace");
     bool right = adds_up(p, sums);
     free(sums);
     return right ? 0 : refuse(c, "they do not add up", e);
@@ -213,7 +208,7 @@ static int decode(struct stored_figures *f, struct cursor *c, struct err *e)
         return refuse(c, "more pools than there are bytes", e);
     for (uint64_t i = 0; i < n; i++) {
         if (!vec_push(&f->pools, (struct stored_pool){0}))
-            return no_memory(e);
+            return err_no_memory(e, "figures beside the trace");
         if (decode_pool(c, &f->pools.at[i], e) != 0)
             return -1;
     }

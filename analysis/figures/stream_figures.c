@@ -95,11 +95,6 @@ static int unsuited(struct stream_figures *f, struct err *e)
     return err_set(e, ERR_INPUT, "not to be counted while it is read");
 }
 
-static int no_memory(struct err *e)
-{
-    return err_no_memory(e, "figures of call stacks");
-}
-
 /* ---- steps */
 
 static uint64_t key_of(int64_t time, uint16_t thread)
@@ -111,7 +106,7 @@ static uint64_t key_of(int64_t time, uint16_t thread)
 static int put_large(struct stream_portion *to, uint64_t *value, uint64_t size, struct err *e)
 {
     if (!vec_push(&to->large, size))
-        return no_memory(e);
+        return err_no_memory(e, "figures of call stacks");
     *value = step_with_size(*value | STEP_LARGE, to->large.len - 1);
     return 0;
 }
@@ -124,7 +119,7 @@ static int keep_large(struct stream_figures *f, uint64_t *value, uint64_t size, 
         place = f->large_vacant.at[--f->large_vacant.len];
     } else {
         if (!vec_push(&f->large, 0))
-            return no_memory(e);
+            return err_no_memory(e, "figures of call stacks");
         place = f->large.len - 1;
     }
     f->large.at[place] = size;
@@ -140,7 +135,7 @@ static int take_large(struct stream_figures *f, struct due_item *items, size_t n
         if (step_is_large(items[i].value) &&
             (!vec_push(&f->large_vacant, (uint32_t)place) ||
              put_large(f->room->to, &items[i].value, f->large.at[place], e) != 0))
-            return no_memory(e);
+            return err_no_memory(e, "figures of call stacks");
     }
     return 0;
 }
@@ -217,10 +212,10 @@ static int hand_over_first(struct stream_figures *f, struct err *e)
     while (n < p->allocation_count && p->allocations[n].key >> STEP_TIME < until)
         n++;
     if (!set_aside(f->room, n))
-        return no_memory(e);
+        return err_no_memory(e, "figures of call stacks");
     if (hand_over(f, e) != 0)
         return -1;
-    return put_back(f->room) ? 0 : no_memory(e);
+    return put_back(f->room) ? 0 : err_no_memory(e, "figures of call stacks");
 }
 
 /* Appends frees, which are due before all later steps. */
@@ -372,7 +367,7 @@ static int begin_steps(struct stream_figures *f, uint64_t events, struct err *e)
     if (!f->has_spool && begin_spool(f, e) != 0)
         return -1;
     if (!f->room && !(f->room = calloc(1, sizeof *f->room)))
-        return no_memory(e);
+        return err_no_memory(e, "figures of call stacks");
     if (!f->pipe && stream_pipe_open(&f->pipe, &kind, &f->counting, e) != 0)
         return -1;
     if (events >= EVENTS_FOR_A_THREAD)
@@ -400,7 +395,7 @@ static int begin_pool(struct stream_figures *f, const struct rec_pool *r, struct
     if (begin_steps(f, r->events, e) != 0)
         return -1;
     const struct stream_pool pool = {.number = number, .from = stream_log_end(&f->counting.log)};
-    return vec_push(&f->pools, pool) ? 0 : no_memory(e);
+    return vec_push(&f->pools, pool) ? 0 : err_no_memory(e, "figures of call stacks");
 }
 
 static int end_pool(struct stream_figures *f, struct err *e)

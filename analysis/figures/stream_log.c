@@ -27,11 +27,6 @@ static size_t size_of_chunk(size_t number)
     return number ? CHUNK : FIRST_CHUNK;
 }
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "a log of steps");
-}
-
 void stream_log_init(struct stream_log *l, struct spool *spool)
 {
     *l = (struct stream_log){.spool = spool};
@@ -70,12 +65,12 @@ static __attribute__((noinline)) int add_chunk(struct stream_log *l, struct err 
     size_t size = size_of_chunk(l->chunks.len);
     uint8_t *bytes = malloc(size);
     if (!bytes)
-        return no_room(e);
+        return err_no_memory(e, "a log of steps");
     if (size == CHUNK)
         prefault(bytes, size);
     if (!vec_push(&l->chunks, (struct log_chunk){.bytes = bytes})) {
         free(bytes);
-        return no_room(e);
+        return err_no_memory(e, "a log of steps");
     }
     return 0;
 }
@@ -153,7 +148,7 @@ static const uint8_t *chunk_bytes(struct log_reader *r, struct err *e)
     if (c->bytes)
         return c->bytes;
     if (!r->buffer && !(r->buffer = calloc(1, CHUNK))) {
-        no_room(e);
+        err_no_memory(e, "a log of steps");
         return NULL;
     }
     if (r->in_buffer != r->next.chunk + 1) {

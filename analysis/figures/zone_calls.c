@@ -6,11 +6,6 @@
 #include "base/order.h"
 #include "base/saturate.h"
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "calls of zones");
-}
-
 void zone_calls_release(struct zone_calls *z)
 {
     pageable_vec_release(z->numbers.pageable, &z->calls);
@@ -23,7 +18,7 @@ int zone_calls_begin(struct zone_calls *z, uint32_t label, uint16_t thread, int6
 {
     while (z->calls.len <= label) {
         if (!pageable_push(z->numbers.pageable, &z->calls, 0))
-            return no_room(e);
+            return err_no_memory(e, "calls of zones");
     }
     z->calls.at[label] += selection_wants_zone(z->selection, thread, begin, end);
     return 0;
@@ -48,7 +43,7 @@ int zone_calls_add(struct zone_tallies *t, uint32_t pool, uint64_t size, struct 
 {
     struct zone_tally *tally = tally_of(t, pool);
     if (!tally)
-        return no_room(e);
+        return err_no_memory(e, "calls of zones");
     tally->count++;
     tally->bytes = saturating_add(tally->bytes, size);
     tally->all_count++;
@@ -67,7 +62,7 @@ static int settle(struct zone_calls *z, uint32_t label, const struct zone_tally 
     bool fresh;
     uint64_t *number = map_add(&z->numbers, (uint64_t)t->pool << 32 | label, &fresh);
     if (!number || (fresh && !pageable_push(z->numbers.pageable, &z->costs, (struct zone_cost){0})))
-        return no_room(e);
+        return err_no_memory(e, "calls of zones");
     if (fresh)
         *number = z->costs.len - 1;
     struct zone_cost *c = &z->costs.at[*number];
@@ -89,7 +84,7 @@ int zone_calls_end(struct zone_calls *z, uint32_t label, struct zone_tallies *t,
         const struct zone_tally *from = &t->list.at[i];
         struct zone_tally *to = parent ? tally_of(parent, from->pool) : NULL;
         if (parent && !to)
-            status = no_room(e);
+            status = err_no_memory(e, "calls of zones");
         if (to) {
             to->all_count += from->all_count;
             to->all_bytes = saturating_add(to->all_bytes, from->all_bytes);

@@ -15,11 +15,6 @@ struct builder {
     uint32_t *number[2]; /* node of a tree → of the page */
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the page");
-}
-
 static const struct view none = {"", 0};
 
 static struct view base_name(struct view path)
@@ -48,7 +43,7 @@ static int frame_number(struct builder *b, const struct frame_view *f, uint32_t 
         bool fresh;
         uint64_t *at = map_add(&b->frames, key, &fresh);
         if (!at || (fresh && !vec_push(&p->frames, *f)))
-            return no_room(e);
+            return err_no_memory(e, "the page");
         if (fresh)
             *at = p->frames.len - 1;
         *number = (uint32_t)*at;
@@ -77,7 +72,7 @@ static int child_of(struct builder *b, uint32_t parent, uint32_t frame, uint32_t
     uint64_t *at = map_add(&b->nodes, (uint64_t)parent << 32 | frame, &fresh);
     const struct page_diff_node made = {.parent = parent, .frame = frame};
     if (!at || (fresh && (p->nodes.len >= UINT32_MAX || !vec_push(&p->nodes, made))))
-        return no_room(e);
+        return err_no_memory(e, "the page");
     if (fresh)
         *at = p->nodes.len - 1;
     *node = (uint32_t)*at;
@@ -96,7 +91,7 @@ static int join_tree(struct builder *b, int side, struct err *e)
     const struct tree *t = &b->to->trees[side];
     b->number[side] = calloc(t->nodes.len, sizeof *b->number[side]);
     if (!b->number[side])
-        return no_room(e);
+        return err_no_memory(e, "the page");
     for (size_t i = 1; i < t->nodes.len; i++) {
         const struct tree_node *n = &t->nodes.at[i];
         const struct frame_view f = frame_of(&t->labels.at[n->label]);
@@ -130,7 +125,7 @@ static int weigh(const struct page_diff *p, struct weight *weights, struct err *
 {
     uint64_t(*all)[2][PAGE_DIFF_METRICS] = calloc(p->nodes.len, sizeof *all);
     if (!all)
-        return no_room(e);
+        return err_no_memory(e, "the page");
     for (size_t i = p->nodes.len; i-- > 0;) {
         const struct page_diff_node *n = &p->nodes.at[i];
         for (size_t k = 0; k < (size_t)2 * PAGE_DIFF_METRICS; k++) {
@@ -202,7 +197,7 @@ static int leave_out(struct builder *b, const struct weight *weights, bool *stay
     }
     uint32_t *number = calloc(p->nodes.len, sizeof *number);
     if (!number)
-        return no_room(e);
+        return err_no_memory(e, "the page");
     squeeze(p, stays, n, number);
     free(number);
     return 0;
@@ -215,7 +210,7 @@ static int prune(struct builder *b, struct err *e)
         return 0;
     struct weight *weights = calloc(n, sizeof *weights);
     bool *stays = calloc(n, sizeof *stays);
-    int status = weights && stays ? weigh(b->to, weights, e) : no_room(e);
+    int status = weights && stays ? weigh(b->to, weights, e) : err_no_memory(e, "the page");
     if (status == 0) {
         qsort(weights, n, sizeof *weights, compare_weights);
         status = leave_out(b, weights, stays, e);
@@ -250,7 +245,7 @@ static int build(struct builder *b, struct selection *const sides[2], struct err
     int status = vec_push(&p->nodes, (struct page_diff_node){0}) &&
                          vec_push(&p->frames, (struct frame_view){.function = none})
                      ? 0
-                     : no_room(e);
+                     : err_no_memory(e, "the page");
     for (int side = 0; side < 2 && status == 0; side++)
         status = program_frames_init(&program[side], sides[side]->trace, p->diff->options.skip, e);
     /* The newer trace comes first, since its files and lines are shown. */

@@ -26,11 +26,6 @@ void names_release(struct names *n)
     pageable_release(&n->pageable);
 }
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the names of the trace");
-}
-
 /* Official tools end texts at the first zero byte. */
 static int put_string(struct names *n, const struct rec_string *r, struct err *e)
 {
@@ -41,7 +36,7 @@ static int put_string(struct names *n, const struct rec_string *r, struct err *e
         return -1;
     uint64_t *value = map_add(&n->string_keys, r->key, &fresh);
     if (!value)
-        return no_room(e);
+        return err_no_memory(e, "the names of the trace");
     if (fresh)
         *value = number;
     return 0;
@@ -69,7 +64,7 @@ static int put_pair(struct map *m, uint64_t key, uint64_t value, struct err *e)
     bool fresh;
     uint64_t *at = map_add(m, key, &fresh);
     if (!at)
-        return no_room(e);
+        return err_no_memory(e, "the names of the trace");
     if (fresh)
         *at = value;
     return 0;
@@ -91,7 +86,7 @@ static int put_threads(struct names *n, const struct rec_id *r, size_t count, st
         if (put_pair(&n->thread_numbers, r[i].id, n->threads.len, e) != 0)
             return -1;
         if (!vec_push(&n->threads, r[i].id))
-            return no_room(e);
+            return err_no_memory(e, "the names of the trace");
     }
     return 0;
 }
@@ -103,7 +98,7 @@ static int put_locations(struct names *n, const struct rec_source_location *r, s
         if (put_pair(&n->location_numbers, r[i].pointer, n->locations.len, e) != 0)
             return -1;
         if (!pageable_push(&n->pageable, &n->locations, r[i]))
-            return no_room(e);
+            return err_no_memory(e, "the names of the trace");
     }
     return 0;
 }
@@ -112,7 +107,7 @@ static int put_expands(struct names *n, const struct rec_id *r, size_t count, st
 {
     for (size_t i = 0; i < count; i++) {
         if (!vec_push(&n->expands, r[i].id))
-            return no_room(e);
+            return err_no_memory(e, "the names of the trace");
     }
     return 0;
 }
@@ -122,7 +117,7 @@ static int put_payloads(struct names *n, const struct rec_source_location *r, si
 {
     for (size_t i = 0; i < count; i++) {
         if (!vec_push(&n->payloads, r[i]))
-            return no_room(e);
+            return err_no_memory(e, "the names of the trace");
     }
     return 0;
 }

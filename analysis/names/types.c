@@ -32,11 +32,6 @@ struct builder {
     struct buf text;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "types");
-}
-
 /* The number of the type whose name is in b->text; UNSEEN with `e` filled. */
 static uint32_t number_of_text(struct builder *b, struct err *e)
 {
@@ -62,7 +57,7 @@ static uint32_t number_of_text(struct builder *b, struct err *e)
             break;
         return (uint32_t)*number;
     }
-    no_room(e);
+    err_no_memory(e, "types");
     return UNSEEN;
 }
 
@@ -154,7 +149,7 @@ static int build(struct builder *b, struct err *e)
     }
     if (!t->of_callstack || !b->said[0] || !b->said[1] ||
         !vec_push(&t->names, (struct view){"", 0}))
-        return no_room(e);
+        return err_no_memory(e, "types");
     for (size_t id = 1; id < t->callstack_count; id++) {
         uint32_t said = ask_callstack(b, (uint32_t)id, e);
         if (said == UNSEEN)

@@ -104,11 +104,6 @@ struct search {
     VEC(struct call) calls;
 };
 
-static int no_memory(struct err *e)
-{
-    return err_no_memory(e, "allocation wrappers");
-}
-
 static int count_pool(struct search *s, struct pool *p, struct err *e)
 {
     struct column_reader r;
@@ -136,7 +131,7 @@ static int count_stacks(struct search *s, struct err *e)
     for (size_t i = 0; i < n; i++) {
         const struct callstack_sum none = {0};
         if (!pageable_push(m->pageable, &s->sums, i < known ? m->stack_sums.at[i] : none))
-            return no_memory(e);
+            return err_no_memory(e, "allocation wrappers");
     }
     for (size_t i = 0; i < m->pools.len && !known; i++) {
         if (count_pool(s, m->pools.at[i], e) != 0)
@@ -152,13 +147,13 @@ static int function_number(struct search *s, struct view text, bool kept, uint32
         bool fresh;
         uint64_t *number = map_add(&s->numbers, key, &fresh);
         if (!number)
-            return no_memory(e);
+            return err_no_memory(e, "allocation wrappers");
         if (!fresh && !view_equal(s->functions.at[*number].text, text))
             continue;
         if (fresh && (s->functions.len >= MACHINERY ||
                       !pageable_push(s->pageable, &s->functions,
                                      (struct function){.text = text, .is_kept = kept})))
-            return no_memory(e);
+            return err_no_memory(e, "allocation wrappers");
         if (fresh)
             *number = s->functions.len - 1;
         *out = (uint32_t)*number;
@@ -183,14 +178,14 @@ static int classify(struct search *s, struct err *e)
     size_t frames = s->trace->callstacks.frames.len;
     for (uint32_t i = 0; i < frames; i++) {
         if (!pageable_push(s->pageable, &s->first_kind, s->kinds.len))
-            return no_memory(e);
+            return err_no_memory(e, "allocation wrappers");
         for (uint32_t k = 0; k < frame_depth(s->trace, i); k++) {
             struct frame_view f = frame_describe(s->trace, i, k);
             uint32_t kind;
             if (kind_of(s, &f, &kind, e) != 0)
                 return -1;
             if (!pageable_push(s->pageable, &s->kinds, kind))
-                return no_memory(e);
+                return err_no_memory(e, "allocation wrappers");
         }
     }
     return 0;
@@ -232,7 +227,7 @@ static int note_call(struct search *s, uint32_t node, uint32_t inlined, uint32_t
         return 0;
     if (!map_add(&s->met, (uint64_t)inner << 32 | outer, &fresh) ||
         (fresh && !pageable_push(s->pageable, &s->calls, (struct call){inner, outer})))
-        return no_memory(e);
+        return err_no_memory(e, "allocation wrappers");
     return 0;
 }
 
@@ -283,7 +278,7 @@ static int pass_nodes(struct search *s, struct err *e)
     s->inside.len = 0;
     while (s->inside.len < c->nodes.len) {
         if (!pageable_push(s->pageable, &s->inside, nothing))
-            return no_memory(e);
+            return err_no_memory(e, "allocation wrappers");
     }
     for (uint32_t id = 1; id < s->sums.len; id++) {
         if (s->sums.at[id].count)

@@ -12,11 +12,6 @@ struct builder {
     struct map numbers; /* pool << 32 | site → row */
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "what grew");
-}
-
 static struct growth_row *row_of(struct builder *b, const struct memory_op *op, struct err *e)
 {
     bool fresh;
@@ -32,7 +27,7 @@ static struct growth_row *row_of(struct builder *b, const struct memory_op *op, 
             at = NULL;
     }
     if (!at) {
-        no_room(e);
+        err_no_memory(e, "what grew");
         return NULL;
     }
     return &b->g->rows.at[*at];
@@ -120,7 +115,7 @@ int growth_begin(struct selection_pass *p, struct growth *g, struct selection *s
     struct builder *b = calloc(1, sizeof *b);
     *g = (struct growth){.from = from, .to = to};
     if (!b)
-        return no_room(e);
+        return err_no_memory(e, "what grew");
     b->g = g;
     *p = (struct selection_pass){.to = {.ctx = b, .op = take, .beside = true}, .end = end};
     if (sites_build(&b->sites, s->trace, skip ? skip : &built_in, SITE_BY_LINE, e) == 0)

@@ -129,11 +129,6 @@ static int sort_entries(struct history_entry *entries, size_t n, struct err *e)
 
 /* ---- reading */
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "all allocations");
-}
-
 /* A run of both columns, which have the same indices. */
 static void take_run(const struct history *h, struct history_pool *p, const struct memory_alloc *a,
                      const struct memory_free *f, size_t n, uint64_t index)
@@ -189,7 +184,7 @@ static int build_reach(struct history_pool *p, struct err *e)
         size_t n = (below + FANOUT - 1) >> FANOUT_SHIFT;
         uint64_t *reach = calloc(n, sizeof *reach);
         if (!reach)
-            return no_room(e);
+            return err_no_memory(e, "all allocations");
         for (size_t i = 0; i < below; i++) {
             uint64_t last = level ? p->reach[level - 1][i] : last_of(&p->entries[i]);
             uint64_t *to = &reach[i >> FANOUT_SHIFT];
@@ -211,7 +206,7 @@ static int read_pool(const struct history *h, struct history_pool *p, struct err
         return 0;
     p->entries = calloc(from->allocs.len, sizeof *p->entries); /* large: zero pages are free */
     if (!p->entries)
-        return no_room(e);
+        return err_no_memory(e, "all allocations");
     if (read_columns(h, p, from, e) != 0 || sort_entries(p->entries, p->count, e) != 0)
         return -1;
     /* A selection may leave most of it unused. */
@@ -228,7 +223,7 @@ int history_build(struct history *h, struct selection *s, struct err *e)
         if (s->pool_of[i] == UINT32_MAX)
             continue;
         if (!vec_push(&h->pools, (struct history_pool){.number = i}))
-            status = no_room(e);
+            status = err_no_memory(e, "all allocations");
         else
             status = read_pool(h, &h->pools.at[h->pools.len - 1], e);
     }

@@ -143,11 +143,6 @@ struct builder {
     uint64_t length;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "leaks");
-}
-
 /* The first time of a bucket; INT64_MAX behind the last one, which has all later times. */
 static int64_t bucket_begin(const struct builder *b, unsigned bucket)
 {
@@ -186,14 +181,14 @@ static struct site_state *state_of(struct builder *b, uint32_t pool, uint32_t ca
     bool fresh;
     uint64_t *at = map_add(&b->numbers, (uint64_t)pool << 32 | site, &fresh);
     if (!at) {
-        no_room(e);
+        err_no_memory(e, "leaks");
         return NULL;
     }
     if (fresh) {
         struct site_state *x = calloc(1, sizeof *x);
         if (!x || !vec_push(&b->states, x)) {
             free(x);
-            no_room(e);
+            err_no_memory(e, "leaks");
             return NULL;
         }
         *x = (struct site_state){
@@ -211,11 +206,11 @@ static int add_leaked(struct builder *b, struct site_state *x, const struct memo
     uint64_t key = (uint64_t)x->number << 32 | op->block.callstack;
     uint64_t *at = map_add(&b->stack_numbers, key, &fresh);
     if (!at)
-        return no_room(e);
+        return err_no_memory(e, "leaks");
     if (fresh) {
         *at = b->stacks.len;
         if (!vec_push(&b->stacks, (struct stack_sum){x->number, op->block.callstack, 0}))
-            return no_room(e);
+            return err_no_memory(e, "leaks");
     }
     struct stack_sum *sum = &b->stacks.at[*at];
     sum->bytes = saturating_add(sum->bytes, op->block.size);
@@ -380,7 +375,7 @@ static int add_row(struct builder *b, struct site_state *x, struct err *e)
     r.confidence = weigh(&r);
     b->l->count[r.kind] += r.count;
     b->l->bytes[r.kind] = saturating_add(b->l->bytes[r.kind], r.bytes);
-    return vec_push(&b->l->rows, r) ? 0 : no_room(e);
+    return vec_push(&b->l->rows, r) ? 0 : err_no_memory(e, "leaks");
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -429,7 +424,7 @@ static int list_permanent(struct builder *b, struct err *e)
         one.pattern = strdup(permanent_reason(kind));
         if (!one.pattern || !vec_push(&b->suppress->list, one)) {
             free(one.pattern);
-            return no_room(e);
+            return err_no_memory(e, "leaks");
         }
     }
     return 0;
@@ -439,7 +434,7 @@ static int begin(struct builder *b, const struct skiplist *skip, struct err *e)
 {
     b->recent = calloc(RECENT, sizeof *b->recent);
     if (!b->recent)
-        return no_room(e);
+        return err_no_memory(e, "leaks");
     find_window(b);
     if (sites_build(&b->sites, b->s->trace, skip, SITE_BY_LINE, e) != 0)
         return -1;
@@ -496,7 +491,7 @@ int leaks_begin(struct selection_pass *p, struct leaks *l, struct selection *s,
     *l = (struct leaks){.left_count = trace_fact_number(s->trace, "left_blocks"),
                         .left_bytes = trace_fact_number(s->trace, "left_bytes")};
     if (!b)
-        return no_room(e);
+        return err_no_memory(e, "leaks");
     *b = (struct builder){.l = l, .s = s, .suppress = suppress};
     b->all_leaks = suppress && suppress->all_leaks;
     *p = (struct selection_pass){.to = {.ctx = b, .batch = take, .beside = true}, .end = end};

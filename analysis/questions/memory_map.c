@@ -18,11 +18,6 @@ struct builder {
     unsigned sampled;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the memory map");
-}
-
 /* The time of sample `i`. The last one is at the end. */
 static int64_t sample_time(const struct builder *b, unsigned i)
 {
@@ -72,7 +67,7 @@ static int take_samples(struct builder *b, int64_t time, struct err *e)
         struct look l = {.sample = &s};
         interval_tree_overlap(&b->live[i].tree, 0, UINT64_MAX, look_at_block, &l);
         if (!vec_push(&b->m->pools.at[i].samples, s))
-            return no_room(e);
+            return err_no_memory(e, "the memory map");
     }
     return 0;
 }
@@ -102,7 +97,7 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
     }
     struct interval i = interval_of_block(op->block.ptr, op->block.size, value);
     p->bytes = saturating_add(p->bytes, op->block.size);
-    return interval_tree_insert(&p->tree, &i) ? 0 : no_room(e);
+    return interval_tree_insert(&p->tree, &i) ? 0 : err_no_memory(e, "the memory map");
 }
 
 /* ---- lines */
@@ -210,7 +205,7 @@ static int draw_lines(struct builder *b, size_t pool, struct err *e)
     p->cell = (UINT64_C(1) << shift) / b->m->columns;
     struct liner l = {.m = b->m, .pool = p, .shift = shift};
     interval_tree_overlap(tree, 0, UINT64_MAX, fill_lines, &l);
-    return l.failed ? no_room(e) : 0;
+    return l.failed ? err_no_memory(e, "the memory map") : 0;
 }
 
 /* ---- all of it */
@@ -220,7 +215,7 @@ static int build(struct builder *b, struct selection *s, struct err *e)
     const struct memory_observer to = {.ctx = b, .op = take, .beside = true};
     for (size_t i = 0; i < s->pools.len; i++) {
         if (!vec_push(&b->m->pools, (struct map_pool){.name = s->pools.at[i].name}))
-            return no_room(e);
+            return err_no_memory(e, "the memory map");
     }
     if (selection_sweep(s, &to, e) != 0)
         return -1;
@@ -241,7 +236,7 @@ int memory_map_build(struct memory_map *m, struct selection *s, const struct map
     *m = (struct memory_map){.time = selection_end(s), .columns = options->columns};
     struct builder b = {.m = m, .options = options};
     b.live = calloc(s->pools.len + 1, sizeof *b.live);
-    int status = b.live ? build(&b, s, e) : no_room(e);
+    int status = b.live ? build(&b, s, e) : err_no_memory(e, "the memory map");
     for (size_t i = 0; b.live && i < s->pools.len; i++)
         interval_tree_release(&b.live[i].tree);
     free(b.live);

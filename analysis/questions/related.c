@@ -30,11 +30,6 @@ struct builder {
     double *x, *y;         /* changes of a pool and of a plot */
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "what moved with memory");
-}
-
 /* ---- cells */
 
 static size_t cell_of(const struct related *r, int64_t time)
@@ -131,12 +126,12 @@ static int read_use(struct builder *b, struct err *e)
     const struct memory_observer to = {.ctx = b, .op = take, .beside = true};
     b->series = calloc(pools + 1, sizeof *b->series);
     if (!b->series)
-        return no_room(e);
+        return err_no_memory(e, "what moved with memory");
     for (size_t i = 0; i < pools; i++) {
         b->series[i].use = calloc(b->r->cells, sizeof *b->series[i].use);
         b->series[i].tails = calloc(b->r->cells, sizeof *b->series[i].tails);
         if (!b->series[i].use || !b->series[i].tails)
-            return no_room(e);
+            return err_no_memory(e, "what moved with memory");
     }
     if (selection_sweep(b->selection, &to, e) != 0)
         return -1;
@@ -256,7 +251,7 @@ static int compare_plot(struct builder *b, const struct input_plot *plot, struct
         row.spearman = found.spearman;
         row.p = row.adjusted = found.p;
         if (!vec_push(&b->r->plots, row))
-            return no_room(e);
+            return err_no_memory(e, "what moved with memory");
     }
     return 0;
 }
@@ -267,7 +262,7 @@ static int compare_plots(struct builder *b, struct err *e)
     b->x = calloc((pools + 1) * b->r->steps, sizeof *b->x);
     b->y = calloc(b->r->steps, sizeof *b->y);
     if (!b->x || !b->y)
-        return no_room(e);
+        return err_no_memory(e, "what moved with memory");
     for (size_t i = 0; i < pools; i++)
         find_changes(b, &b->series[i], b->x + i * b->r->steps);
     for (size_t i = 0; i < b->input->plots.len; i++) {
@@ -298,7 +293,7 @@ static int find_tails(struct builder *b, struct series *s, struct err *e)
     size_t n = b->r->cells;
     double *sorted = malloc(n * sizeof *sorted);
     if (!sorted)
-        return no_room(e);
+        return err_no_memory(e, "what moved with memory");
     for (size_t i = 0; i < n; i++) {
         sorted[i] = rise_after(b, s, i);
         s->usual += sorted[i] / (double)n;
@@ -342,7 +337,7 @@ static int text_of(struct builder *b, struct texts *t, uint64_t number, size_t *
         bool fresh;
         uint64_t *at = map_add(&t->numbers, key, &fresh);
         if (!at)
-            return no_room(e);
+            return err_no_memory(e, "what moved with memory");
         *out = t->known_as = (size_t)*at;
         if (!fresh && view_equal(b->r->messages.at[*at * pools].text, text))
             return 0;
@@ -355,11 +350,11 @@ static int text_of(struct builder *b, struct texts *t, uint64_t number, size_t *
                            "--range and --pool take fewer",
                            t->list.len);
         if (!vec_push(&t->list, (struct text){.last = SIZE_MAX}))
-            return no_room(e);
+            return err_no_memory(e, "what moved with memory");
         for (uint32_t pool = 0; pool < pools; pool++) {
             if (!vec_push(&t->logs, 0) ||
                 !vec_push(&b->r->messages, (struct related_message){.text = text, .pool = pool}))
-                return no_room(e);
+                return err_no_memory(e, "what moved with memory");
         }
         return 0;
     }
@@ -477,7 +472,7 @@ static int adjust(struct related *r, struct err *e)
     size_t n = r->plots.len > r->messages.len ? r->plots.len : r->messages.len;
     double *p = calloc(2 * n + 1, sizeof *p);
     size_t *order = malloc((n + 1) * sizeof *order);
-    int status = p && order ? 0 : no_room(e);
+    int status = p && order ? 0 : err_no_memory(e, "what moved with memory");
     size_t plots = 0;
     for (; status == 0 && plots < r->plots.len && r->plots.at[plots].p >= 0; plots++)
         p[plots] = r->plots.at[plots].p;

@@ -38,11 +38,6 @@ struct builder {
     size_t hint;          /* page_look_chunk */
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "resident pages");
-}
-
 /* ---- live blocks */
 
 static bool row_of(struct builder *b, uint32_t pool, uint32_t callstack, uint32_t *row)
@@ -109,7 +104,7 @@ static int take_pool(struct builder *b, struct pool *p, struct err *e)
                                                 .freed = memory_free_time(&a[i], &f[i])};
             if (is_live(&one, b->r->look->begin) && selection_wants(b->s, &one) &&
                 !take_block(b, b->s->pool_of[p->number], &a[i]))
-                status = no_room(e);
+                status = err_no_memory(e, "resident pages");
         }
     }
     column_reader_release(&allocs);
@@ -135,7 +130,7 @@ static int mark_overlaps(struct builder *b, struct err *e)
 {
     size_t *last = calloc(b->s->pools.len + 1, sizeof *last); /* by pool: index + 1 */
     if (!last)
-        return no_room(e);
+        return err_no_memory(e, "resident pages");
     for (size_t i = 0; i < b->blocks.len; i++) {
         struct block *block = &b->blocks.at[i];
         size_t *before = &last[b->r->stacks.at[block->row].pool];
@@ -246,7 +241,7 @@ static int note_within(struct builder *b, uint32_t pool, uint32_t keeper, uint64
     bool fresh;
     uint64_t *number = map_add(&b->within, (uint64_t)pool << 32 | keeper, &fresh);
     if (!number || (fresh && !vec_push(&r->within, new)))
-        return no_room(e);
+        return err_no_memory(e, "resident pages");
     if (fresh)
         *number = r->within.len - 1;
     r->within.at[*number].present += present;
@@ -315,7 +310,7 @@ static int count_blocks(struct builder *b, struct err *e)
         if (count_nested(b, block, e) != 0)
             return -1;
         if (!vec_push(&b->around, (uint32_t)i))
-            return no_room(e);
+            return err_no_memory(e, "resident pages");
         if (!block->is_mapping && block->last >= fresh)
             fresh = saturating_add(block->last, 1);
     }
@@ -489,7 +484,7 @@ static int sum_rows(struct resident *r, struct err *e)
                                            .first_stack = i};
         bool same = i && before->pool == from->pool && before->site == from->site;
         if (!same && !vec_push(&r->rows, fresh))
-            return no_room(e);
+            return err_no_memory(e, "resident pages");
         add_row(&r->rows.at[r->rows.len - 1], from);
         add_row(&r->total, from);
     }
@@ -509,7 +504,7 @@ int resident_build(struct resident *r, struct selection *s, const struct skiplis
     struct builder b = {.r = r, .s = s};
     b.use = calloc(look->chunks.len + 1, LOOK_CHUNK_PAGES * sizeof *b.use);
     b.has_blocks = calloc(look->areas.len + 1, sizeof *b.has_blocks);
-    int status = b.use && b.has_blocks ? 0 : no_room(e);
+    int status = b.use && b.has_blocks ? 0 : err_no_memory(e, "resident pages");
     if (status == 0)
         status = sites_build(&b.sites, s->trace, skip ? skip : &built_in, SITE_BY_LINE, e);
     if (status == 0) {
@@ -602,7 +597,7 @@ static int note_stacks(struct trace *t, const struct resident *r, const struct s
                                            .present = row->of.present,
                                            .nested = row->nested.present};
         if (!vec_push(&t->resident.list, one))
-            return no_room(e);
+            return err_no_memory(e, "resident pages");
     }
     return 0;
 }

@@ -40,11 +40,6 @@ uint64_t profile_value(const struct counter *c, enum profile_of of, bool bytes)
     }
 }
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "a profile");
-}
-
 /* ---- texts */
 
 struct builder {
@@ -64,7 +59,7 @@ static int intern(struct builder *b, struct view raw, uint32_t *number, struct e
     buf_clear(&b->text);
     format_utf8(&b->text, raw);
     if (b->text.failed)
-        return no_room(e);
+        return err_no_memory(e, "a profile");
     struct view text = {(const char *)b->text.data, b->text.len};
     return (*number = strings_intern(&b->p->texts, text, e)) ? 0 : -1;
 }
@@ -78,7 +73,7 @@ static int add_module(void *ctx, const struct module_fact *m, struct err *e)
     if (intern(b, m->path, &mapping.file, e) != 0 ||
         intern(b, m->build_id, &mapping.build_id, e) != 0)
         return -1;
-    return vec_push(&b->p->mappings, mapping) ? 0 : no_room(e);
+    return vec_push(&b->p->mappings, mapping) ? 0 : err_no_memory(e, "a profile");
 }
 
 /* Index + 1 of the module with the address; 0: none. Modules are in order of address. */
@@ -97,14 +92,14 @@ static int map_image(struct builder *b, uint32_t image, uint64_t address, uint32
     bool fresh;
     uint64_t *number = map_add(&p->image_mappings, image, &fresh);
     if (!number)
-        return no_room(e);
+        return err_no_memory(e, "a profile");
     if (fresh) {
         struct profile_mapping m = {.start = UINT64_MAX};
         if (intern(b, strings_get(&b->trace->strings, image), &m.file, e) != 0)
             return -1;
         *number = p->mappings.len;
         if (!vec_push(&p->mappings, m))
-            return no_room(e);
+            return err_no_memory(e, "a profile");
     }
     struct profile_mapping *m = &p->mappings.at[*number];
     if (address && (address & ~PAGE_MASK) < m->start)
@@ -143,11 +138,11 @@ static int add_function(struct builder *b, uint32_t name, uint32_t file, uint32_
     bool fresh;
     uint64_t *at = map_add(&b->p->function_numbers, (uint64_t)name << 32 | file, &fresh);
     if (!at)
-        return no_room(e);
+        return err_no_memory(e, "a profile");
     if (fresh) {
         *at = b->p->functions.len;
         if (!vec_push(&b->p->functions, (struct profile_function){name, file}))
-            return no_room(e);
+            return err_no_memory(e, "a profile");
     }
     *number = (uint32_t)*at;
     return 0;
@@ -162,12 +157,12 @@ static int add_line(struct builder *b, struct profile_location *l, const struct 
     buf_clear(&b->raw);
     frame_name(&b->raw, f);
     if (b->raw.failed)
-        return no_room(e);
+        return err_no_memory(e, "a profile");
     if (intern(b, (struct view){(const char *)b->raw.data, b->raw.len}, &name, e) != 0 ||
         intern(b, f->file, &file, e) != 0 || add_function(b, name, file, &line.function, e) != 0)
         return -1;
     if (!vec_push(&b->p->lines, line))
-        return no_room(e);
+        return err_no_memory(e, "a profile");
     l->n++;
     l->named |= f->function.len > 0;
     if (l->mapping) {
@@ -232,7 +227,7 @@ static int add_tail(struct builder *b, struct profile_sample *sample, enum profi
     if (intern(b, view_of(text), &name, e) != 0 || add_function(b, name, 0, &line.function, e) != 0)
         return -1;
     if (!vec_push(&p->lines, line))
-        return no_room(e);
+        return err_no_memory(e, "a profile");
     p->locations.at[at] = l;
     return 0;
 }
@@ -255,7 +250,7 @@ static int add_sample(struct builder *b, const struct summary_row *r, struct err
     }
     if (status != 0)
         return -1;
-    return vec_push(&b->p->samples, sample) ? 0 : no_room(e);
+    return vec_push(&b->p->samples, sample) ? 0 : err_no_memory(e, "a profile");
 }
 
 /* ---- all of it */
@@ -297,7 +292,7 @@ static int build(struct builder *b, struct err *e)
         return -1;
     check_modules(p);
     if (!vec_reserve(&p->locations, frames + TAILS))
-        return no_room(e);
+        return err_no_memory(e, "a profile");
     memset(p->locations.at, 0, (frames + TAILS) * sizeof *p->locations.at);
     p->locations.len = frames + TAILS;
     if (cut_stacks_init(&b->cut, b->trace, e) != 0)

@@ -30,11 +30,6 @@ struct builder {
     XXH64_hash_t seed;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the comparison");
-}
-
 /* ---- rows of sites */
 
 static struct view base_name(struct view path)
@@ -84,10 +79,10 @@ static int add_row(struct builder *b, const struct summary *s, const struct summ
     char *copy = malloc(b->content.len + 1);
     if (!copy || !vec_push(&b->identities, (struct view){copy, b->content.len})) {
         free(copy);
-        return no_room(e);
+        return err_no_memory(e, "the comparison");
     }
     memcpy(copy, b->content.data, b->content.len);
-    return vec_push(&b->d->rows, row) ? 0 : no_room(e);
+    return vec_push(&b->d->rows, row) ? 0 : err_no_memory(e, "the comparison");
 }
 
 /* The row of a site, made if it is new. */
@@ -96,13 +91,13 @@ static int row_of(struct builder *b, const struct summary *s, const struct summa
 {
     put_identity(&b->content, s->pools.at[from->pool].name, &from->frame);
     if (b->content.failed)
-        return no_room(e);
+        return err_no_memory(e, "the comparison");
     struct view content = buf_view(&b->content);
     for (uint64_t key = XXH3_64bits_withSeed(content.p, content.len, b->seed);; key++) {
         bool fresh;
         uint64_t *number = map_add(&b->numbers, key, &fresh);
         if (!number)
-            return no_room(e);
+            return err_no_memory(e, "the comparison");
         if (!fresh && !view_equal(b->identities.at[*number], content))
             continue;
         if (fresh)
@@ -120,7 +115,7 @@ static int add_site(struct builder *b, const struct run_figures *f, uint32_t run
     if (row_of(b, &f->summary, from, &one.row, e) != 0)
         return -1;
     b->d->rows.at[one.row].there[run >= b->runs[0]] |= from->figures.count != 0;
-    return vec_push(&b->entries, one) ? 0 : no_room(e);
+    return vec_push(&b->entries, one) ? 0 : err_no_memory(e, "the comparison");
 }
 
 /* ---- pools */
@@ -134,9 +129,11 @@ static int pool_of(struct builder *b, struct view name, size_t *at, struct err *
     }
     for (size_t i = 0; i < DIFF_POOL_FIGURES * b->total; i++) {
         if (!vec_push(&b->totals, 0))
-            return no_room(e);
+            return err_no_memory(e, "the comparison");
     }
-    return vec_push(&d->pools, (struct runs_pool){.name = name}) ? 0 : no_room(e);
+    return vec_push(&d->pools, (struct runs_pool){.name = name})
+               ? 0
+               : err_no_memory(e, "the comparison");
 }
 
 static int add_run(struct builder *b, const struct run_figures *f, uint32_t run, struct err *e)
@@ -266,7 +263,7 @@ static int test(struct builder *b, struct err *e)
     size_t count = d->pools.len * DIFF_POOL_FIGURES + d->rows.len;
     double *values = calloc(count * b->total + 1, sizeof *values);
     struct noise_row *rows = calloc(count + 1, sizeof *rows);
-    int status = values && rows ? fill(b, values, rows, e) : no_room(e);
+    int status = values && rows ? fill(b, values, rows, e) : err_no_memory(e, "the comparison");
     if (status == 0)
         status = noise_test(&d->noise, b->runs, values, rows, count, &d->options.noise, e);
     if (status == 0)

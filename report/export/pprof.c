@@ -55,11 +55,6 @@ struct pprof {
     struct buf texts;         /* UTF-8 of one string */
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "a profile");
-}
-
 /* ---- protocol buffers */
 
 static void put_varint(struct buf *b, uint64_t n)
@@ -118,7 +113,7 @@ static int compress_waiting(struct pprof *w, int mode, struct err *e)
 static int flush(struct pprof *w, int mode, struct err *e)
 {
     if (w->buf.failed || w->message.failed || w->inner.failed || w->texts.failed)
-        return no_room(e);
+        return err_no_memory(e, "a profile");
     if (mode == Z_NO_FLUSH && w->buf.len < EMIT_AT)
         return 0;
     return compress_waiting(w, mode, e);
@@ -299,7 +294,7 @@ int pprof_write(const struct profile *p, FILE *out, struct err *e)
     struct pprof w = {.profile = p, .out = out};
     if (deflateInit2(&w.zip, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
         Z_OK)
-        return no_room(e);
+        return err_no_memory(e, "a profile");
     int status = put_profile(&w, e);
     deflateEnd(&w.zip);
     buf_release(&w.buf);

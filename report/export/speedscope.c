@@ -15,11 +15,6 @@ struct speedscope {
     VEC(uint32_t) locations;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "a profile");
-}
-
 static int put_frame(struct speedscope *s, const struct profile_line *line, struct err *e)
 {
     const struct profile_function *f = &s->profile->functions.at[line->function];
@@ -46,11 +41,11 @@ static int put_frames(struct speedscope *s, struct err *e)
         bool fresh;
         uint64_t *frame = map_add(&s->frames, (uint64_t)line->function << 32 | line->line, &fresh);
         if (!frame)
-            return no_room(e);
+            return err_no_memory(e, "a profile");
         if (fresh)
             *frame = s->frames.count - 1;
         if (!vec_push(&s->of_line, (uint32_t)*frame))
-            return no_room(e);
+            return err_no_memory(e, "a profile");
         if (fresh && put_frame(s, line, e) != 0)
             return -1;
     }
@@ -67,7 +62,7 @@ static int put_stack(struct speedscope *s, const struct profile_sample *sample, 
     s->locations.len = 0;
     while (profile_walk_next(&walk, &location)) {
         if (!vec_push(&s->locations, location))
-            return no_room(e);
+            return err_no_memory(e, "a profile");
     }
     emit_text(&s->emit, first ? "[" : ",\n[");
     for (size_t i = s->locations.len; i-- > 0;) {

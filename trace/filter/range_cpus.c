@@ -28,18 +28,13 @@ void range_cpus_release(struct range_cpus *c)
     spill_release(&c->runs);
 }
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "threads of a range");
-}
-
 int range_add_cpu_thread(struct range *r, uint64_t id, struct err *e)
 {
     struct range_cpus *c = &r->cpus;
     bool fresh;
     uint64_t *number = map_add(&c->numbers, id, &fresh);
     if (!number || !vec_push(&c->totals, (struct cpu_totals){.cpu = -1}))
-        return no_room(e);
+        return err_no_memory(e, "threads of a range");
     if (fresh)
         *number = c->totals.len - 1;
     return 0;

@@ -5,11 +5,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the trace");
-}
-
 static int ingest_name_at(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint32_t text = strings_intern(&in->trace->strings, ev->name.text, e);
@@ -38,7 +33,7 @@ static struct trace_location *location_at(struct ingest *in, uint64_t pointer, b
     const struct trace_location one =
         before ? t->known_locations.at[*before] : (struct trace_location){.pointer = pointer};
     if (!number || !vec_push(&t->locations, one)) {
-        no_room(e);
+        err_no_memory(e, "the trace");
         return NULL;
     }
     *number = t->locations.len - 1;
@@ -83,7 +78,7 @@ int ingest_number_payload(struct ingest *in, uint32_t index, struct err *e)
         return 0;
     uint64_t *at = map_add(&in->payloads, hash, NULL);
     if (!at)
-        return no_room(e);
+        return err_no_memory(e, "the trace");
     *at = index;
     return 0;
 }
@@ -111,7 +106,7 @@ static int payload_number(struct ingest *in, const struct event_location *from, 
     uint64_t index = known ? *known : t->location_payloads.len;
     if (!known &&
         (!vec_push(&t->location_payloads, p) || ingest_number_payload(in, (uint32_t)index, e) != 0))
-        return no_room(e);
+        return err_no_memory(e, "the trace");
     *number = (int16_t)(-1 - (int16_t)index);
     return 0;
 }
@@ -141,7 +136,7 @@ static int ingest_app_info(struct ingest *in, const struct event *ev, struct err
     if (!text)
         return -1;
     ingest_time(in, ingest_part_time(in, ev->time));
-    return vec_push(&in->trace->app_info, text) ? 0 : no_room(e);
+    return vec_push(&in->trace->app_info, text) ? 0 : err_no_memory(e, "the trace");
 }
 
 int ingest_name_event(struct ingest *in, const struct event *ev, struct err *e)

@@ -4,11 +4,6 @@
 
 #include <inttypes.h>
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the trace");
-}
-
 int ingest_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
                      struct err *e)
 {
@@ -50,7 +45,7 @@ int ingest_custom_frame(void *ctx, struct view function, struct view file, uint3
     bool fresh;
     if (!number_of(&in->custom_sources, (uint64_t)one.function << 32 | one.file, &source, &fresh) ||
         !number_of(&in->custom_frames, source << 32 | line, &number, &fresh))
-        return no_room(e);
+        return err_no_memory(e, "the trace");
     *frame = FRAME_ID_CUSTOM | number;
     return fresh ? callstacks_resolve(&t->callstacks, *frame, 0, &one, 1, e) : 0;
 }
@@ -63,7 +58,7 @@ static int ingest_new_symbol(struct ingest *in, const struct frame_inline *f, ui
     bool fresh;
     uint64_t *number = map_add(&t->symbol_numbers, f->symbol, &fresh);
     if (!number)
-        return no_room(e);
+        return err_no_memory(e, "the trace");
     if (!fresh)
         return 0;
     *number = t->symbols.len;
@@ -74,7 +69,7 @@ static int ingest_new_symbol(struct ingest *in, const struct frame_inline *f, ui
                                   .call_line = f->line,
                                   .size = size < 1u << 24 ? size : (1u << 24) - 1,
                                   .is_inline = is_inline};
-    return vec_push(&t->symbols, symbol) ? 0 : no_room(e);
+    return vec_push(&t->symbols, symbol) ? 0 : err_no_memory(e, "the trace");
 }
 
 static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e)
@@ -107,7 +102,7 @@ static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e
     bool fresh;
     uint64_t *symbol = map_add(&t->code_symbols, ev->frames.address, &fresh);
     if (!symbol)
-        return no_room(e);
+        return err_no_memory(e, "the trace");
     if (fresh)
         *symbol = inlines[0].symbol;
     return callstacks_resolve(&t->callstacks, id, image, inlines, n, e);
@@ -142,7 +137,7 @@ static int ingest_source_name(struct ingest *in, const struct event *ev, struct 
     uint32_t name = strings_intern(&in->trace->strings, ev->name.text, e);
     if (!name)
         return -1;
-    return vec_push(&in->source_names, name) ? 0 : no_room(e);
+    return vec_push(&in->source_names, name) ? 0 : err_no_memory(e, "the trace");
 }
 
 /*
@@ -170,7 +165,7 @@ int ingest_sources_finish(struct ingest *in, struct err *e)
         if ((name && !map_add(&named, name, &fresh)) ||
             !vec_push(&t->source_paths, fresh ? name : 0)) {
             map_release(&named);
-            return no_room(e);
+            return err_no_memory(e, "the trace");
         }
     }
     map_release(&named);

@@ -27,11 +27,6 @@ struct loader {
     struct zone_loader more;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the trace");
-}
-
 static int load_header(struct loader *l, const struct rec_header *h)
 {
     struct trace_facts *f = &l->t->facts;
@@ -62,7 +57,7 @@ static int load_header_texts(struct loader *l, struct err *e)
     for (int i = 0; i < TEXT_COUNT; i++) {
         struct view text = {buf_str(&l->texts[i]), l->texts[i].len};
         if (l->texts[i].failed)
-            return no_room(e);
+            return err_no_memory(e, "the trace");
         if (!(*places[i] = strings_append(&l->t->strings, text, e)))
             return -1;
     }
@@ -77,7 +72,7 @@ static int load_string(struct loader *l, const struct rec_string *r, struct err 
         return -1;
     uint64_t *value = map_add(&l->string_keys, r->key, &fresh);
     if (!value)
-        return no_room(e);
+        return err_no_memory(e, "the trace");
     if (fresh)
         *value = number;
     return 0;
@@ -107,7 +102,7 @@ static int load_thread_names(struct loader *l, const struct rec_pair *r, size_t 
     for (size_t i = 0; i < n; i++) {
         uint64_t *name = map_add(&l->thread_names, r[i].key, NULL);
         if (!name)
-            return no_room(e);
+            return err_no_memory(e, "the trace");
         *name = string_of_key(l, r[i].value);
     }
     return 0;
@@ -123,7 +118,7 @@ static int load_local_threads(struct loader *l, const struct rec_id *r, size_t n
         struct trace_thread thread = {
             .id = r[i].id, .name = name ? (uint32_t)*name : 0, .is_fiber = r[i].id >> 32 != 0};
         if (!number || !vec_push(&threads->list, thread))
-            return no_room(e);
+            return err_no_memory(e, "the trace");
         if (fresh)
             *number = threads->list.len - 1;
     }
@@ -162,11 +157,11 @@ static int load_locations(struct loader *l, const struct rec_source_location *r,
                                           .color = r[i].color,
                                           .known = true};
         if (!number)
-            return no_room(e);
+            return err_no_memory(e, "the trace");
         if (!fresh)
             continue; /* the first one counts, as in official readers */
         if (!pageable_push(trace_pageable(l->t), &l->t->locations, location))
-            return no_room(e);
+            return err_no_memory(e, "the trace");
         *number = l->t->locations.len - 1;
     }
     return 0;
@@ -211,7 +206,7 @@ static int load_app_infos(struct loader *l, const struct rec_string_ref *r, size
         else if (r[i].flags == STRING_REF_POINTER)
             number = strings_at_pointer(&l->t->strings, r[i].value);
         if (number && !pageable_push(trace_pageable(l->t), &l->t->app_info, number))
-            return no_room(e);
+            return err_no_memory(e, "the trace");
     }
     return 0;
 }
@@ -232,11 +227,11 @@ static int load_symbols(struct loader *l, const struct rec_symbol *r, size_t n, 
                                       .is_inline = r[i].is_inline != 0,
                                       .known = true};
         if (!number)
-            return no_room(e);
+            return err_no_memory(e, "the trace");
         if (!fresh)
             continue;
         if (!pageable_push(trace_pageable(l->t), &l->t->symbols, symbol))
-            return no_room(e);
+            return err_no_memory(e, "the trace");
         *number = l->t->symbols.len - 1;
     }
     return 0;
@@ -437,7 +432,7 @@ static int take_only(struct trace *t, int fd, struct err *e)
     if (appendix_find(&a, APPENDIX_ONLY, &bytes))
         buf_put(&t->memory.only.bytes, bytes.p, bytes.len);
     free(a.content);
-    return t->memory.only.bytes.failed ? no_room(e) : 0;
+    return t->memory.only.bytes.failed ? err_no_memory(e, "the trace") : 0;
 }
 
 static bool is_of_figures_only(const struct trace *t)

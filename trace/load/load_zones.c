@@ -1,10 +1,5 @@
 #include "trace/load/load_zones.h"
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "zones");
-}
-
 /* The store has the thread: its record was loaded before. */
 static void begin_thread(struct zone_loader *l, const struct trace *t, const struct rec_thread *r)
 {
@@ -21,7 +16,7 @@ static int put_expands(struct zone_loader *l, const struct trace *t, const struc
         const uint64_t *at = map_find(&t->location_numbers, r[i].id);
         int16_t number = at && *at < LOCATIONS_MAX ? (int16_t)(*at + 1) : LOCATION_NONE;
         if (!vec_push(&l->locations, number))
-            return no_room(e);
+            return err_no_memory(e, "zones");
     }
     return 0;
 }
@@ -42,7 +37,7 @@ static int put_begins(struct zone_loader *l, struct trace *t, const struct rec_z
         if (zones_put(&t->zones, l->thread, &begin, r[i].n, &zone.index, e) != 0)
             return -1;
         if (!vec_push(&l->open, zone))
-            return no_room(e);
+            return err_no_memory(e, "zones");
     }
     return 0;
 }
@@ -76,7 +71,7 @@ static int put_payloads(struct trace *t, const struct rec_source_location *r, si
                                                  .line = r[i].line,
                                                  .color = r[i].color};
         if (!vec_push(&t->location_payloads, payload))
-            return no_room(e);
+            return err_no_memory(e, "zones");
     }
     return 0;
 }

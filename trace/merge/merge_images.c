@@ -30,11 +30,6 @@ struct placing {
     bool before_taken;
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "frame images");
-}
-
 static int compare_u64(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
@@ -128,7 +123,9 @@ static int find_image(struct placing *p, const struct rec_frame *r, struct err *
 {
     if (r->image < 0)
         return 0;
-    return pageable_push(&p->m->pageable, &p->found, image_at(p, r)) ? 0 : no_room(e);
+    return pageable_push(&p->m->pageable, &p->found, image_at(p, r))
+               ? 0
+               : err_no_memory(e, "frame images");
 }
 
 /* An image shared by several frames belongs to the first. */
@@ -182,7 +179,7 @@ static int place(struct placing *p, struct err *e)
         struct merge_image image = {
             .frame = NO_FRAME, .image = (uint32_t)i, .input = (uint32_t)m->base->index};
         if (!pageable_push(&m->pageable, &p->of_base, image))
-            return no_room(e);
+            return err_no_memory(e, "frame images");
     }
     if (read_frames(p, m->base, take_base_frame, e) != 0)
         return -1;
@@ -209,7 +206,7 @@ static int add_in_order(struct merge *m, const struct merge_image *images, size_
             latest = image.frame;
         image.frame = latest;
         if (!pageable_push(&m->pageable, &m->images, image))
-            return no_room(e);
+            return err_no_memory(e, "frame images");
     }
     return 0;
 }
@@ -228,7 +225,7 @@ static int number_base(struct merge *m, struct err *e)
 {
     for (uint64_t i = 0; i < m->base->images; i++) {
         if (!pageable_push(&m->pageable, &m->base_images, 0))
-            return no_room(e);
+            return err_no_memory(e, "frame images");
     }
     for (size_t i = 0; i < m->images.len; i++) {
         if (m->images.at[i].input == m->base->index)
@@ -246,12 +243,12 @@ static int number_placed(struct merge *m, const struct placing *p, struct err *e
     for (size_t i = 0; i < p->found.len; i++) {
         const struct merge_image *image = &p->found.at[i];
         if (!pageable_push(&m->pageable, &m->placed_images, (struct rec_pair){image->frame, 0}))
-            return no_room(e);
+            return err_no_memory(e, "frame images");
     }
     /* `images` lists an input's images in the order of `found`. */
     size_t *next = calloc(m->n, sizeof *next);
     if (!next)
-        return no_room(e);
+        return err_no_memory(e, "frame images");
     for (size_t i = p->found.len; i-- > 0;)
         next[p->found.at[i].input] = i;
     for (size_t i = 0; i < m->images.len; i++) {

@@ -11,11 +11,6 @@
 /* The section category of an input that gave it no name. */
 #define NO_CATEGORY "sections"
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "names");
-}
-
 /* ---- names that occur in more than one input */
 
 enum { SEVERAL = UINT32_MAX };
@@ -32,7 +27,7 @@ static int find_clashes(const struct merge *m, enum merge_kind kind, struct map 
                 continue;
             uint64_t *owner = map_add(owners, list->at[k].name, &fresh);
             if (!owner)
-                return no_room(e);
+                return err_no_memory(e, "names");
             *owner = fresh || *owner == i + 1 ? i + 1 : SEVERAL;
         }
     }
@@ -191,7 +186,7 @@ static int plan_numbers(struct merge *m, enum merge_kind kind, uint64_t max, con
                 if (used.count > max)
                     status = err_set(e, ERR_INPUT, "more %s than a trace can hold", what);
                 else if (!map_add(&used, named->new_key, &fresh))
-                    status = no_room(e);
+                    status = err_no_memory(e, "names");
                 else if (!fresh)
                     named->new_key = next++ & max;
             }
@@ -244,7 +239,7 @@ static int add_thread_name(struct merge *m, struct merge_input *in, uint64_t id,
         return -1;
     return pageable_push(&m->pageable, &m->thread_names, (struct rec_pair){id, number})
                ? 0
-               : no_room(e);
+               : err_no_memory(e, "names");
 }
 
 /* A thread without a name is displayed by its number, which does not identify its program. */
@@ -269,7 +264,7 @@ static int name_threads(struct merge *m, struct merge_input *in, struct err *e)
         if (merge_thread(in, &r.id, e) != 0)
             return -1;
         if (!pageable_push(&m->pageable, &m->external_names, r))
-            return no_room(e);
+            return err_no_memory(e, "names");
     }
     return 0;
 }
@@ -285,17 +280,17 @@ static int plan_table(struct merge_input *in, const merge_id_list *ids, struct m
             return -1;
         uint64_t *number = map_add(numbers, id, &fresh);
         if (!number)
-            return no_room(e);
+            return err_no_memory(e, "names");
         if (fresh) {
             *number = table->len;
             if (!pageable_push(&in->m->pageable, table, id))
-                return no_room(e);
+                return err_no_memory(e, "names");
         }
         if (*number > UINT16_MAX)
             return err_set(e, ERR_INPUT,
                            "the inputs have more than 65536 threads in all; a trace cannot");
         if (!pageable_push(&in->m->pageable, out, (uint16_t)*number))
-            return no_room(e);
+            return err_no_memory(e, "names");
     }
     return 0;
 }
@@ -338,7 +333,7 @@ static uint32_t labelled_path(struct merge *m, const struct merge_input *in, uin
     buf_puts(&path, ")");
     uint32_t made = 0;
     if (path.failed)
-        no_room(e);
+        err_no_memory(e, "names");
     else
         made = strings_intern(&m->aside, (struct view){(const char *)path.data, path.len}, e);
     buf_release(&path);
@@ -357,7 +352,7 @@ static int plan_file(struct merge *m, const struct merge_input *in, struct merge
         bool fresh;
         uint64_t *content = map_add(contents, path, &fresh);
         if (!content)
-            return no_room(e);
+            return err_no_memory(e, "names");
         if (fresh)
             *content = f->content;
         if (fresh || m->n == 1 || tries == PATHS_TRIED) {

@@ -11,11 +11,6 @@ static const struct pack_layout mark_layout = {
                {20, 4, PACK_OFFSET}},
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "frame sets");
-}
-
 int frame_sets_init(struct frame_sets *f, struct spool *spool, struct err *e)
 {
     *f = (struct frame_sets){0};
@@ -24,7 +19,7 @@ int frame_sets_init(struct frame_sets *f, struct spool *spool, struct err *e)
     struct frame_set base = {.continuous = true, .listed = true, .into = FRAME_SET_BASE};
     if (!number || !vec_push(&f->list, base) || !vec_push(&f->order, FRAME_SET_BASE)) {
         frame_sets_release(f);
-        return no_room(e);
+        return err_no_memory(e, "frame sets");
     }
     return 0;
 }
@@ -50,7 +45,7 @@ static int set_new(struct frame_sets *f, uint64_t name, bool continuous, uint32_
         return err_set(e, ERR_INPUT, "too many frame sets");
     struct frame_set set = {.name = name, .continuous = continuous, .into = (uint32_t)f->list.len};
     if (!vec_push(&f->list, set))
-        return no_room(e);
+        return err_no_memory(e, "frame sets");
     *number = set.into;
     return 0;
 }
@@ -64,12 +59,12 @@ static int set_told(struct frame_sets *f, uint32_t number, uint32_t text, struct
     bool fresh;
     uint64_t *first = map_add(&f->by_text, text, &fresh);
     if (!first)
-        return no_room(e);
+        return err_no_memory(e, "frame sets");
     struct frame_set *set = &f->list.at[number];
     if (fresh) {
         *first = number;
         set->listed = true;
-        return vec_push(&f->order, number) ? 0 : no_room(e);
+        return vec_push(&f->order, number) ? 0 : err_no_memory(e, "frame sets");
     }
     struct frame_set *to = &f->list.at[*first];
     set->into = (uint32_t)*first;
@@ -93,7 +88,7 @@ static int set_of(struct frame_sets *f, uint64_t name, bool continuous, uint32_t
         if (set_new(f, name, continuous, number, e) != 0)
             return -1;
         if (!(place = map_add(&f->numbers, name, NULL)))
-            return no_room(e);
+            return err_no_memory(e, "frame sets");
         *place = *number;
         const uint64_t *text = map_find(&f->told, name);
         if (text && set_told(f, *number, (uint32_t)*text, e) != 0)
@@ -112,12 +107,12 @@ int frame_sets_name(struct frame_sets *f, uint64_t name, uint32_t text, uint32_t
     bool fresh;
     uint64_t *told = map_add(&f->told, name, &fresh);
     if (!told)
-        return no_room(e);
+        return err_no_memory(e, "frame sets");
     if (!fresh)
         return 0;
     *told = text;
     if (text == base_text && !map_add(&f->by_text, text, NULL)) /* as 0, the base set's number */
-        return no_room(e);
+        return err_no_memory(e, "frame sets");
     const uint64_t *number = map_find(&f->numbers, name);
     return number && *number != FRAME_SET_BASE ? set_told(f, (uint32_t)*number, text, e) : 0;
 }
@@ -151,7 +146,7 @@ int frame_sets_vsync(struct frame_sets *f, uint64_t display, int64_t time, struc
     bool fresh;
     uint64_t *place = map_add(&f->vsync, display, &fresh);
     if (!place)
-        return no_room(e);
+        return err_no_memory(e, "frame sets");
     if (fresh) {
         /*
          * No pointer to a name is in the upper half of the address space. The official server
@@ -163,7 +158,7 @@ int frame_sets_vsync(struct frame_sets *f, uint64_t display, int64_t time, struc
         *place = number;
         f->list.at[number].listed = true;
         if (!vec_push(&f->order, number))
-            return no_room(e);
+            return err_no_memory(e, "frame sets");
     }
     return set_begin(f, (uint32_t)*place, time, e);
 }

@@ -2,11 +2,6 @@
 
 #include <stdlib.h>
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "code and source texts");
-}
-
 void keyed_blobs_init(struct keyed_blobs *b, struct spool *spool)
 {
     *b = (struct keyed_blobs){0};
@@ -31,7 +26,7 @@ int keyed_blobs_add(struct keyed_blobs *b, uint64_t key, struct view bytes, stru
         return -1;
     uint64_t *number = map_add(&b->numbers, key, NULL);
     if (!number || !vec_push(&b->list, one))
-        return no_room(e);
+        return err_no_memory(e, "code and source texts");
     *number = b->list.len - 1;
     return 0;
 }
@@ -57,7 +52,7 @@ int keyed_blobs_next(struct keyed_blobs_reader *r, uint64_t *key, struct view *b
         r->cap = (size_t)one->blob.size + 1;
         r->buf = malloc(r->cap);
         if (!r->buf)
-            return no_room(e);
+            return err_no_memory(e, "code and source texts");
     }
     if (blobs_get(&r->blobs->blobs, &one->blob, r->buf, e) != 0)
         return -1;

@@ -16,11 +16,6 @@ static const struct pack_layout location_layout = {
     .fields = {{0, 2, PACK_OFFSET}},
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "locks");
-}
-
 void locks_init(struct locks *l, struct spool *spool)
 {
     *l = (struct locks){0};
@@ -45,12 +40,12 @@ int locks_announce(struct locks *l, uint32_t id, uint8_t type, int16_t location,
     bool fresh;
     uint64_t *number = map_add(&l->numbers, id, &fresh);
     if (!number)
-        return no_room(e);
+        return err_no_memory(e, "locks");
     if (!fresh)
         return 0;
     struct lock lock = {.id = id, .type = type, .location = location, .announced = time};
     *number = l->list.len;
-    return vec_push(&l->list, lock) ? 0 : no_room(e);
+    return vec_push(&l->list, lock) ? 0 : err_no_memory(e, "locks");
 }
 
 struct lock *locks_find(struct locks *l, uint32_t id)
@@ -132,7 +127,7 @@ int locks_event(struct locks *l, struct lock *lock, enum lock_event_kind kind, u
             return 0;
         }
         if (!vec_push(&lock->threads, (struct lock_thread){.id = thread}))
-            return no_room(e);
+            return err_no_memory(e, "locks");
         t = &lock->threads.at[lock->threads.len - 1];
     }
     const struct lock_event ev = {.time = time,
@@ -215,7 +210,7 @@ int locks_carry(struct locks *l, struct err *e)
     for (size_t i = 0; i < kept; i++) {
         uint64_t *number = map_add(&l->numbers, l->list.at[i].id, NULL);
         if (!number)
-            return no_room(e);
+            return err_no_memory(e, "locks");
         *number = i;
         if (lock_again(l, i, e) != 0)
             return -1;

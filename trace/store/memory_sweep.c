@@ -55,11 +55,6 @@ struct pool_cursor {
     uint64_t index; /* of *alloc in the pool */
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "pending frees");
-}
-
 /* The flipped sign bit makes times order as unsigned numbers. */
 static uint64_t time_key(int64_t time)
 {
@@ -94,7 +89,9 @@ static int put_free(struct memory_sweep *s, const struct due_item *item, struct 
                              .callstack = p->callstack,
                              .block = p->block,
                              .freed = NEVER_FREED};
-    return pageable_push(s->memory->pageable, &s->vacant, (uint32_t)item->value) ? 0 : no_room(e);
+    return pageable_push(s->memory->pageable, &s->vacant, (uint32_t)item->value)
+               ? 0
+               : err_no_memory(e, "pending frees");
 }
 
 /* Delivers the frees up to `until` of blocks that were delivered. */
@@ -129,7 +126,7 @@ static int expect_free(struct memory_sweep *s, const struct memory_op *op,
         slot = s->vacant.at[--s->vacant.len];
     } else {
         if (!pageable_reserve(s->memory->pageable, &s->pending, s->pending.len + 1))
-            return no_room(e);
+            return err_no_memory(e, "pending frees");
         slot = (uint32_t)s->pending.len++;
     }
     s->pending.at[slot] = (struct pending){.block = op->block,

@@ -56,25 +56,20 @@ void messages_clear(struct messages *m)
     m->disorder = false;
 }
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "messages");
-}
-
 /* The messages of a thread, created if it has none; NULL when memory is short. */
 static struct message_thread *thread_of(struct messages *m, uint16_t thread, struct err *e)
 {
     if (thread < m->threads.len && m->threads.at[thread])
         return m->threads.at[thread];
     if (!vec_reserve(&m->threads, thread + (size_t)1)) {
-        no_room(e);
+        err_no_memory(e, "messages");
         return NULL;
     }
     while (m->threads.len <= thread)
         m->threads.at[m->threads.len++] = NULL;
     struct message_thread *t = calloc(1, sizeof *t);
     if (!t) {
-        no_room(e);
+        err_no_memory(e, "messages");
         return NULL;
     }
     t->last_time = INT64_MIN;

@@ -11,11 +11,6 @@ static const struct pack_layout point_layout = {
                {20, 4, PACK_OFFSET}},
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "plots");
-}
-
 void plots_init(struct plots *p, struct spool *spool)
 {
     *p = (struct plots){0};
@@ -66,7 +61,7 @@ static int plot_new(struct plots *p, const struct plot *plot, uint32_t *number, 
         return err_set(e, ERR_INPUT, "too many plots");
     *number = (uint32_t)p->list.len;
     if (!vec_push(&p->list, *plot))
-        return no_room(e);
+        return err_no_memory(e, "plots");
     p->list.at[*number].into = *number;
     return 0;
 }
@@ -74,7 +69,7 @@ static int plot_new(struct plots *p, const struct plot *plot, uint32_t *number, 
 static int plot_list(struct plots *p, uint32_t number, struct err *e)
 {
     if (!vec_push(&p->order, number))
-        return no_room(e);
+        return err_no_memory(e, "plots");
     p->list.at[number].listed = true;
     return 0;
 }
@@ -91,7 +86,7 @@ static int plot_told(struct plots *p, uint32_t number, uint32_t text, struct err
         return plot_list(p, number, e);
     uint64_t *first = map_add(&p->by_text, text, &fresh);
     if (!first)
-        return no_room(e);
+        return err_no_memory(e, "plots");
     if (fresh) {
         *first = number;
         return plot_list(p, number, e);
@@ -118,7 +113,7 @@ static int plot_of(struct plots *p, uint64_t name, uint32_t *number, struct err 
         if (plot_new(p, &plot, number, e) != 0)
             return -1;
         if (!(place = map_add(&p->numbers, name, NULL)))
-            return no_room(e);
+            return err_no_memory(e, "plots");
         *place = *number;
         const uint64_t *text = map_find(&p->told, name);
         if (text && plot_told(p, *number, (uint32_t)*text, e) != 0)
@@ -158,7 +153,7 @@ int plots_name(struct plots *p, uint64_t name, uint32_t text, struct err *e)
     bool fresh;
     uint64_t *told = map_add(&p->told, name, &fresh);
     if (!told)
-        return no_room(e);
+        return err_no_memory(e, "plots");
     if (!fresh)
         return 0;
     *told = text;
@@ -188,7 +183,7 @@ int plots_power(struct plots *p, uint64_t name, int64_t time, int64_t clock, uin
     uint64_t *place = map_add(&p->power, name, &fresh);
     *counted = place && !fresh;
     if (!place)
-        return no_room(e);
+        return err_no_memory(e, "plots");
     if (fresh) {
         const struct plot plot = {
             .name = name, .type = PLOT_POWER, .format = PLOT_WATT, .fill = true};

@@ -8,11 +8,6 @@
 /* Records of a sort kept in memory; there are two sorts at a time. */
 #define SORTED_IN_MEMORY ((size_t)1 << 18)
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "samples");
-}
-
 /*
  * Passes on the error of a reader, which also returns NULL at the end; `e` may hold an older error.
  */
@@ -91,7 +86,7 @@ static struct sample_thread *thread_at(struct samples *s, uint16_t number, struc
 {
     while (s->threads.len <= number) {
         if (!vec_push(&s->threads, (struct sample_thread){.last_time = INT64_MIN})) {
-            no_room(e);
+            err_no_memory(e, "samples");
             return NULL;
         }
     }
@@ -129,7 +124,7 @@ static int join_stacks(struct callstacks *stacks, uint32_t inner, uint32_t outer
     size_t room = (size_t)parts[0]->len + parts[1]->len, n = 0;
     uint64_t *frames = malloc((room + 1) * sizeof *frames);
     if (!frames)
-        return no_room(e);
+        return err_no_memory(e, "samples");
     for (unsigned i = 0; i < 2; i++) {
         for (uint32_t node = parts[i]->node; node && n < UINT16_MAX;
              node = stacks->nodes.at[node].parent)
@@ -327,11 +322,11 @@ int samples_add_hw(struct samples *s, uint64_t ip, unsigned counter, int64_t tim
         return 0;
     }
     if (!number && !(number = map_add(&s->hw_numbers, ip, &fresh)))
-        return no_room(e);
+        return err_no_memory(e, "samples");
     if (fresh) {
         *number = s->hw.len;
         if (!vec_push(&s->hw, (struct hw_address){.ip = ip}))
-            return no_room(e);
+            return err_no_memory(e, "samples");
     }
     struct hw_time *at = column_append(&s->hw_times, e);
     if (!at)
@@ -443,7 +438,7 @@ int samples_walk_hw(struct samples *s, const char *dir, const struct hw_sink *to
     uint32_t *order = malloc(s->hw.len * sizeof *order);
     uint32_t *places = malloc(s->hw.len * sizeof *places);
     struct hw_walk w = {.s = s, .to = to, .order = order, .places = places};
-    int status = order && places ? 0 : no_room(e);
+    int status = order && places ? 0 : err_no_memory(e, "samples");
     for (size_t i = 0; status == 0 && i < s->hw.len; i++)
         order[i] = (uint32_t)i;
     if (status == 0) {

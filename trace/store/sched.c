@@ -8,11 +8,6 @@
 /* Records of a sort kept in memory. */
 #define SORTED_IN_MEMORY ((size_t)1 << 18)
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "context switches");
-}
-
 /*
  * Passes on the error of a reader, which also returns NULL at the end; `e` may hold an older error.
  */
@@ -195,7 +190,7 @@ static int thread_at(struct sched *s, uint64_t id, struct sched_thread **t, stru
     }
     uint64_t *number = map_add(&s->thread_numbers, id, NULL);
     if (!number || !vec_push(&s->threads, (struct sched_thread){.id = id}))
-        return no_room(e);
+        return err_no_memory(e, "context switches");
     *number = s->threads.len - 1;
     *t = &s->threads.at[*number];
     return 0;
@@ -233,7 +228,7 @@ static int push_run(struct sched *s, struct sched_thread *t, const struct sched_
 static int external_number(struct sched *s, uint64_t id, uint16_t *number, struct err *e)
 {
     if (s->externals.len == 0 && !vec_push(&s->externals, 0))
-        return no_room(e);
+        return err_no_memory(e, "context switches");
     uint64_t *known = id ? map_find(&s->external_numbers, id) : NULL;
     *number = known ? (uint16_t)*known : 0;
     if (known || id == 0)
@@ -245,7 +240,7 @@ static int external_number(struct sched *s, uint64_t id, uint16_t *number, struc
     }
     known = map_add(&s->external_numbers, id, NULL);
     if (!known || !vec_push(&s->externals, id))
-        return no_room(e);
+        return err_no_memory(e, "context switches");
     *known = *number = (uint16_t)(s->externals.len - 1);
     return 0;
 }
@@ -256,7 +251,7 @@ static int note_name(struct sched *s, uint64_t id, struct err *e)
         return 0;
     uint64_t *number = map_add(&s->name_numbers, id, NULL);
     if (!number || !vec_push(&s->names, (struct sched_name){.id = id}))
-        return no_room(e);
+        return err_no_memory(e, "context switches");
     *number = s->names.len - 1;
     return 0;
 }
@@ -276,7 +271,7 @@ int sched_tid_to_pid(struct sched *s, uint64_t tid, uint64_t pid, struct err *e)
     }
     uint64_t *at = map_add(&s->pids, tid, &fresh);
     if (!at)
-        return no_room(e);
+        return err_no_memory(e, "context switches");
     if (fresh)
         *at = pid;
     return 0;
@@ -358,7 +353,7 @@ static int cpu_in(struct sched *s, const struct sched_switch *sw, struct err *e)
 int sched_switch(struct sched *s, const struct sched_switch *sw, struct err *e)
 {
     if (!s->cpus && !(s->cpus = calloc(SCHED_CPUS, sizeof *s->cpus)))
-        return no_room(e);
+        return err_no_memory(e, "context switches");
     if (sw->old_thread) {
         thread_out(s, sw);
         if (s->cpus[sw->cpu].count)
@@ -410,7 +405,7 @@ int sched_fiber_enter(struct sched *s, int64_t time, uint64_t fiber, uint64_t th
     uint64_t *running = map_add(&s->fibers, thread, NULL);
     struct sched_thread *t;
     if (!running)
-        return no_room(e);
+        return err_no_memory(e, "context switches");
     if (*running)
         end_fiber(s, *running, time);
     *running = fiber;
@@ -511,7 +506,7 @@ int sched_walk_threads(struct sched *s, const uint32_t *order, size_t n, const c
     uint32_t *places = malloc((s->threads.len + 1) * sizeof *places);
     uint64_t *counts = malloc((n + 1) * sizeof *counts);
     struct walk w = {.to = to, .counts = counts};
-    int status = places && counts ? 0 : no_room(e);
+    int status = places && counts ? 0 : err_no_memory(e, "context switches");
     spill_init(&sp, sizeof(struct sorted_run), SORTED_IN_MEMORY, dir);
     for (size_t i = 0; status == 0 && i < s->threads.len; i++)
         places[i] = UINT32_MAX;

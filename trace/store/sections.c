@@ -14,11 +14,6 @@ static const struct pack_layout end_layout = {
     .fields = {{0, 8, PACK_STEP}},
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "sections");
-}
-
 void sections_init(struct sections *s, struct spool *spool)
 {
     *s = (struct sections){0};
@@ -50,7 +45,7 @@ static struct section_category *category_of(struct sections *s, uint16_t categor
         }
     }
     if (!place) {
-        no_room(e);
+        err_no_memory(e, "sections");
         return NULL;
     }
     return &s->category.at[*place];
@@ -97,7 +92,7 @@ int sections_enter(struct sections *s, uint32_t id, uint16_t category, uint32_t 
     bool fresh;
     uint64_t *open = map_add(&s->open, id, &fresh);
     if (!open)
-        return no_room(e);
+        return err_no_memory(e, "sections");
     if (!fresh) {
         s->misfits++;
         return 0;
@@ -117,7 +112,7 @@ int sections_leave(struct sections *s, uint32_t id, int64_t time, struct err *e)
     bool fresh;
     uint64_t *left = map_add(&s->left, id, &fresh);
     if (!left)
-        return no_room(e);
+        return err_no_memory(e, "sections");
     if (fresh)
         *left = (uint64_t)time;
     else
@@ -167,7 +162,7 @@ int sections_carry(struct sections *s, struct err *e)
     size_t n = 0, iter = 0;
     struct open_section *open = malloc((s->open.count + 1) * sizeof *open);
     if (!open)
-        return no_room(e);
+        return err_no_memory(e, "sections");
     for (const struct map_slot *slot; (slot = map_next(&s->open, &iter));)
         open[n++] = (struct open_section){.index = slot->value - 1, .id = (uint32_t)slot->key};
     qsort(open, n, sizeof *open, compare_index);

@@ -30,11 +30,6 @@ static const struct pack_layout extra_layout = {
                {12, 4, PACK_OFFSET}}, /* colour */
 };
 
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "zones");
-}
-
 static int append_extra(struct zones *z, struct err *e)
 {
     struct zone_extra *extra = column_append(&z->extras, e);
@@ -91,14 +86,14 @@ static struct zone_thread *thread_of(struct zones *z, uint16_t thread, struct er
     if (thread < z->threads.len && z->threads.at[thread])
         return z->threads.at[thread];
     if (!vec_reserve(&z->threads, thread + (size_t)1)) {
-        no_room(e);
+        err_no_memory(e, "zones");
         return NULL;
     }
     while (z->threads.len <= thread)
         z->threads.at[z->threads.len++] = NULL;
     struct zone_thread *t = calloc(1, sizeof *t);
     if (!t) {
-        no_room(e);
+        err_no_memory(e, "zones");
         return NULL;
     }
     column_init(&t->begins, z->spool, &begin_layout, false);
@@ -130,7 +125,7 @@ static int count_ended(struct zones *z, int16_t srcloc, struct err *e)
     size_t key = ended_key(srcloc);
     if (key >= z->ended.len) {
         if (!vec_reserve(&z->ended, key + 1))
-            return no_room(e);
+            return err_no_memory(e, "zones");
         memset(z->ended.at + z->ended.len, 0, (key + 1 - z->ended.len) * sizeof z->ended.at[0]);
         z->ended.len = key + 1;
     }
@@ -163,7 +158,7 @@ static struct zone_notes *notes_of(struct zones *z, struct live_zone *zone, stru
     struct zone_notes *n =
         z->spare.len ? z->spare.at[--z->spare.len] : calloc(1, sizeof(struct zone_notes));
     if (!n) {
-        no_room(e);
+        err_no_memory(e, "zones");
         return NULL;
     }
     if (place_notes(z, n, e) != 0) {
@@ -179,7 +174,7 @@ static int settle_notes(struct zones *z, struct zone_notes *n, struct err *e)
     if (n->has_text) {
         struct view text = {buf_str(&n->text), n->text.len};
         if (n->text.failed)
-            return no_room(e);
+            return err_no_memory(e, "zones");
         if (!(n->values.text = strings_intern(z->strings, text, e)))
             return -1;
     }
@@ -229,7 +224,7 @@ int zones_add_text(struct zones *z, uint16_t thread, struct view text, struct er
     z->open.texts += !n->has_text;
     z->open.bytes += n->text.len - before;
     n->has_text = true;
-    return n->text.failed ? no_room(e) : 0;
+    return n->text.failed ? err_no_memory(e, "zones") : 0;
 }
 
 int zones_set_name(struct zones *z, uint16_t thread, struct view name, struct err *e)
@@ -299,7 +294,7 @@ int zones_begin(struct zones *z, uint16_t thread, int64_t time, int16_t srcloc, 
     if (!t)
         return -1;
     if (!pageable_reserve(z->pageable, &t->open, t->open.len + 1))
-        return no_room(e);
+        return err_no_memory(e, "zones");
     if (append_zone(z, t, time, srcloc, e) != 0)
         return -1;
     count_child(z, t, t->open.len);
