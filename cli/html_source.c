@@ -5,6 +5,7 @@
 #include "cli/trace_code.h"
 #include "report/html/html.h"
 #include "trace/load/load.h"
+#include "trace/load/load_beside.h"
 
 bool page_source_available(struct err *e)
 {
@@ -52,7 +53,9 @@ int page_source_load(struct page_source *p, const char *path, const struct selec
                                                .kernel = true,
                                                .beside = &sink,
                                                .beside_wanted = wanted};
-    return trace_load_with(p->trace, path, &options, NULL, NULL, e);
+    if (trace_load_with(p->trace, path, &options, NULL, NULL, e) != 0)
+        return -1;
+    return trace_load_looks(p->trace, path, e);
 }
 
 int page_source_write(struct page_source *p, const struct summary *s, const struct skiplist *skip,

@@ -893,6 +893,20 @@ static int build(struct builder *b, struct err *e)
                : -1;
 }
 
+/* What was resident, and why. */
+static int build_resident(struct builder *b, const struct skiplist *skip, struct err *e)
+{
+    struct page_data *d = b->d;
+    const struct page_look *look = resident_highest(b->trace);
+    if (!look)
+        return 0;
+    if (resident_build(&d->resident, &b->selection, skip, look, e) != 0)
+        return -1;
+    d->looked = true;
+    return resident_findings_make(&d->findings, &d->resident, b->trace,
+                                  selection_is_narrow(&b->selection.options), e);
+}
+
 int page_data_build(struct page_data *d, struct trace *t, const struct summary *s,
                     const struct skiplist *skip, size_t size, struct err *e)
 {
@@ -911,6 +925,8 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
         status = leaks_begin(&b.leaks, &d->leaks, &b.selection, skip, NULL, e);
         if (status == 0)
             status = b.leaks.end(b.leaks.to.ctx, build(&b, e) == 0, e);
+        if (status == 0)
+            status = build_resident(&b, skip, e);
     } else if (!b.pools || !b.threads || !b.stacks || !b.owners) {
         err_no_memory(e, "what the page shows");
     }
@@ -948,5 +964,7 @@ void page_data_release(struct page_data *d)
     page_blocks_release(&d->blocks);
     kernel_curve_release(&d->kernel);
     leaks_release(&d->leaks);
+    resident_release(&d->resident);
+    resident_findings_release(&d->findings);
     *d = (struct page_data){0};
 }

@@ -17,6 +17,7 @@
 #include "analysis/names/frames.h"
 #include "analysis/figures/kernel_curve.h"
 #include "analysis/questions/leaks.h"
+#include "analysis/questions/resident_findings.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -83,6 +84,9 @@ struct page_data {
     struct page_series series;
     struct page_blocks blocks;  /* those of the pools shown */
     struct kernel_curve kernel; /* of the slots of the series */
+    bool looked;                /* at the pages; then, of the look with the most resident bytes: */
+    struct resident resident;
+    struct resident_findings findings;
     struct leaks leaks; /* of everything shown; pools are those of the summary's selection */
     int64_t from, to;   /* ns; of the first and the last memory event shown */
     uint64_t other_threads, other_sites,

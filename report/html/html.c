@@ -403,6 +403,15 @@ static int put_blocks(struct page *p, struct err *e)
     return status;
 }
 
+static void put_site(struct page *p, const struct frame_view *frame, bool no_callstack)
+{
+    buf_puts(&p->json.out, "\"site\":");
+    if (no_callstack)
+        buf_puts(&p->json.out, "2,");
+    else
+        html_put_frame(&p->json, frame);
+}
+
 /* The verdicts of `report --leaks`, in the same order. */
 static void put_leaks(struct page *p)
 {
@@ -423,11 +432,7 @@ static void put_leaks(struct page *p)
         html_put_member(&p->json, "pool", s->pools.at[r->pool].name);
         html_put_member(&p->json, "kind", view_of(leak_kind_name(r->kind)));
         html_put_member(&p->json, "confidence", view_of(confidence ? confidence : ""));
-        buf_puts(&p->json.out, "\"site\":");
-        if (r->no_callstack)
-            buf_puts(&p->json.out, "2,");
-        else
-            html_put_frame(&p->json, &r->frame);
+        put_site(p, &r->frame, r->no_callstack);
         buf_printf(&p->json.out,
                    "\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"allocations\":%" PRIu64
                    ",\"first\":%" PRId64 ",\"last\":%" PRId64,
@@ -435,6 +440,58 @@ static void put_leaks(struct page *p)
         if (r->spread >= 3)
             buf_printf(&p->json.out, ",\"rate\":%.6g,\"z\":%.4f", r->rate, r->z);
         buf_puts(&p->json.out, "},");
+    }
+    html_end_list(&p->json.out, "]},");
+}
+
+static void put_findings(struct page *p)
+{
+    const struct resident_findings *f = &p->d->findings;
+    buf_puts(&p->json.out, "\"findings\":[");
+    for (size_t i = 0; i < f->list.len; i++) {
+        const struct resident_finding *one = &f->list.at[i];
+        struct buf words = {0};
+        finding_words(&words, one);
+        buf_puts(&p->json.out, "{");
+        html_put_member(&p->json, "words", buf_view(&words));
+        html_put_member(&p->json, "remedy", view_of(finding_remedy(one->kind)));
+        p->json.out.failed |= words.failed;
+        buf_release(&words);
+        if (one->row)
+            put_site(p, &one->row->frame, one->row->no_callstack);
+        html_end_list(&p->json.out, "},");
+    }
+    html_end_list(&p->json.out, "],");
+}
+
+/* The rows of `report --resident`, in the same order. */
+static void put_look(struct page *p)
+{
+    const struct resident *r = &p->d->resident;
+    size_t n = r->rows.len < PAGE_LEAKS_MAX ? r->rows.len : PAGE_LEAKS_MAX;
+    struct buf words = {0};
+    if (!p->d->looked)
+        return;
+    if (!selection_is_narrow(&p->d->summary->selection.options))
+        resident_words(&words, &r->shares);
+    buf_puts(&p->json.out, "\"look\":{");
+    html_put_member(&p->json, "words", buf_view(&words));
+    html_put_member(&p->json, "reason", view_of(look_reason_name(r->look->reason)));
+    p->json.out.failed |= words.failed;
+    buf_release(&words);
+    put_findings(p);
+    buf_printf(&p->json.out, "\"time\":%" PRId64 ",\"more\":%zu,\"rows\":[", r->look->begin,
+               r->rows.len - n);
+    for (size_t i = 0; i < n; i++) {
+        const struct resident_row *row = &r->rows.at[i];
+        buf_puts(&p->json.out, "{");
+        html_put_member(&p->json, "pool", p->d->summary->selection.pools.at[row->pool].name);
+        put_site(p, &row->frame, row->no_callstack);
+        buf_printf(&p->json.out,
+                   "\"resident\":%" PRIu64 ",\"pins\":%" PRIu64 ",\"swapped\":%" PRIu64
+                   ",\"absent\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"count\":%" PRIu64 "},",
+                   row->of.present, row->pinned, row->of.swapped, row->of.absent, row->bytes,
+                   row->count);
     }
     html_end_list(&p->json.out, "]},");
 }
@@ -456,6 +513,7 @@ static int put_tables(struct page *p, struct err *e)
     put_stacks(p);
     put_faults(p);
     put_leaks(p);
+    put_look(p);
     put_texts(p);
     put_lanes(p);
     return html_put_tables(&p->json, "tidemark.page/3", e);

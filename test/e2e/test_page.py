@@ -38,9 +38,11 @@ def make_page(trace, output, *args):
 
 
 def record_resident(trace):
-    """A program that keeps 24 MiB for some readings of the kernel's counts."""
+    """A program that keeps 24 MiB, and every second of many small blocks, for some readings of the
+    kernel's counts."""
     result = run("run", "-f", "-o", trace, "--report", "none", "--no-debuginfod", "--", "/usr/bin/python3",
-                 "-c", "import time; x = bytearray(b'x') * (24 << 20); time.sleep(0.8)")
+                 "-c", "import time; x = bytearray(b'x') * (24 << 20)\n"
+                 "y = [bytearray(1000) for _ in range(16000)][::2]; time.sleep(0.8)")
     if result.returncode != 0:
         raise AssertionError(result.stderr)
 
@@ -406,6 +408,25 @@ class WhatIsResident(Case):
         self.assertEqual(page.resident(), wanted)
         self.assertGreater(max(r for r, _ in wanted), 24 << 20)
         self.assertIsNone(make_page(MT, self.dir / "y.html").resident())
+
+    def test_the_rows_of_report_resident(self):
+        trace = self.dir / "x.tracy"
+        record_resident(trace)
+        look = make_page(trace, self.dir / "x.html").data["look"]
+        found = json.loads(run("report", "--resident", "--format", "json", trace).stdout)
+        keys = ("resident", "resident_bytes"), ("pins", "pinned_bytes"), ("swapped", "swapped_bytes"), \
+               ("absent", "not_resident_bytes"), ("bytes", "bytes"), ("count", "count")
+        self.assertEqual([[row[key] for key, _ in keys] for row in look["rows"]],
+                         [[row[key] for _, key in keys] for row in found["sites"]])
+        self.assertGreater(len(look["rows"]), 10)
+        self.assertEqual([f["words"] for f in look["findings"]],
+                         [f["text"] for f in found["findings"]])
+        self.assertIn(" free in their pages", " ".join(f["words"] for f in look["findings"]))
+        self.assertNotIn("look", make_page(MT, self.dir / "y.html").data)
+        # Without the process, there is nothing to compare with.
+        part = make_page(trace, self.dir / "z.html", "--size", "1K:").data["look"]
+        self.assertEqual(part["words"], "")
+        self.assertLess(len(part["rows"]), len(look["rows"]))
 
 
 def dumped(trace, sections):

@@ -847,6 +847,24 @@ const checks = {
     await other.done();
   },
 
+  "sites have resident bytes": async () => {
+    const { page, done } = await open("resident");
+    const { look } = await dataOf(page);
+    await page.click("#tab-look");
+    assert.match(await text(page, "look-text"), /^resident \d.* MiB at .*blocks \d+ %.*The pages were read at the highest RSS so far/);
+    assert.match((await rows(page, "look-table", 3))[0], /^24\.0 MiB$/);
+    assert.match(await text(page, "look-findings"), /keep .* free in their pages/);
+    await shot(page, "look");
+    await page.click("#look-table th button:text-is('Pins')");
+    assert.equal((await rows(page, "look-table", 4))[0], (await page.locator("#look-findings li").first().innerText()).match(/keep (.*) free/)[1]);
+    await page.locator("#look-table th[scope='row'] button").first().click();
+    assert.ok(await page.locator("#site").isVisible());
+    await done();
+    const other = await open("mt");
+    assert.equal(await other.page.locator("#tab-look").count(), 0);
+    await other.done();
+  },
+
   "lanes follow the plot": async () => {
     const { page, done } = await open("lanes", { viewport: { width: 1440, height: 900 } });
     const canvas = page.locator("#timeline .lanes");

@@ -217,7 +217,7 @@ export class DiffApp {
     const { data } = model;
     this.model = model;
     document.body.classList.add("diff");
-    for (const name of ["sites", "leaks", "map", "histograms", "notes"]) $(`panel-${name}`).remove(); // of one trace
+    for (const name of ["sites", "leaks", "look", "map", "histograms", "notes"]) $(`panel-${name}`).remove(); // of one trace
     $("main").hidden = false;
     for (const id of ["range", "filters", "timeline-help"]) $(id).hidden = true;
     this.showHead(data);

@@ -8,20 +8,32 @@ const WORDS = { growing: "still growing", held: "held", "at-start": "from the st
 const KINDS = Object.keys(WORDS);
 const CONFIDENCE = ["", "low", "medium", "high"];
 
+// Rows with their places, and the number of the site if the page has it.
+export function placed(model, rows) {
+  const places = new Map(model.data.sites.map((f, i) => [JSON.stringify(f), i]));
+  return rows.map((r, order) => ({ ...r, order, number: places.get(JSON.stringify(r.site)), place: model.site(r.site) }));
+}
+
+// The first columns of tables of such rows.
+export function placeColumns(openSite) {
+  const link = (r) => (r.number === undefined ? foreign(r.place.shown) : make("button", { type: "button", class: "link", title: r.place.name, onclick: () => openSite(r.number) }, foreign(r.place.shown)));
+  return [
+    { name: "Site", text: true, value: (r) => r.place.name, show: (r) => make("span", {}, link(r), r.place.place ? foreign(r.place.place, "place") : "") },
+    { name: "Pool", text: true, minor: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
+  ];
+}
+
 export class Leaks {
   constructor(model, openSite) {
     this.model = model;
     this.pools = new Set(model.data.pools.map((p) => p.name));
-    const places = new Map(model.data.sites.map((f, i) => [JSON.stringify(f), i]));
-    this.rows = model.data.leaks.rows.map((r, order) => ({ ...r, order, number: places.get(JSON.stringify(r.site)), place: model.site(r.site) }));
+    this.rows = placed(model, model.data.leaks.rows);
     const known = (v, show) => (v === undefined ? "–" : show(v));
-    const link = (r) => (r.number === undefined ? foreign(r.place.shown) : make("button", { type: "button", class: "link", title: r.place.name, onclick: () => openSite(r.number) }, foreign(r.place.shown)));
     this.table = new Table(
       $("leaks-table"),
       "Never freed",
       [
-        { name: "Site", text: true, value: (r) => r.place.name, show: (r) => make("span", {}, link(r), r.place.place ? foreign(r.place.place, "place") : "") },
-        { name: "Pool", text: true, minor: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
+        ...placeColumns(openSite),
         { name: "Live", value: (r) => r.bytes, show: (r) => bytes(r.bytes) },
         { name: "Blocks", value: (r) => r.count, show: (r) => count(r.count) },
         { name: "Never freed", value: (r) => r.count / r.allocations, show: (r) => percent(r.count, r.allocations), title: "share of the blocks that the site allocated" },

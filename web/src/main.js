@@ -8,6 +8,7 @@ import { BYTES, COLUMNS, COUNT, Flame, GROWTH } from "./flame.js";
 import { FrameFilters, removableChip } from "./frame_filters.js";
 import { Histograms } from "./histograms.js";
 import { Leaks } from "./leaks.js";
+import { showLook } from "./look.js";
 import { MemoryMap } from "./map.js";
 import { loadCells, loadPoints } from "./model.js";
 import { checksSum, showLicences, showNotes } from "./notes.js";
@@ -35,7 +36,7 @@ class App {
     this.model = model;
     this.range = { from: 0, to: model.steps };
     this.filter = { pools: data.pools.map(() => true), threads: data.threads.map(() => true), site: -1, frames: new FrameFilters(model, () => this.chosen()) };
-    for (const name of ["rows", "totals"]) $(`panel-${name}`).remove(); // of comparisons
+    for (const name of ["rows", "totals", ...(data.look ? [] : ["look"])]) $(`panel-${name}`).remove(); // the first two are of comparisons
     $("main").hidden = false;
     const zoomTo = (from, to) => {
       this.zoom(from, to);
@@ -63,6 +64,7 @@ class App {
       tree: () => this.showTree(),
       sites: () => this.sites.update(this.query, this.mask),
       leaks: () => leaks.update(this.query, this.mask, this.range),
+      ...(model.data.look && { look: () => {} }),
       map: () => map.update(this.range, this.filter),
       histograms: () => histograms.update(this.range, this.filter),
       notes: () => {},
@@ -71,6 +73,7 @@ class App {
     if (model.data.pools.length > 1) $("flame-what").options[0].text = "at each pool's peak";
     this.addFlame();
     showNotes(model);
+    if (model.data.look) showLook(model, (site) => this.openSite(site));
     this.refresh();
     this.state = new State(() => this.readState(), (state) => this.applyState(state));
     for (const id of CONTROLS) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));

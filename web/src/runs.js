@@ -52,7 +52,7 @@ export class RunsApp {
     this.doc = doc;
     this.show = doc.metric === "count" ? count : bytes;
     document.body.classList.add("diff", "runs");
-    for (const name of ["flame", "tree", "sites", "leaks", "map", "histograms", "notes"]) $(`panel-${name}`).remove();
+    for (const name of ["flame", "tree", "sites", "leaks", "look", "map", "histograms", "notes"]) $(`panel-${name}`).remove();
     for (const id of ["range", "filters", "timeline", "timeline-help"]) $(id).hidden = true;
     document.querySelector(".skip").setAttribute("href", "#panel-rows");
     $("main").hidden = false;
