@@ -459,9 +459,9 @@ valgrind: deps-test all $(UNIT_TESTS) $(BUILD)/bench/churn
 ## fuzz: each fuzz target for FUZZ_SECONDS (60) under ASan and UBSan
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
-FUZZ_SERVER  := address channel checkpoint client_memory debug_packages http http_head http_patience intake journal \
+FUZZ_SERVER  := address channel checkpoint client_memory debug_packages http http_head http_patience intake jitdump journal \
                 journal_folder journal_read keepalive kernel_notes memory_limit monitor offer perf_map port_claim \
-                process_stat program recovery stop usage_record
+                process_stat program recovery stop timed_frames usage_record
 # Without the page, which is built and not written.
 FUZZ_SOURCES := $(filter-out %/html.c,$(call sources_in,base protocol proc symbols trace import run/recording \
                   analysis report lib mcp)) \

@@ -318,6 +318,21 @@ void column_release(struct column *c)
     *c = (struct column){0};
 }
 
+static void own_chunks(struct column *c)
+{
+    for (size_t i = 0; i < c->chunks.len; i++)
+        c->chunks.at[i]->owner = c;
+}
+
+void column_swap(struct column *a, struct column *b)
+{
+    struct column other = *a;
+    *a = *b;
+    *b = other;
+    own_chunks(a);
+    own_chunks(b);
+}
+
 /* Grows the first chunk until it has COLUMN_CHUNK elements. */
 static int column_grow_first(struct column *c, struct err *e)
 {

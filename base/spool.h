@@ -110,6 +110,9 @@ void column_init(struct column *c, struct spool *s, const struct pack_layout *la
                  bool patchable);
 void column_release(struct column *c);
 
+/* Exchanges two columns of one spool. */
+void column_swap(struct column *a, struct column *b);
+
 /* Drops all elements and keeps the column usable. */
 void column_clear(struct column *c);
 

@@ -1,13 +1,10 @@
 #include "naming/perf_map.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/store/frame_book.h"
-
-/* Entries over one address that a search takes; there may be more. */
-#define SEARCHED 64u
+/* Other functions at an address that are counted; there may be more. */
+#define COUNTED 64u
 
 /* ---- lines */
 
@@ -20,7 +17,7 @@ static int hex_digit(char c)
 }
 
 /* Takes a hexadecimal number and the character behind it. */
-static bool take_number(struct view *rest, char end, uint64_t *number)
+bool perf_map_number(struct view *rest, char end, uint64_t *number)
 {
     size_t i = 0;
     if (rest->len > 2 && rest->p[0] == '0' && rest->p[1] == 'x')
@@ -91,7 +88,7 @@ static bool take_method(struct perf_entry *entry, struct view text)
     return true;
 }
 
-static void take_name(struct perf_entry *entry, struct view text)
+void perf_entry_name(struct perf_entry *entry, struct view text)
 {
     static const char *const scripts[] = {"JS:", "LazyCompile:", "Function:", "Script:", "Eval:"};
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
@@ -116,10 +113,10 @@ static void take_name(struct perf_entry *entry, struct view text)
 static bool take_line(struct perf_entry *entry, struct view line)
 {
     uint64_t size;
-    if (!take_number(&line, ' ', &entry->start) || !take_number(&line, ' ', &size) || size == 0 ||
-        __builtin_add_overflow(entry->start, size, &entry->end) || line.len == 0)
+    if (!perf_map_number(&line, ' ', &entry->start) || !perf_map_number(&line, ' ', &size) ||
+        size == 0 || __builtin_add_overflow(entry->start, size, &entry->end) || line.len == 0)
         return false;
-    take_name(entry, line);
+    perf_entry_name(entry, line);
     return entry->function.len > 0;
 }
 
@@ -142,6 +139,13 @@ static uint64_t set_reach(struct perf_entry *list, size_t n)
     return root->reach = root->end > root->reach ? root->end : root->reach;
 }
 
+void perf_map_order(struct perf_map *m)
+{
+    if (m->list.len)
+        qsort(m->list.at, m->list.len, sizeof *m->list.at, compare_entries);
+    (void)set_reach(m->list.at, m->list.len);
+}
+
 int perf_map_parse(struct perf_map *m, struct view text, struct err *e)
 {
     uint32_t number = 0;
@@ -156,41 +160,55 @@ int perf_map_parse(struct perf_map *m, struct view text, struct err *e)
             return err_no_memory(e, "names of generated code");
         at += n + 1;
     }
-    if (m->list.len)
-        qsort(m->list.at, m->list.len, sizeof *m->list.at, compare_entries);
-    (void)set_reach(m->list.at, m->list.len);
+    perf_map_order(m);
     return 0;
 }
 
 void perf_map_release(struct perf_map *m)
 {
     vec_release(&m->list);
+    vec_release(&m->lines);
     *m = (struct perf_map){0};
 }
 
 /* ---- addresses */
 
-static bool is_same(const struct perf_entry *a, const struct perf_entry *b)
+struct perf_line perf_map_line(const struct perf_map *m, const struct perf_entry *entry,
+                               uint64_t address)
 {
-    return view_equal(a->function, b->function) && view_equal(a->file, b->file) &&
-           a->line == b->line;
+    const struct perf_line *lines = entry->lines ? m->lines.at + entry->first_line : NULL;
+    struct perf_line found = {.file = entry->file, .line = entry->line};
+    size_t low = 0, high = entry->lines;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (lines[middle].offset <= address - entry->start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return found;
+    found.line = lines[low - 1].line;
+    if (lines[low - 1].file.len)
+        found.file = lines[low - 1].file;
+    return found;
 }
 
-struct search {
-    uint64_t address;
-    const struct perf_entry *found[SEARCHED];
-    size_t n;
-    bool more; /* than there is room for */
-};
+bool perf_map_same(const struct perf_map *m, const struct perf_entry *a, const struct perf_entry *b,
+                   uint64_t address)
+{
+    struct perf_line x = perf_map_line(m, a, address), y = perf_map_line(m, b, address);
+    return view_equal(a->function, b->function) && view_equal(x.file, y.file) && x.line == y.line;
+}
 
-static void search(const struct perf_entry *list, size_t n, struct search *s)
+static void search(const struct perf_entry *list, size_t n, struct perf_search *s)
 {
     while (n && list[n / 2].reach > s->address && !s->more) {
         const struct perf_entry *root = &list[n / 2];
         search(list, n / 2, s);
         if (root->start > s->address)
             return;
-        if (root->end > s->address && s->n == SEARCHED)
+        if (root->end > s->address && s->n == PERF_MAP_SEARCHED)
             s->more = true;
         else if (root->end > s->address)
             s->found[s->n++] = root;
@@ -199,117 +217,53 @@ static void search(const struct perf_entry *list, size_t n, struct search *s)
     }
 }
 
+void perf_map_search(const struct perf_map *m, uint64_t address, struct perf_search *s)
+{
+    s->address = address;
+    s->n = 0;
+    s->more = false;
+    search(m->list.at, m->list.len, s);
+}
+
 bool perf_map_find(const struct perf_map *m, uint64_t address, struct perf_found *f)
 {
-    struct search s = {.address = address};
-    *f = (struct perf_found){0};
-    search(m->list.at, m->list.len, &s);
+    struct perf_search s;
+    const struct perf_entry *kinds[COUNTED + 1]; /* all different, the newest first */
+    const struct perf_entry *last = NULL;
+    unsigned n = 0;
+    perf_map_search(m, address, &s);
     for (size_t i = 0; i < s.n; i++) {
-        if (!f->last || s.found[i]->number > f->last->number)
-            f->last = s.found[i];
+        if (!last || s.found[i]->number > last->number)
+            last = s.found[i];
     }
-    for (size_t i = 0; i < s.n; i++) {
-        bool counted = is_same(s.found[i], f->last);
-        for (size_t k = 0; k < i && !counted; k++)
-            counted = is_same(s.found[i], s.found[k]);
-        if (counted)
-            continue;
-        f->other = s.found[i];
-        f->others++;
+    if (last)
+        kinds[n++] = last;
+    for (size_t i = 0; i < s.n && n <= COUNTED; i++) {
+        bool counted = false;
+        for (size_t k = 0; k < n && !counted; k++)
+            counted = perf_map_same(m, s.found[i], kinds[k], address);
+        if (!counted)
+            kinds[n++] = s.found[i];
+    }
+    *f = (struct perf_found){.last = last};
+    if (n > 1) {
+        f->other = kinds[n - 1];
+        f->others = n - 1;
     }
     f->others += s.more;
-    return f->last;
+    return last;
 }
 
-/* ---- frames */
-
-/* "load", or of a reused address "load or store", "load or 3 other functions". */
-static uint32_t name_of(struct trace *t, const struct perf_found *f, struct err *e)
+int perf_map_inline(const struct perf_map *m, const struct perf_entry *entry, uint64_t address,
+                    uint32_t name, struct trace *t, struct frame_inline *in, struct err *e)
 {
-    struct buf name = {0};
-    if (!f->others)
-        return strings_intern(&t->strings, f->last->function, e);
-    buf_put(&name, f->last->function.p, f->last->function.len);
-    if (f->others == 1 && f->other) {
-        buf_puts(&name, " or ");
-        buf_put(&name, f->other->function.p, f->other->function.len);
-    } else {
-        buf_printf(&name, " or %u other functions", f->others);
-    }
-    uint32_t number = name.failed ? (err_no_memory(e, "a name"), 0u)
-                                  : strings_intern(&t->strings, buf_view(&name), e);
-    buf_release(&name);
-    return number;
-}
-
-/* Whether an address is in a file that was mapped: a fact `module` begins "START-END ". */
-static bool is_in_file(const struct frame_book *book, uint64_t address)
-{
-    for (size_t i = 0; i < book->modules.len; i++) {
-        struct view rest = book->modules.at[i];
-        uint64_t start, end;
-        if (take_number(&rest, '-', &start) && take_number(&rest, ' ', &end) && address >= start &&
-            address < end)
-            return true;
-    }
-    return false;
-}
-
-/* Frames of files get their names there. */
-static bool is_generated(const struct trace *t, struct frame_book *book, size_t i)
-{
-    const struct frame *f = &t->callstacks.frames.at[i];
-    return f->id >> 62 == 0 && !frame_book_is_named(book, i) &&
-           frame_image_is_special(strings_get(&t->strings, f->image)) && !is_in_file(book, f->id);
-}
-
-static int name_frame(const struct perf_map *m, struct trace *t, struct frame_book *book, size_t i,
-                      struct perf_map_names *n, struct err *e)
-{
-    struct perf_found found;
-    uint64_t id = t->callstacks.frames.at[i].id;
-    if (!perf_map_find(m, id - !frame_book_is_exact(book, i), &found))
-        return 0;
-    bool placed = !found.others && found.last->file.len;
-    struct view file = placed ? found.last->file : view_of("[unknown]");
-    const struct frame_inline in = {.function = name_of(t, &found, e),
-                                    .file = strings_intern(&t->strings, file, e),
-                                    .line = placed ? found.last->line : 0,
-                                    .symbol = found.last->start};
-    uint32_t image = strings_intern(&t->strings, view_of(FRAME_IMAGE_GENERATED), e);
-    if (!in.function || !in.file || !image)
-        return -1;
-    n->named++;
-    n->ambiguous += found.others > 0;
-    return frame_book_rename(book, i, image, &in, 1, e);
-}
-
-int perf_map_apply(const struct perf_map *m, struct trace *t, struct perf_map_names *n,
-                   struct err *e)
-{
-    struct frame_book book = {0};
-    *n = (struct perf_map_names){0};
-    if (m->list.len == 0)
-        return 0;
-    int status = frame_book_of_trace(&book, t, e);
-    for (size_t i = 0; i < t->callstacks.frames.len && status == 0; i++) {
-        if (is_generated(t, &book, i))
-            status = name_frame(m, t, &book, i, n, e);
-    }
-    frame_book_release(&book);
-    return status;
-}
-
-int perf_map_name(struct view text, struct trace *t, struct err *e)
-{
-    struct perf_map m;
-    struct perf_map_names n = {0};
-    int status = perf_map_parse(&m, text, e);
-    if (status == 0)
-        status = perf_map_apply(&m, t, &n, e);
-    perf_map_release(&m);
-    if (status != 0 || n.named == 0)
-        return status;
-    return trace_add_fact(t, e, "generated_code", "%" PRIu64 " ambiguous %" PRIu64, n.named,
-                          n.ambiguous);
+    struct perf_line line = {0};
+    if (!name)
+        line = perf_map_line(m, entry, address);
+    *in = (struct frame_inline){
+        .function = name ? name : strings_intern(&t->strings, entry->function, e),
+        .file = strings_intern(&t->strings, line.file.len ? line.file : view_of("[unknown]"), e),
+        .line = line.file.len ? line.line : 0,
+        .symbol = entry->start};
+    return in->function && in->file ? 0 : -1;
 }

@@ -3,14 +3,15 @@
 #include <string.h>
 
 #define NODE "--perf-basic-prof --interpreted-frames-native-stack"
+#define NODE_EXACT "--perf-prof instead of --perf-basic-prof"
 #define JAVA "-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit"
 
 const struct runtime *runtime_find(const char *executable)
 {
     static const struct runtime runtimes[] = {
-        {"node", "V8", NODE},
-        {"nodejs", "V8", NODE},
-        {"java", "the Java virtual machine", JAVA},
+        {"node", "V8", NODE, NODE_EXACT},
+        {"nodejs", "V8", NODE, NODE_EXACT},
+        {"java", "the Java virtual machine", JAVA, NULL},
     };
     const char *slash = strrchr(executable, '/');
     const char *name = slash ? slash + 1 : executable;

@@ -155,6 +155,24 @@ static void say_python(const struct rec_header *h)
                 major, minor);
 }
 
+/* Which options give names to code that the program generated, if it has none or uncertain ones. */
+static void say_generated(const struct run_process *p)
+{
+    const struct runtime *runtime = runtime_find(p->collected->hello.exe);
+    struct view fact = {0};
+    if (!runtime || !p->record)
+        return;
+    fact = trace_fact(&p->record->trace, "generated_code", 0);
+    if (!fact.p)
+        fprintf(stderr,
+                "tidemark: call stacks have no names of %s code; the options %s give them\n",
+                runtime->program, runtime->advice);
+    else if (runtime->exact && (fact.len < 2 || memcmp(fact.p + fact.len - 2, " 0", 2) != 0))
+        fprintf(stderr,
+                "tidemark: several functions were at one address of %s code; %s separates them\n",
+                runtime->program, runtime->exact);
+}
+
 /* What the trace lacks, where it has the rest. */
 static void say_unseen(const struct run_process *p)
 {
@@ -174,11 +192,7 @@ static void say_unseen(const struct run_process *p)
                 "tidemark: not recorded is what libraries do that %s of dlopen with RTLD_DEEPBIND "
                 "loaded\n",
                 format_counted(n, h.deep_unseen, "call"));
-    const struct runtime *runtime = runtime_find(p->collected->hello.exe);
-    if (runtime && p->record && !trace_fact(&p->record->trace, "generated_code", 0).p)
-        fprintf(stderr,
-                "tidemark: call stacks have no names of %s code; the options %s give them\n",
-                runtime->program, runtime->advice);
+    say_generated(p);
     say_python(&h);
     say_python_stacks(&h, p->record ? p->record->events : 0);
     buf_release(&names);

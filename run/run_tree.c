@@ -11,9 +11,7 @@
 #include "base/file_io.h"
 #include "base/monotonic.h"
 #include "base/print_error.h"
-#include "naming/perf_map.h"
 #include "naming/runtimes.h"
-#include "proc/perf_map_file.h"
 #include "run/run_join.h"
 #include "run/run_why.h"
 
@@ -22,6 +20,9 @@
 
 /* A process that is younger may start a Tracy client soon. */
 #define YOUNG_NS UINT64_C(3000000000)
+
+/* Programs map their jitdump when they begin. */
+#define DUMP_NS UINT64_C(10000000000)
 
 /* Prints a process's error; the others go on. */
 static void complain(struct run_tree *t, const struct err *e)
@@ -59,6 +60,8 @@ static bool start_reading(struct run_tree *t, struct run_process *p)
         return false;
     }
     p->record->unseen = &t->unseen;
+    if (!p->collected->ended)
+        generated_files_begin(&p->generated, p->collected->pid);
     if (recording_open(&p->recording, p->collected->fd, &p->record->target, &e) != 0) {
         p->silent = p->collected->ended;
         return false;
@@ -120,7 +123,7 @@ static void name_generated(const struct run_tree *t, struct run_process *p)
     const struct collected *c = p->collected;
     const struct runtime *runtime = runtime_find(c->hello.exe);
     struct trace *trace = &p->record->trace;
-    struct buf text = {0};
+    const struct generated_process process = {c->hello.pid, c->uid, c->began};
     struct rec_header h;
     struct err e = {0};
     /* The interpreter's structures have better names. */
@@ -130,12 +133,10 @@ static void name_generated(const struct run_tree *t, struct run_process *p)
         print_error(&e);
     if (t->options->no_symbols || python)
         return;
-    if (perf_map_file_read(c->pid, c->uid, c->began, &text, &e) != 0 ||
-        perf_map_name(buf_view(&text), trace, &e) != 0) {
+    if (generated_files_name(&p->generated, &process, p->record->target.begin, trace, &e) != 0) {
         err_prefix(&e, "no names of generated code");
         print_error(&e);
     }
-    buf_release(&text);
 }
 
 static void finish(struct run_tree *t, struct run_process *p)
@@ -171,6 +172,7 @@ static void forget(struct run_tree *t, struct run_process *p)
     bool keep = t->keep || t->options->keep;
     recording_free(p->recording);
     run_memory_free(p->memory);
+    generated_files_release(&p->generated);
     run_record_free(p->joined);
     run_client_release(&p->client);
     if (p->listen) {
@@ -471,6 +473,8 @@ void run_tree_read_memory(struct run_tree *t)
             !start_reading(t, p))
             continue;
         empty = false;
+        if (monotonic_ns() - p->collected->began < DUMP_NS)
+            generated_files_look(&p->generated, p->collected->pid);
         if (run_memory_read(&p->memory, t->memory.pss, p->collected, p->record, &e) != 0)
             complain(t, &e);
     }

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "naming/generated_files.h"
 #include "run/collector.h"
 #include "run/run_client.h"
 #include "run/run_memory.h"
@@ -29,6 +30,7 @@ struct run_process {
     struct run_record *record; /* NULL: reading has not begun */
     struct recording *recording;
     struct run_memory *memory; /* read while it lives; NULL: nothing was read yet */
+    struct generated_files generated;
     struct run_client client;
     struct run_record *joined; /* with the client's data; NULL: `record` is the trace */
     struct run_listen *listen; /* of a child that is offered to servers; else NULL */

@@ -103,6 +103,25 @@ class Generated(RunCase):
         self.assertNotIn("generated code", said)
         self.assertNotIn("runtime_heap", self.facts())
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can mount")
+    def test_in_another_mount_namespace(self):
+        """A /tmp of its own, in which are only the folders of the library's socket and of the test."""
+        script = """
+            set -e
+            mkdir "$1/tmp"
+            mount -t tmpfs none "$1/tmp"
+            for folder in /tmp/tidemark*/; do
+                mkdir "$1/tmp/${folder#/tmp/}"
+                mount --bind "$folder" "$1/tmp/${folder#/tmp/}"
+            done
+            mount --move "$1/tmp" /tmp
+            exec "$1/jit" plain"""
+        if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode:
+            self.skipTest("namespaces are not permitted")
+        result = record(self.dir, "unshare", "-m", "sh", "-c", script, "sh", self.dir, options=["-f"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.names()[3000], ("made by hand", None, None))
+
     @unittest.skipUnless(os.geteuid() == 0, "only root can give a file away")
     def test_of_another_user(self):
         said = self.record("other")
@@ -112,6 +131,128 @@ class Generated(RunCase):
     def test_large(self):
         said = self.record("large")
         self.assertRegex(said, r"no names of generated code: .*: it has more than 256 MiB\n")
+
+
+# The same code at two places, in turns that of several functions; blocks tell which one took them.
+DUMPING = PROGRAM[:PROGRAM.index("int main")] + r"""
+#include <stdint.h>
+#include <time.h>
+#include <fcntl.h>
+static FILE *dump;
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+static void put(uint32_t kind, const uint64_t *numbers, uint32_t count, const char *name)
+{
+    uint32_t more = name ? (uint32_t)strlen(name) + 1 : 0;
+    const uint32_t head[] = {kind, 16 + count * 8 + more};
+    uint64_t time = now();
+    fwrite(head, sizeof head, 1, dump);
+    fwrite(&time, sizeof time, 1, dump);
+    fwrite(numbers, 8, count, dump);
+    fwrite(name, 1, more, dump);
+}
+static void load(char *at, uint64_t index, const char *name)
+{
+    const uint64_t numbers[] = {0, (uintptr_t)at, (uintptr_t)at, sizeof code, index};
+    put(0, numbers, 5, name);
+}
+static void move(char *from, char *to, uint64_t index)
+{
+    const uint64_t numbers[] = {0, (uintptr_t)to, (uintptr_t)from, (uintptr_t)to, sizeof code, index};
+    put(1, numbers, 6, NULL);
+}
+int main(int count, char **argv)
+{
+    char path[4096];
+    char *room = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+                      -1, 0);
+    memcpy(room, code, sizeof code);
+    memcpy(room + 4096, code, sizeof code);
+    snprintf(path, sizeof path, "%s/jit-%d.dump", argv[1], getpid());
+    dump = fopen(path, "w+");
+    const uint32_t head[] = {0x4a695444, 1, 40, 62, 0, (uint32_t)getpid(), 0, 0, count > 3, 0};
+    fwrite(head, sizeof head, 1, dump);
+    fflush(dump);
+    if (!strcmp(argv[2], "map")) { /* long enough that its mappings are seen */
+        if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0) == MAP_FAILED)
+            return 1;
+        sleep(2);
+    }
+    load(room, 1, "JS:*first /a.js:1:1");
+    ((make *)room)(malloc, 3000);
+    const uint64_t lines[] = {(uintptr_t)room, 1, (uintptr_t)room, 7 | (uint64_t)9 << 32};
+    put(2, lines, 4, "/b.js");
+    load(room, 2, "JS:*second /a.js:4:1");
+    free(((make *)room)(malloc, 4000));
+    move(room, room + 4096, 2);
+    ((make *)(room + 4096))(malloc, 5000);
+    load(room, 3, "third");
+    ((make *)room)(malloc, 6000);
+    load(room, 4, "JS:*first /a.js:1:1");
+    ((make *)room)(malloc, 7000);
+    fclose(dump);
+    return 0;
+}
+"""
+
+
+@unittest.skipUnless(os.uname().machine == "x86_64", "the code is x86-64's")
+class Moving(RunCase):
+    """Code that moves and addresses that are used again, in a jitdump."""
+    FUNCTIONS = {3000: ("first", "/a.js", 1), 4000: ("second", "/b.js", 7),
+                 5000: ("second", "/b.js", 7), 6000: ("third", None, None),
+                 7000: ("first", "/a.js", 1)}
+
+    def setUp(self):
+        super().setUp()
+        source = self.dir / "moving.c"
+        source.write_text(DUMPING)
+        self.program = compiled(self.dir, "moving", source=source)
+
+    def record(self, *arguments, options=()):
+        result = record(self.dir, self.program, *arguments, options=["-f", *options], cwd=self.dir)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stderr
+
+    def names(self):
+        found = {}
+        for size in self.FUNCTIONS:
+            blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", f"{size}:{size}",
+                         "--format", "json")
+            block, = json.loads(blocks.stdout)["allocations"]
+            frame = block["callstack"][0]
+            found[size] = (frame["function"], frame["file"], frame["line"])
+        return found
+
+    def test_each_time_has_its_function(self):
+        said = self.record(self.dir, "plain")
+        self.assertNotIn("generated code", said)
+        self.assertEqual(self.names(), self.FUNCTIONS)
+        info = json.loads(run("info", self.trace, "--format", "json").stdout)
+        self.assertIn(("generated_code", "2 ambiguous 0"), [(f["key"], f["value"]) for f in info["facts"]])
+        self.assertEqual(run("verify", self.trace).returncode, 0)
+        sites = {(s["function"], s["line"]): s["bytes"] for s in report(self.trace)["sites"]}
+        self.assertEqual(sites["first", 1], 10000)
+        self.assertEqual(sites["second", 7], 9000)
+        self.assertEqual(sites["third", 0] if ("third", 0) in sites else sites["third", None], 6000)
+
+    def test_found_among_its_mappings(self):
+        folder = self.dir / "elsewhere"
+        folder.mkdir()
+        self.record(folder, "map")
+        self.assertEqual(self.names(), self.FUNCTIONS)
+
+    def test_without_times(self):
+        """Times of another clock are none; and a trace of figures only has none."""
+        self.record(self.dir, "plain", "processor's time")
+        self.assertEqual(self.names()[3000], ("first or 2 other functions", None, None))
+        self.record(self.dir, "plain", options=["--figures"])
+        self.assertIn("first or 2 other functions",
+                      {s["function"] for s in report(self.trace)["sites"]})
 
 
 @unittest.skipUnless(NODE, "there is no node")
@@ -127,8 +268,19 @@ class Node(RunCase):
         return result.stderr
 
     def test_functions_of_a_script(self):
-        said = self.record(*OPTIONS)
-        self.assertNotIn("no names", said)
+        self.record(*OPTIONS)
+        self.check_functions()
+
+    def test_functions_of_a_jitdump(self):
+        """With lines of calls, also in compiled code."""
+        self.record("--perf-prof", OPTIONS[1])
+        self.assertEqual(len(list(self.dir.glob("jit-*.dump"))), 1)
+        self.check_functions()
+        info = json.loads(run("info", self.trace, "--format", "json").stdout)
+        fact, = (f["value"] for f in info["facts"] if f["key"] == "generated_code")
+        self.assertRegex(fact, r"^\d+ ambiguous 0$")
+
+    def check_functions(self):
         blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", "100000:200000", "--limit",
                      "0", "--format", "json")
         blocks = json.loads(blocks.stdout)["allocations"]

@@ -288,6 +288,17 @@ int memory_sweep_take(struct memory_sweep *s, uint32_t pool, uint64_t index,
                       const struct memory_event_in *ev, struct err *e);
 int memory_sweep_end(struct memory_sweep *s, struct err *e);
 
+/*
+ * Changes call stacks of recorded events: `event` gets each allocation with its free, pool by pool,
+ * `live` each live block; they may change the call stacks only. Sums of call stacks follow. Call it
+ * between events, not for a trace with a replay.
+ */
+int memory_restack(struct memory *m,
+                   int (*event)(void *ctx, struct memory_alloc *alloc, struct memory_free *freed,
+                                struct err *e),
+                   int (*live)(void *ctx, struct live_block *block, struct err *e), void *ctx,
+                   struct err *e);
+
 static inline uint64_t memory_alloc_size(const struct memory_alloc *a)
 {
     return a->size_thread & ((UINT64_C(1) << 48) - 1);
