@@ -339,7 +339,7 @@ $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(SAN_OBJECTS) | $(LIBS)
 $(foreach t,$(UNIT_TESTS),$(if $(wildcard $(t).link.d),,$(eval $(t): $(LIBS))))
 
 # The parser of command lines is part of the program only.
-OPTION_OBJECTS := $(patsubst %,$(BUILD)/cli/options/%.o,options option_table nearest)
+OPTION_OBJECTS := $(patsubst %,$(BUILD)/cli/options/%.o,options option_table nearest tree_options)
 $(BUILD)/test/unit/test_cli_options: $(OPTION_OBJECTS)
 $(BUILD)/test/unit/test_cli_options: LDFLAGS += $(OPTION_OBJECTS)
 

@@ -35,18 +35,6 @@ struct baseline_command {
     struct skiplist skip;
 };
 
-static bool take_skip(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return skiplist_add(&((struct baseline_command *)ctx)->skip, value, e) == 0;
-}
-
-static bool take_no_skip(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return skiplist_keep(&((struct baseline_command *)ctx)->skip, value, e) == 0;
-}
-
 #define FIELD(NAME) OPTION_FIELD(struct baseline_command, NAME)
 
 static const struct option_row rows[] = {
@@ -55,14 +43,7 @@ static const struct option_row rows[] = {
      FIELD(keep)},
     {"--max-age", "SEC", "remove runs of the branch that were added longer ago",
      .type = VALUE_SECONDS, FIELD(max_age)},
-    {"--skip", "REGEX",
-     "pass over functions or files that match when looking for the site (as in Perl); may be given "
-     "several times",
-     .take = take_skip},
-    {"--no-skip", "REGEX",
-     "do not pass over functions or files that match, whatever else says so; may be given several "
-     "times",
-     .take = take_no_skip},
+    SKIP_ROWS(struct baseline_command, skip, "when looking for the site"),
     OPTION_HELP_ROW,
     {0},
 };

@@ -52,73 +52,28 @@ struct diff_command {
     char separator[1]; /* stands for "--" among the arguments, which getopt would take away */
 };
 
-static bool take_by(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    (void)e;
-    return diff_by_parse(value, &((struct diff_command *)ctx)->diff.by);
-}
-
-static bool take_metric(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    (void)e;
-    return diff_metric_parse(value, &((struct diff_command *)ctx)->diff.metric);
-}
-
-static bool take_skip(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return skiplist_add(&((struct diff_command *)ctx)->skip, value, e) == 0;
-}
-
-static bool take_no_skip(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return skiplist_keep(&((struct diff_command *)ctx)->skip, value, e) == 0;
-}
-
-static bool take_fail_if(void *ctx, const char *option, const char *value, struct err *e)
-{
-    return budgets_add(&((struct diff_command *)ctx)->fail_if, option, value, false, e);
-}
-
-static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    struct diff_command *c = ctx;
-    return diff_format_parse(value, &c->report.format) &&
-           (c->report.format != DIFF_HTML || page_source_available(e));
-}
-
 #define FIELD(NAME) OPTION_FIELD(struct diff_command, NAME)
 
 static const struct option_row rows[] = {
     {"--by", "WHAT", "rows by {} of the elements; a site is a line of a function (site)",
-     .words = "site, callstack or type", .take = take_by},
-    {"--metric", "WHAT", "{}: what rows are compared by (bytes)",
-     .words = "bytes, count, live or peak", .take = take_metric},
+     .type = VALUE_WORD, .words = "site, callstack or type", FIELD(diff.by)},
+    {"--metric", "WHAT", "{}: what rows are compared by (bytes)", .type = VALUE_WORD,
+     .words = "bytes, count, live or peak", FIELD(diff.metric)},
     {"--limit", "N", "rows of each kind, 0 for all (text, markdown: 10, else all)",
      .type = VALUE_NUMBER, FIELD(report.limit),
      .given = offsetof(struct diff_command, limit_given)},
-    {"--skip", "REGEX",
-     "pass over functions or files that match when looking for the site (as in Perl); may be given "
-     "several times",
-     .take = take_skip},
-    {"--no-skip", "REGEX",
-     "do not pass over functions or files that match, whatever else says so; may be given several "
-     "times",
-     .take = take_no_skip},
+    SKIP_ROWS(struct diff_command, skip, "when looking for the site"),
     {"--stack-traces", NULL, "a call stack under each row (text)", FIELD(report.stack_traces)},
     {"--fail-if", "EXPR",
      "exit with 1 when this is true of the new trace's figures, such as 'leaked>0', or of their "
      "change, such as 'peak>+5%'; may be given several times",
-     .take = take_fail_if},
+     .type = VALUE_CHANGE, FIELD(fail_if)},
     {"--no-suppressions", NULL,
      "count as leaked what the C library, the C++ library and the loader keep until the end",
      FIELD(all_leaks)},
     {"--format", "F", "{}; html is one page for a browser, which chooses and sorts rows itself",
-     "text", .words = "text, json, csv, html, markdown or junit", .take = take_format},
+     "text", .type = VALUE_WORD, .words = "text, json, csv, html, markdown or junit",
+     FIELD(report.format)},
     {0},
 };
 
@@ -192,6 +147,8 @@ static bool check_html(const struct diff_command *c, struct err *e)
 {
     if (c->report.format != DIFF_HTML)
         return true;
+    if (!page_source_available(e))
+        return false;
     if (c->limit_given || c->report.stack_traces)
         err_set(
             e, ERR_USAGE,

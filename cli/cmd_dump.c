@@ -34,6 +34,7 @@ struct dump_command {
     const char *output;
     bool force;
     bool some_sections;
+    bool lines; /* JSON, not text */
     struct dump_options options;
 };
 
@@ -69,34 +70,15 @@ static bool take_sections(void *ctx, const char *option, const char *list, struc
     }
 }
 
-static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    (void)e;
-    struct dump_command *c = ctx;
-    bool lines = strcmp(value, "jsonl") == 0;
-    c->options.format = lines ? &dump_format_jsonl : &dump_format_text;
-    return lines || strcmp(value, "text") == 0;
-}
-
-static bool take_common(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    uint32_t version;
-    if (file_version_parse(value, &version, e) != 0)
-        return false;
-    ((struct dump_command *)ctx)->options.common = file_layout_find(version);
-    return true;
-}
-
 #define FIELD(NAME) OPTION_FIELD(struct dump_command, NAME)
 
 static const struct option_row rows[] = {
     {"--section", "NAMES", "only these, separated by commas; may be given several times",
      .take = take_sections},
     {"--limit", "N", "at most N lines of each section", .type = VALUE_NUMBER, FIELD(options.limit)},
-    {"--format", "F", "{}", "text", .words = "text or jsonl", .take = take_format},
-    {"--common", "V", "only what a trace of file version V can hold", .take = take_common},
+    {"--format", "F", "{}", "text", .type = VALUE_WORD, .words = "text or jsonl", FIELD(lines)},
+    {"--common", "V", "only what a trace of file version V can hold", .type = VALUE_LAYOUT,
+     FIELD(options.common)},
     {"--all", NULL,
      "also what Tidemark itself added: its facts and its messages about memory faults",
      FIELD(options.own)},
@@ -113,6 +95,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     struct dump_command *c = ctx;
     if (!c->some_sections)
         memset(c->options.sections, true, sizeof c->options.sections);
+    c->options.format = c->lines ? &dump_format_jsonl : &dump_format_text;
     (void)n;
     (void)arguments;
     (void)e;

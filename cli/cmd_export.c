@@ -110,13 +110,6 @@ static bool take_table(void *ctx, const char *option, const char *value, struct 
     return refuse_value(e, option, names, value);
 }
 
-static bool take_of(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    (void)e;
-    return profile_of_parse(value, &((struct export_command *)ctx)->stacks.options.of);
-}
-
 #define FIELD(NAME) OPTION_FIELD(struct export_command, NAME)
 
 static const struct option_row rows[] = {
@@ -132,7 +125,7 @@ static const struct option_row rows[] = {
      .words = "bytes or count", FIELD(stacks.options.count)},
     {"--of", "WHICH",
      "folded, speedscope: of {} allocations (folded: total; speedscope: a profile for each)",
-     .words = "total, live, peak or temporary", .take = take_of,
+     .type = VALUE_WORD, .words = "total, live, peak or temporary", FIELD(stacks.options.of),
      .given = offsetof(struct export_command, of_given)},
     {"--all-frames", NULL,
      "folded, pprof, speedscope: Tracy's own functions at the inner end of call stacks, too",

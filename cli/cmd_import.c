@@ -44,42 +44,16 @@ struct importing {
 
 /* ---- arguments */
 
-static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    (void)e;
-    struct importing *m = ctx;
-    static const char *const names[] = {
-        [IMPORT_CHROME] = "chrome", [IMPORT_HEAPTRACK] = "heaptrack", [IMPORT_TORCH] = "torch"};
-    for (enum import_format f = IMPORT_CHROME; f <= IMPORT_TORCH; f++) {
-        if (strcmp(value, names[f]) == 0) {
-            m->format = f;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return file_version_parse(value, &((struct importing *)ctx)->version, e) == 0;
-}
-
-static bool take_compression(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return option_compression(value, &((struct importing *)ctx)->container, e);
-}
+#define FIELD(NAME) OPTION_FIELD(struct importing, NAME)
 
 static const struct option_row rows[] = {
-    {"--force", NULL, "replace OUT if it exists", .letter = 'f',
-     OPTION_FIELD(struct importing, replace)},
-    {"--format", "FORMAT", "{} (default: what FILE looks like)",
-     .words = "chrome, heaptrack or torch", .take = take_format},
-    {"--trace-version", "V", "file version to write (0.14.0)", .take = take_version},
+    {"--force", NULL, "replace OUT if it exists", .letter = 'f', FIELD(replace)},
+    {"--format", "FORMAT", "{} (default: what FILE looks like)", .type = VALUE_WORD,
+     .words = "chrome, heaptrack or torch", .least = IMPORT_CHROME, FIELD(format)},
+    {"--trace-version", "V", "file version to write (0.14.0)", .type = VALUE_FILE_VERSION,
+     FIELD(version)},
     {"--compression", "SPEC", "lz4, lz4hc, zstd or zstd:LEVEL (default: by version)",
-     .take = take_compression},
+     .type = VALUE_COMPRESSION, FIELD(container)},
     OPTION_HELP_ROW,
     OPTION_VERSION_ROW,
     {0},

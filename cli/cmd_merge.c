@@ -63,22 +63,6 @@ static bool take_offset(void *ctx, const char *option, const char *value, struct
            (err_no_memory(e, "offsets"), false);
 }
 
-static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    uint32_t version;
-    if (file_version_parse(value, &version, e) != 0)
-        return false;
-    ((struct merging *)ctx)->options.target = file_layout_find(version);
-    return true;
-}
-
-static bool take_compression(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return option_compression(value, &((struct merging *)ctx)->writer.container, e);
-}
-
 #define FIELD(NAME) OPTION_FIELD(struct merging, NAME)
 
 static const struct option_row rows[] = {
@@ -93,8 +77,9 @@ static const struct option_row rows[] = {
      "begin: all begin together",
      "epoch", .type = VALUE_WORD, .words = "epoch or begin", FIELD(options.align_begin)},
     {"--trace-version", "V", "file version to write (default: the newest of the inputs')",
-     .take = take_version},
-    {"--compression", "C", "lz4, lz4hc, zstd or zstd:LEVEL", .take = take_compression},
+     .type = VALUE_LAYOUT, FIELD(options.target)},
+    {"--compression", "C", "lz4, lz4hc, zstd or zstd:LEVEL", .type = VALUE_COMPRESSION,
+     FIELD(writer.container)},
     OPTION_HELP_ROW,
     OPTION_VERSION_ROW,
     {0},

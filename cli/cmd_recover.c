@@ -33,24 +33,6 @@ static const char footer[] =
     "decoded (what came before is saved); 4 output exists or cannot be written, or the journal is\n"
     "in use, or there is not memory for all of it (what came before is saved).\n";
 
-static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return file_version_parse(value, &((struct recover_options *)ctx)->trace_version, e) == 0;
-}
-
-static bool take_compression(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return option_compression(value, &((struct recover_options *)ctx)->container, e);
-}
-
-static bool take_limit(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return option_memory_bound(value, &((struct recover_options *)ctx)->memory, e);
-}
-
 static bool take_output(void *ctx, const char *option, const char *value, struct err *e)
 {
     (void)option;
@@ -66,14 +48,14 @@ static const struct option_row rows[] = {
     {"--force", NULL, "replace FILE", .letter = 'f', FIELD(replace)},
     {"--keep", NULL, "leave the journal where it is", FIELD(keep)},
     {"--trace-version", "V", "file version to write (default: the client's generation)",
-     .take = take_version},
+     .type = VALUE_FILE_VERSION, FIELD(trace_version)},
     {"--compression", "SPEC", "lz4, lz4hc, zstd or zstd:LEVEL (default: by version)",
-     .take = take_compression},
+     .type = VALUE_COMPRESSION, FIELD(container)},
     {"--spool", "DIR", "where event data that does not fit in memory goes (FILE's folder)",
      FIELD(spool_dir)},
     {"--memory-limit", "SIZE|PERCENT%",
      "keep this process's memory below by moving event data to the spool: 96M at least",
-     .take = take_limit},
+     .type = VALUE_MEMORY_BOUND, FIELD(memory)},
     OPTION_HELP_ROW,
     {0},
 };

@@ -86,30 +86,6 @@ static bool take_by(void *ctx, const char *option, const char *value, struct err
     return samples || grouping_parse(value, &c->summary.by);
 }
 
-static bool take_sort(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    (void)e;
-    return sort_key_parse(value, &((struct report_command *)ctx)->selection.sort);
-}
-
-static bool take_skip(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return skiplist_add(&((struct report_command *)ctx)->skip, value, e) == 0;
-}
-
-static bool take_no_skip(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return skiplist_keep(&((struct report_command *)ctx)->skip, value, e) == 0;
-}
-
-static bool take_fail_if(void *ctx, const char *option, const char *value, struct err *e)
-{
-    return budgets_add(&((struct report_command *)ctx)->fail_if, option, value, true, e);
-}
-
 #define FIELD(NAME) OPTION_FIELD(struct report_command, NAME)
 
 static const struct option_row option_rows[] = {
@@ -120,7 +96,8 @@ static const struct option_row option_rows[] = {
      .words = "site, function, callstack, type, pool, thread, zone, frame or sample",
      .take = take_by},
     {"--sort", "KEY", "{} (size)",
-     .words = "size, count, live, peak, at-peak, temporary, resident or name", .take = take_sort},
+     .words = "size, count, live, peak, at-peak, temporary, resident or name", .type = VALUE_WORD,
+     FIELD(selection.sort)},
     {"--min-size", "N", "leave out rows whose allocations sum up to less; N may end in K, M, G",
      .type = VALUE_BYTES, FIELD(selection.min_size)},
     {"--min-count", "N", "leave out rows with fewer allocations", .type = VALUE_COUNT,
@@ -128,18 +105,11 @@ static const struct option_row option_rows[] = {
     {"--limit", "N", "rows to print, 0 for all (text: 50, markdown: 10, else all)",
      .type = VALUE_COUNT, FIELD(selection.limit),
      .given = offsetof(struct report_command, limit_given)},
-    {"--skip", "REGEX",
-     "pass over functions or files that match when looking for the site (as in Perl); may be given "
-     "several times",
-     .take = take_skip},
-    {"--no-skip", "REGEX",
-     "do not pass over functions or files that match, whatever else says so; may be given several "
-     "times",
-     .take = take_no_skip},
+    SKIP_ROWS(struct report_command, skip, "when looking for the site"),
     {"--fail-if", "EXPR",
      "exit with 1 when this is true of the figures, such as 'peak>512M' or "
      "'leaked(pool=\"gpu\")>0'; may be given several times",
-     .take = take_fail_if},
+     .type = VALUE_EXPRESSION, FIELD(fail_if)},
     {"--stack-traces", NULL,
      "print the call stacks under each row (text; JSON has the largest one)",
      FIELD(report.stack_traces)},

@@ -13,12 +13,6 @@
 
 #define SUPPRESSIONS_MAX (16u << 20)
 
-static bool take_grown(void *ctx, const char *option, const char *value, struct err *e)
-{
-    struct leak_question *q = ctx;
-    return option_range(value, option, &q->from, &q->to, e);
-}
-
 static bool take_peak(void *ctx, const char *option, const char *value, struct err *e)
 {
     struct leak_question *q = ctx;
@@ -45,7 +39,8 @@ const struct option_row leak_rows[] = {
     {"--no-suppressions", NULL,
      "count as leaked what the C library, the C++ library and the loader keep until the end",
      FIELD(all_leaks)},
-    {"--grown", "A:B", "which sites hold more at B than at A, or less", .take = take_grown,
+    {"--grown", "A:B", "which sites hold more at B than at A, or less", .type = VALUE_RANGE,
+     FIELD(from), .second = offsetof(struct leak_question, to),
      .given = offsetof(struct leak_question, grown)},
     {"--histograms", NULL,
      "sizes and lifetimes, blocks freed on another thread or after a larger one came, what glibc's "

@@ -139,22 +139,6 @@ static bool take_substitution(void *ctx, const char *option, const char *text, s
     return true;
 }
 
-static bool take_range(void *ctx, const char *option, const char *value, struct err *e)
-{
-    struct update *u = ctx;
-    return option_range(value, option, &u->rewrite.range.begin, &u->rewrite.range.end, e);
-}
-
-static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    uint32_t version;
-    if (file_version_parse(value, &version, e) != 0)
-        return false;
-    ((struct update *)ctx)->rewrite.convert.target = file_layout_find(version);
-    return true;
-}
-
 #define FIELD(NAME) OPTION_FIELD(struct update, NAME)
 #define METHOD(METHOD) .type = VALUE_SET, .least = (METHOD), FIELD(writer.container.method)
 
@@ -180,9 +164,11 @@ static const struct option_row rows[] = {
     {"--drop-pools", "A,B", "drop the memory pools of these names or keys", .take = take_pools},
     {"--range", "A:B",
      "keep what happened from A to B, ns since the trace began or with a unit, such as 1.5s:2m",
-     .take = take_range, .given = offsetof(struct update, rewrite.has_range)},
-    {"--trace-version", "V", "file version to write (default: that of INPUT)",
-     .take = take_version},
+     .type = VALUE_RANGE, FIELD(rewrite.range.begin),
+     .second = offsetof(struct update, rewrite.range.end),
+     .given = offsetof(struct update, rewrite.has_range)},
+    {"--trace-version", "V", "file version to write (default: that of INPUT)", .type = VALUE_LAYOUT,
+     FIELD(rewrite.convert.target)},
     {"-d", NULL, "add a dictionary for the frame images", FIELD(rewrite.image_dict)},
     {"-c", NULL, "add source files that the trace names, as they are on this machine",
      FIELD(rewrite.cache_sources)},

@@ -38,11 +38,6 @@ struct verify_command {
     struct err missing;       /* why there is no such pool, thread, frame or zone */
 };
 
-static bool take_expect(void *ctx, const char *option, const char *value, struct err *e)
-{
-    return budgets_add(&((struct verify_command *)ctx)->expect, option, value, true, e);
-}
-
 #define FIELD(NAME) OPTION_FIELD(struct verify_command, NAME)
 #define GIVEN(NAME) .given = offsetof(struct verify_command, verify.NAME)
 
@@ -63,7 +58,7 @@ static const struct option_row rows[] = {
     {"--expect", "EXPR",
      "this is true of the figures, such as 'peak<512M' or 'count(site=~\"parse\")>0'; may be given "
      "several times",
-     .take = take_expect},
+     .type = VALUE_EXPRESSION, FIELD(expect)},
     {"--no-suppressions", NULL,
      "count as leaked what the C library, the C++ library and the loader keep until the end",
      FIELD(all_leaks)},

@@ -13,20 +13,6 @@
 #include "report/write/csv_field.h"
 #include "report/write/text_cells.h"
 
-bool diff_format_parse(const char *text, enum diff_format *format)
-{
-    static const char *const names[] = {
-        [DIFF_TEXT] = "text",         [DIFF_JSON] = "json",   [DIFF_CSV] = "csv",
-        [DIFF_MARKDOWN] = "markdown", [DIFF_JUNIT] = "junit", [DIFF_HTML] = "html"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *format = (enum diff_format)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- JSON */
 
 static json_t *make_side(const struct diff_side *s)

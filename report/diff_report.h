@@ -9,17 +9,15 @@
 #include "analysis/diff/diff.h"
 #include "base/err.h"
 
+/* In the order of the words of --format. */
 enum diff_format {
     DIFF_TEXT,
     DIFF_JSON,
     DIFF_CSV,
+    DIFF_HTML, /* report/html/html_diff_write.h writes it */
     DIFF_MARKDOWN,
     DIFF_JUNIT,
-    DIFF_HTML, /* report/html/html_diff_write.h writes it */
 };
-
-/* "text", "json", "csv", "markdown", "junit" or "html". */
-bool diff_format_parse(const char *text, enum diff_format *format);
 
 struct diff_report_options {
     enum diff_format format;

@@ -15,30 +15,6 @@
 static const char *const metric_names[] = {
     [DIFF_BYTES] = "bytes", [DIFF_COUNT] = "count", [DIFF_LIVE] = "live", [DIFF_PEAK] = "peak"};
 
-bool diff_by_parse(const char *text, enum diff_by *by)
-{
-    static const char *const names[] = {
-        [DIFF_SITE] = "site", [DIFF_CALLSTACK] = "callstack", [DIFF_TYPE] = "type"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            *by = (enum diff_by)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool diff_metric_parse(const char *text, enum diff_metric *m)
-{
-    for (size_t i = 0; i < DIFF_METRICS; i++) {
-        if (strcmp(text, metric_names[i]) == 0) {
-            *m = (enum diff_metric)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 const char *diff_metric_name(enum diff_metric m)
 {
     return metric_names[m];

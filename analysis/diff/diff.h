@@ -21,6 +21,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 
+/* In the order of the words of --by, as diff_metric of --metric. */
 enum diff_by {
     DIFF_SITE,      /* a row for each site: function and file */
     DIFF_CALLSTACK, /* a row for each call stack */
@@ -29,10 +30,7 @@ enum diff_by {
 
 enum diff_metric { DIFF_BYTES, DIFF_COUNT, DIFF_LIVE, DIFF_PEAK, DIFF_METRICS };
 
-bool diff_by_parse(const char *text, enum diff_by *by); /* "site", "callstack", "type" */
-
-bool diff_metric_parse(const char *text, enum diff_metric *m); /* "bytes", "count", … */
-const char *diff_metric_name(enum diff_metric m);
+const char *diff_metric_name(enum diff_metric m); /* "bytes", "count", … */
 
 enum diff_kind { DIFF_NEW, DIFF_GROWN, DIFF_SHRUNK, DIFF_GONE, DIFF_SAME, DIFF_KINDS };
 

@@ -281,6 +281,7 @@ void summary_row_type(struct buf *out, const struct summary *s, const struct sum
 
 /* ---- choosing rows */
 
+/* In the order of the words of --sort. */
 enum sort_key {
     SORT_SIZE,
     SORT_COUNT,
@@ -301,7 +302,6 @@ const char *summary_lacks_resident(const struct summary *s, bool of_rows);
 /* ERR_USAGE: the rows cannot be sorted by this key, since its figures are not known. */
 int summary_check_sort(const struct summary *s, enum sort_key key, struct err *e);
 
-bool sort_key_parse(const char *text, enum sort_key *key);
 const char *sort_key_name(enum sort_key key);
 
 struct summary_selection {

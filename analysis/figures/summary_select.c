@@ -49,17 +49,6 @@ static const struct key keys[] = {
     [SORT_NAME] = {"name", 0},
 };
 
-bool sort_key_parse(const char *text, enum sort_key *key)
-{
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        if (strcmp(text, keys[i].name) == 0) {
-            *key = (enum sort_key)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 const char *sort_key_name(enum sort_key key)
 {
     return keys[key].name;

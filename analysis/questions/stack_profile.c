@@ -13,19 +13,6 @@
 
 #define PAGE_MASK UINT64_C(4095)
 
-static const char *const of_names[PROFILE_OF_COUNT] = {"total", "live", "peak", "temporary"};
-
-bool profile_of_parse(const char *text, enum profile_of *of)
-{
-    for (unsigned i = 0; i < PROFILE_OF_COUNT; i++) {
-        if (strcmp(text, of_names[i]) == 0) {
-            *of = (enum profile_of)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 uint64_t profile_value(const struct counter *c, enum profile_of of, bool bytes)
 {
     switch (of) {

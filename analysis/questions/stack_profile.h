@@ -116,9 +116,6 @@ bool profile_walk_next(struct profile_walk *w, uint32_t *location);
 
 enum profile_of { PROFILE_TOTAL, PROFILE_LIVE, PROFILE_PEAK, PROFILE_TEMPORARY, PROFILE_OF_COUNT };
 
-/* "total", "live", "peak" or "temporary". */
-bool profile_of_parse(const char *text, enum profile_of *of);
-
 /*
  * Bytes, or allocations: of all; of those live at the end; of those live at the pool's peak; of
  * temporary ones (accounting.h).

@@ -26,36 +26,9 @@ static const char *const metric_names[] = {
     [TREE_TEMPORARY] = "temporary", [TREE_RESIDENT] = "resident",
 };
 
-static bool find_name(const char *const *names, size_t n, const char *text, size_t *at)
-{
-    for (*at = 0; *at < n; ++*at) {
-        if (strcmp(names[*at], text) == 0)
-            return true;
-    }
-    return false;
-}
-
-bool tree_by_parse(const char *text, enum tree_by *by)
-{
-    size_t at;
-    bool found = find_name(by_names, sizeof by_names / sizeof *by_names, text, &at);
-    if (found)
-        *by = (enum tree_by)at;
-    return found;
-}
-
 const char *tree_by_name(enum tree_by by)
 {
     return by_names[by];
-}
-
-bool tree_metric_parse(const char *text, enum tree_metric *metric)
-{
-    size_t at;
-    bool found = find_name(metric_names, TREE_METRICS, text, &at);
-    if (found)
-        *metric = (enum tree_metric)at;
-    return found;
 }
 
 const char *tree_metric_name(enum tree_metric metric)

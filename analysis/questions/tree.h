@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 
+/* In the order of the words of --by. */
 enum tree_by {
     TREE_FUNCTION,
     TREE_LINE,   /* function, file and line */
@@ -30,9 +31,9 @@ enum tree_by {
     TREE_TYPE,   /* functions below the type of the blocks (types.h) */
 };
 
-bool tree_by_parse(const char *text, enum tree_by *by);
 const char *tree_by_name(enum tree_by by);
 
+/* In the order of the words of --metric. */
 enum tree_metric {
     TREE_BYTES,
     TREE_COUNT,
@@ -45,7 +46,6 @@ enum tree_metric {
     TREE_METRICS,
 };
 
-bool tree_metric_parse(const char *text, enum tree_metric *metric);
 const char *tree_metric_name(enum tree_metric metric);
 
 static inline bool tree_metric_is_bytes(enum tree_metric m)

@@ -18,18 +18,31 @@ enum option_value {
     VALUE_PLAIN,   /* bool: true; with an argument a const char *: the value */
     VALUE_SET,     /* no value. bool or enum: `least` */
     VALUE_PAIR,    /* two values, each a const char *: at `at` and at `second` */
-    VALUE_WORD,    /* bool or enum: the index of the value in `words` */
+    VALUE_WORD,    /* bool or enum: `least` and the index of the value in `words` */
     VALUE_NUMBER,  /* unsigned integer from `least` to `most`; most 0: as much as it can hold */
     VALUE_COUNT,   /* uint64_t: a number with or without "," between thousands */
     VALUE_BYTES,   /* uint64_t: a size such as 1.5M */
     VALUE_SECONDS, /* double */
     VALUE_REAL,    /* double from `least` to `most` */
-    VALUE_IGNORED, /* nothing: accepted for compatibility */
-    VALUE_HELP,    /* prints --help */
-    VALUE_VERSION, /* prints the version */
+    VALUE_TIME,    /* int64_t, ns: option_time */
+    VALUE_RANGE,   /* two int64_t, at `at` and at `second`: option_range */
+    VALUE_MEMORY_BOUND, /* uint64_t: a size of at least 96M, or a percentage of memory_physical() */
+    VALUE_FILE_VERSION, /* uint32_t */
+    VALUE_LAYOUT,       /* const struct file_layout *: of a file version */
+    VALUE_COMPRESSION,  /* struct container_options: option_compression */
+    VALUE_SKIP,         /* struct skiplist: skiplist_add */
+    VALUE_NO_SKIP,      /* struct skiplist: skiplist_keep */
+    VALUE_EXPRESSION,   /* struct budgets: an expression on figures */
+    VALUE_CHANGE,       /* the same, or on their change */
+    VALUE_IGNORED,      /* nothing: accepted for compatibility */
+    VALUE_HELP,         /* prints --help */
+    VALUE_VERSION,      /* prints the version */
 };
 
-/* `ctx`: the group's struct. `value`: NULL when an optional one was left out. */
+/*
+ * `ctx`: the row's field, or the group's struct when the row names none. `value`: NULL when an
+ * optional one was left out.
+ */
 typedef bool option_take(void *ctx, const char *option, const char *value, struct err *e);
 
 struct option_row {

@@ -8,8 +8,11 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "analysis/names/skiplist.h"
+#include "analysis/questions/budgets.h"
 #include "base/format.h"
 #include "server/capture/memory_limit.h"
+#include "trace/file/file_version.h"
 
 struct parsing {
     const struct command_line *line;
@@ -70,7 +73,7 @@ static bool take_word(const struct option_row *row, void *field, const char *val
 {
     int i = option_word_index(row->words, value);
     if (i >= 0)
-        store(field, row->size, (uint64_t)i);
+        store(field, row->size, row->least + (uint64_t)i);
     return i >= 0 || refuse_value(e, row->name, row->words, value);
 }
 
@@ -80,6 +83,37 @@ static bool take_number(const struct option_row *row, void *field, const char *v
     if (!option_u64(value, row->name, row->least, row->most ? row->most : fits, &n, e))
         return false;
     store(field, row->size, n);
+    return true;
+}
+
+/* The minimum for a session to make progress. */
+#define MEMORY_BOUND_LEAST ((uint64_t)96 << 20)
+
+static bool take_memory_bound(const char *text, uint64_t *bytes, struct err *e)
+{
+    uint64_t n;
+    char digits[8];
+    size_t len = strlen(text);
+    if (len > 1 && len < sizeof digits && text[len - 1] == '%') {
+        memcpy(digits, text, len - 1);
+        digits[len - 1] = 0;
+        if (!option_u64(digits, "--memory-limit", 1, 100, &n, e))
+            return false;
+        *bytes = memory_physical() / 100 * n;
+    } else if (format_parse_bytes("--memory-limit", text, bytes, e) != 0) {
+        return false;
+    }
+    if (*bytes < MEMORY_BOUND_LEAST)
+        err_set(e, ERR_USAGE, "--memory-limit takes 96M at least, not '%s'", text);
+    return *bytes >= MEMORY_BOUND_LEAST;
+}
+
+static bool take_layout(const struct file_layout **layout, const char *value, struct err *e)
+{
+    uint32_t version;
+    if (file_version_parse(value, &version, e) != 0)
+        return false;
+    *layout = file_layout_find(version);
     return true;
 }
 
@@ -97,7 +131,7 @@ static bool take_row(const struct option_row *row, char *base, const char *value
 {
     void *field = base + row->at;
     if (row->take) {
-        bool taken = row->take(base, row->name, value, e);
+        bool taken = row->take(field, row->name, value, e);
         if (!taken && !e->code && row->words)
             (void)refuse_value(e, row->name, row->words, value);
         return taken;
@@ -123,6 +157,25 @@ static bool take_row(const struct option_row *row, char *base, const char *value
         return option_seconds(value, row->name, field, e);
     case VALUE_REAL:
         return option_real(value, row->name, (double)row->least, (double)row->most, field, e);
+    case VALUE_TIME:
+        return option_time(value, row->name, field, e);
+    case VALUE_RANGE:
+        return option_range(value, row->name, field, (int64_t *)(void *)(base + row->second), e);
+    case VALUE_MEMORY_BOUND:
+        return take_memory_bound(value, field, e);
+    case VALUE_FILE_VERSION:
+        return file_version_parse(value, field, e) == 0;
+    case VALUE_LAYOUT:
+        return take_layout(field, value, e);
+    case VALUE_COMPRESSION:
+        return option_compression(value, field, e);
+    case VALUE_SKIP:
+        return skiplist_add(field, value, e) == 0;
+    case VALUE_NO_SKIP:
+        return skiplist_keep(field, value, e) == 0;
+    case VALUE_EXPRESSION:
+    case VALUE_CHANGE:
+        return budgets_add(field, row->name, value, row->type == VALUE_EXPRESSION, e);
     default:
         return true;
     }
@@ -461,9 +514,6 @@ bool option_range(const char *text, const char *option, int64_t *begin, int64_t 
     return ok;
 }
 
-/* The minimum for a session to make progress. */
-#define MEMORY_BOUND_LEAST ((uint64_t)96 << 20)
-
 /* ---- --memory */
 
 #define MEMORY_LEAST ((uint64_t)1 << 20)
@@ -482,22 +532,3 @@ const struct option_row memory_rows[] = {
      .take = take_memory},
     {0},
 };
-
-bool option_memory_bound(const char *text, uint64_t *bytes, struct err *e)
-{
-    uint64_t n;
-    char digits[8];
-    size_t len = strlen(text);
-    if (len > 1 && len < sizeof digits && text[len - 1] == '%') {
-        memcpy(digits, text, len - 1);
-        digits[len - 1] = 0;
-        if (!option_u64(digits, "--memory-limit", 1, 100, &n, e))
-            return false;
-        *bytes = memory_physical() / 100 * n;
-    } else if (format_parse_bytes("--memory-limit", text, bytes, e) != 0) {
-        return false;
-    }
-    if (*bytes < MEMORY_BOUND_LEAST)
-        err_set(e, ERR_USAGE, "--memory-limit takes 96M at least, not '%s'", text);
-    return *bytes >= MEMORY_BOUND_LEAST;
-}

@@ -59,6 +59,18 @@ extern const struct option_row memory_rows[];
         "--quiet", NULL, "without the progress line on a terminal", OPTION_FIELD(TYPE, MEMBER)     \
     }
 
+/* Rules for the site, in a struct skiplist. */
+#define SKIP_ROWS(TYPE, MEMBER, WHERE)                                                             \
+    {"--skip", "REGEX",                                                                            \
+     "pass over functions or files that match " WHERE " (as in Perl); may be given several times", \
+     .type = VALUE_SKIP, OPTION_FIELD(TYPE, MEMBER)},                                              \
+    {                                                                                              \
+        "--no-skip", "REGEX",                                                                      \
+            "do not pass over functions or files that match, whatever else says so; may be "       \
+            "given several times",                                                                 \
+            .type = VALUE_NO_SKIP, OPTION_FIELD(TYPE, MEMBER)                                      \
+    }
+
 #define OPTION_HELP_ROW                                                                            \
     {                                                                                              \
         "--help", .letter = 'h', .type = VALUE_HELP, .help = "this text"                           \
@@ -94,8 +106,5 @@ bool option_time(const char *text, const char *option, int64_t *out, struct err 
  */
 bool option_range(const char *text, const char *option, int64_t *begin, int64_t *end,
                   struct err *e);
-
-/* A bound on a process's memory: a size of at least 96M, or a percentage of memory_physical(). */
-bool option_memory_bound(const char *text, uint64_t *bytes, struct err *e);
 
 #endif

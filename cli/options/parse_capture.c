@@ -21,8 +21,6 @@
 
 /* The program itself, including a save, needs this much. */
 
-#define NAMERS "client, server or both" /* enum namer, from NAMER_CLIENT on */
-
 static const char usage[] =
     "usage: tidemark capture -o FILE [OPTIONS]\n"
     "\n"
@@ -59,22 +57,6 @@ static bool take_memory(void *ctx, const char *option, const char *text, struct 
     uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     o->memory_limit = physical / 100 * percent;
     return true;
-}
-
-static bool take_bound(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return option_memory_bound(value, &((struct capture_options *)ctx)->memory_bound, e);
-}
-
-static bool take_namer(void *ctx, const char *option, const char *text, struct err *e)
-{
-    (void)e;
-    (void)option;
-    struct capture_options *o = ctx;
-    o->namer = (enum namer)(NAMER_CLIENT + option_word_index(NAMERS, text));
-    o->session.no_symbols = o->namer == NAMER_SERVER;
-    return o->namer != NAMER_DEFAULT;
 }
 
 static bool take_seconds(void *ctx, const char *option, const char *value, struct err *e)
@@ -120,25 +102,6 @@ static bool take_stretch(void *ctx, const char *option, const char *text, struct
         err_set(e, ERR_USAGE, "%s takes a time or a size, such as 30m or 500M, not '%s'", option,
                 text);
     return o->rotate_seconds > 0 || o->rotate_bytes;
-}
-
-static bool take_memory_plots(void *ctx, const char *option, const char *value, struct err *e)
-{
-    struct capture_options *o = ctx;
-    o->memory_asked = true;
-    return option_u64(value, option, 0, 100, &o->session.memory_hz, e);
-}
-
-static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return file_version_parse(value, &((struct capture_options *)ctx)->trace_version, e) == 0;
-}
-
-static bool take_compression(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return option_compression(value, &((struct capture_options *)ctx)->container, e);
 }
 
 static bool take_spool(void *ctx, const char *option, const char *value, struct err *e)
@@ -205,7 +168,7 @@ static const struct option_row rows[] = {
     {"--memory-limit", "SIZE|PERCENT%",
      "keep this process's memory below by moving event data to the spool; 25% is of what the "
      "machine or its control group has",
-     .take = take_bound},
+     .type = VALUE_MEMORY_BOUND, FIELD(memory_bound)},
     {"--strict", NULL, "end at the first memory fault, as the official tool does",
      FIELD(session.strict)},
     {"--compat", "TAG",
@@ -217,9 +180,9 @@ static const struct option_row rows[] = {
     {"--protocol", "N", "offer protocol N only, instead of finding out", .type = VALUE_NUMBER,
      .least = PROTOCOL_MIN, .most = PROTOCOL_MAX, FIELD(connect.protocol)},
     {"--trace-version", "V", "file version to write (default: the client's generation)",
-     .take = take_version},
+     .type = VALUE_FILE_VERSION, FIELD(trace_version)},
     {"--compression", "SPEC", "lz4, lz4hc, zstd or zstd:LEVEL (default: by version)",
-     .take = take_compression},
+     .type = VALUE_COMPRESSION, FIELD(container)},
     {"--spool", "DIR",
      "where the journal goes, and event data that does not fit in memory (FILE's folder)",
      .take = take_spool, .given = offsetof(struct capture_options, spool_given)},
@@ -237,13 +200,14 @@ static const struct option_row rows[] = {
     {"--memory-plots", "HZ",
      "readings per second of what the kernel counts of a client on this host, as plots of the "
      "trace: resident pages, swap, faults, the cgroup (10; 0: none)",
-     .take = take_memory_plots},
+     .type = VALUE_NUMBER, .most = 100, FIELD(session.memory_hz),
+     .given = offsetof(struct capture_options, memory_asked)},
     {"--no-resident", NULL, "do not look at which pages of such a client are in memory",
      FIELD(session.no_resident)},
     {"--symbols", "WHERE",
      "where functions get their names: {}; server is this program, for clients on this host: the "
      "client is not asked; without it the client, and this program what that left open",
-     .words = NAMERS, .take = take_namer},
+     .type = VALUE_WORD, .words = "client, server or both", .least = NAMER_CLIENT, FIELD(namer)},
     {"--no-summary", NULL, "print no summary", .type = VALUE_SET, .least = false, FIELD(summary)},
     {"--drop-preload", "NAME",
      "start again without the preloaded library of that name; known allocation wrappers are "
@@ -276,8 +240,9 @@ static bool check_output(void *ctx, int n, char **arguments, struct err *e)
 {
     (void)n;
     (void)arguments;
-    const struct capture_options *o = ctx;
+    struct capture_options *o = ctx;
     uint32_t version = o->trace_version ? o->trace_version : FILE_VERSION(0, 14, 0);
+    o->session.no_symbols = o->namer == NAMER_SERVER;
     if (o->session.figures && save_check_figures(version, &o->container, e) != 0)
         return false;
     if (o->keep_last && o->session.looks.signal == SIGUSR1)

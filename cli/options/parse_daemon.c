@@ -205,13 +205,9 @@ static bool take_filter_address(void *ctx, const char *option, const char *value
 }
 
 /* Runs without a shell: the value is the path of a program. */
-static bool take_command(void *ctx, const char *option, const char *value, struct err *e)
+static bool take_command(void *program, const char *option, const char *value, struct err *e)
 {
-    struct daemon *d = ctx;
-    const char **out = strcmp(option, "--on-finish") == 0 ? &d->on_finish
-                       : strcmp(option, "--on-part") == 0 ? &d->on_part
-                                                          : &d->on_alert;
-    *out = value;
+    *(const char **)program = value;
     if (strchr(value, '/') && access(value, X_OK) == 0)
         return true;
     err_set(e, ERR_USAGE, "%s takes the path of a program, not '%s'", option, value);
@@ -229,23 +225,13 @@ static bool take_webhook(void *ctx, const char *option, const char *value, struc
 }
 
 /* A time that is not negative, in seconds. */
-static bool take_time(const char *option, const char *value, double *seconds, struct err *e)
+static bool take_time(void *seconds, const char *option, const char *value, struct err *e)
 {
     int64_t time;
     if (!option_time(value, option, &time, e))
         return false;
-    *seconds = (double)time / 1e9;
+    *(double *)seconds = (double)time / 1e9;
     return time >= 0 || (err_set(e, ERR_USAGE, "%s cannot be negative", option), false);
-}
-
-static bool take_alert_pause(void *ctx, const char *option, const char *value, struct err *e)
-{
-    return take_time(option, value, &((struct daemon *)ctx)->alert_pause, e);
-}
-
-static bool take_stop_timeout(void *ctx, const char *option, const char *value, struct err *e)
-{
-    return take_time(option, value, &((struct daemon *)ctx)->stop_timeout, e);
 }
 
 static bool take_alert(void *ctx, const char *option, const char *value, struct err *e)
@@ -270,12 +256,6 @@ static bool take_name(void *ctx, const char *option, const char *value, struct e
 {
     ((struct daemon *)ctx)->name = value;
     return trace_name_check(value, option, e) == 0;
-}
-
-static bool take_bound(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return option_memory_bound(value, &((struct daemon *)ctx)->memory, e);
 }
 
 static bool take_token(void *ctx, const char *option, const char *value, struct err *e)
@@ -318,7 +298,7 @@ static const struct option_row rows[] = {
     {"--memory-limit", "SIZE|PERCENT%",
      "what all captures together hold, kept by spilling: 96M at least for each, so it also limits "
      "how many there are at a time",
-     .take = take_bound},
+     .type = VALUE_MEMORY_BOUND, FIELD(memory)},
     {"--rotate", "TIME|SIZE",
      "go on in another trace each time so long has passed, or so much was received",
      .take = hand_on},
@@ -337,7 +317,7 @@ static const struct option_row rows[] = {
      "end", .type = VALUE_WORD, .words = "end or pause", FIELD(pause_when_full)},
     {"--stop-timeout", "TIME",
      "after a request to end: time for saving captures, else their journals stay (5m; 0: no limit)",
-     .take = take_stop_timeout},
+     .take = take_time, FIELD(stop_timeout)},
     {"--no-recover", NULL, "leave the journals that are there alone", FIELD(no_recover)},
     {"--trace-version", "V", "file version to write (default: each client's generation)",
      .take = take_version},
@@ -363,16 +343,16 @@ static const struct option_row rows[] = {
      "alert when it becomes true of a client, such as 'live_bytes(pool=\"gpu.vram\")>20G'; may be "
      "given several times",
      .take = take_alert},
-    {"--alert-pause", "TIME", "time it must be over before the next alert (1m)",
-     .take = take_alert_pause},
+    {"--alert-pause", "TIME", "time it must be over before the next alert (1m)", .take = take_time,
+     FIELD(alert_pause)},
     {"--on-finish", "PROGRAM",
      "started with the words client.finished and the trace when a client has ended; its standard "
      "input is the event in JSON",
-     .take = take_command},
+     .take = take_command, FIELD(on_finish)},
     {"--on-part", "PROGRAM", "the same for each part saved of one that goes on (part.saved)",
-     .take = take_command},
+     .take = take_command, FIELD(on_part)},
     {"--on-alert", "PROGRAM", "the same for alerts, full disks and lost traces",
-     .take = take_command},
+     .take = take_command, FIELD(on_alert)},
     {"--webhook", "URL", "the same events, sent to a web server", .take = take_webhook},
     {"--sink", "SINK",
      "add each trace to the tables of a fleet when it is complete: clickhouse=URL or "

@@ -31,11 +31,6 @@ static const char footer[] =
     "--fail-if holds, 0 when not. When nothing was run: 2 usage, 4 the output cannot be written\n"
     "or the port is taken, 126 the program cannot be run or recorded, 127 it is not there.\n";
 
-static bool take_fail_if(void *ctx, const char *option, const char *value, struct err *e)
-{
-    return budgets_add(&((struct run_options *)ctx)->fail_if, option, value, false, e);
-}
-
 static bool take_environment(void *ctx, const char *option, const char *value, struct err *e)
 {
     const char *equals = strchr(value, '=');
@@ -109,18 +104,6 @@ static bool take_port(void *ctx, const char *option, const char *value, struct e
     return true;
 }
 
-static bool take_version(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return file_version_parse(value, &((struct run_options *)ctx)->version, e) == 0;
-}
-
-static bool take_compression(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return option_compression(value, &((struct run_options *)ctx)->container, e);
-}
-
 #define FIELD(NAME) OPTION_FIELD(struct run_options, NAME)
 #define LISTENS .given = offsetof(struct run_options, listen)
 
@@ -138,7 +121,7 @@ static const struct option_row rows[] = {
     {"--fail-if", "EXPR",
      "exit with 1 when this is true of the figures, such as 'peak>512M'; may be given several "
      "times",
-     .take = take_fail_if},
+     .type = VALUE_CHANGE, FIELD(fail_if)},
     {"--no-suppressions", NULL,
      "count as leaked what the C library, the C++ library and the loader keep until the end",
      FIELD(all_leaks)},
@@ -219,10 +202,10 @@ static const struct option_row rows[] = {
      .type = VALUE_SECONDS, FIELD(adopt_after)},
     {"--library", "FILE", "the library to preload, instead of the one that belongs here",
      FIELD(library)},
-    {"--trace-version", "V", "file version to write (0.14.0)", .take = take_version,
-     .given = offsetof(struct run_options, version_given)},
+    {"--trace-version", "V", "file version to write (0.14.0)", .type = VALUE_FILE_VERSION,
+     FIELD(version), .given = offsetof(struct run_options, version_given)},
     {"--compression", "SPEC", "lz4, lz4hc, zstd or zstd:LEVEL (default: by version)",
-     .take = take_compression},
+     .type = VALUE_COMPRESSION, FIELD(container)},
     {"--no-symbols", NULL,
      "do not look up the names of functions; without this, no debuginfod server is asked for them "
      "but that of --debuginfod",

@@ -15,57 +15,36 @@
 #include "trace/load/load.h"
 
 /* "A:B", "A:", ":B" or "A" alone. */
-static bool take_size(struct selection_options *o, const char *value, struct err *e)
+static bool take_size(void *selection, const char *option, const char *value, struct err *e)
 {
+    struct selection_options *o = selection;
     const char *colon = strchr(value, ':');
     char least[64];
     size_t n = colon ? (size_t)(colon - value) : strlen(value);
     if (n >= sizeof least)
-        return refuse_value(e, "--size", "a range such as 1K:2M", value);
+        return refuse_value(e, option, "a range such as 1K:2M", value);
     memcpy(least, value, n);
     least[n] = 0;
     const char *most = colon ? colon + 1 : least;
     o->has_size = true;
     o->size_min = 0;
     o->size_max = UINT64_MAX;
-    if ((n && format_parse_bytes("--size", least, &o->size_min, e) != 0) ||
-        (*most && format_parse_bytes("--size", most, &o->size_max, e) != 0))
+    if ((n && format_parse_bytes(option, least, &o->size_min, e) != 0) ||
+        (*most && format_parse_bytes(option, most, &o->size_max, e) != 0))
         return false;
     return o->size_min <= o->size_max ||
-           refuse_value(e, "--size", "a range whose end is not below its begin", value);
+           refuse_value(e, option, "a range whose end is not below its begin", value);
 }
 
 /* ---- rows */
-
-static bool take_range_row(void *ctx, const char *option, const char *value, struct err *e)
-{
-    struct selection_options *o = &((struct question *)ctx)->selection;
-    return option_range(value, option, &o->begin, &o->end, e);
-}
-
-static bool take_at_row(void *ctx, const char *option, const char *value, struct err *e)
-{
-    return option_time(value, option, &((struct question *)ctx)->selection.at, e);
-}
-
-static bool take_size_row(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    return take_size(&((struct question *)ctx)->selection, value, e);
-}
-
-static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
-{
-    (void)option;
-    (void)e;
-    return report_format_parse(value, &((struct question *)ctx)->format);
-}
 
 static bool take_picture(void *ctx, const char *option, const char *value, struct err *e)
 {
     struct question *q = ctx;
     q->picture = picture_format_parse(value);
-    return q->picture || take_format(ctx, option, value, e);
+    (void)option;
+    (void)e;
+    return q->picture || report_format_parse(value, &q->format);
 }
 
 #define FIELD(NAME) OPTION_FIELD(struct question, NAME)
@@ -77,10 +56,11 @@ const struct option_row question_selection_rows[] = {
     {"--range", "A:B",
      "allocated from A until before B; events from B on are ignored (ns since the trace began, "
      "or with a unit: 1.5s:2m)",
-     .take = take_range_row, GIVEN(has_range)},
-    {"--at", "T", "live at this time", .take = take_at_row, GIVEN(has_at)},
+     .type = VALUE_RANGE, FIELD(selection.begin),
+     .second = offsetof(struct question, selection.end), GIVEN(has_range)},
+    {"--at", "T", "live at this time", .type = VALUE_TIME, FIELD(selection.at), GIVEN(has_at)},
     {"--size", "A:B", "of A to B bytes; either may be left out, and end in K, M, G",
-     .take = take_size_row},
+     .take = take_size, FIELD(selection)},
     {"--match", "REGEX",
      "with a function, file or image in the call stack that matches (as in Perl)",
      FIELD(selection.match)},
@@ -111,7 +91,7 @@ const struct option_row question_resolve_rows[] = {
 };
 
 const struct option_row question_format_rows[] = {
-    {"--format", "F", "{} (text)", .words = "text, json or csv", .take = take_format},
+    {"--format", "F", "{} (text)", .type = VALUE_WORD, .words = "text, json or csv", FIELD(format)},
     {0},
 };
 

@@ -47,20 +47,6 @@ static bool take_rule(void *ctx, const char *option, const char *text, struct er
     return status == 0 && has_room(o->rules.len, e) && take(vec_push(&o->rules, text), e);
 }
 
-static bool take_reader(void *ctx, const char *option, const char *text, struct err *e)
-{
-    (void)option;
-    (void)e;
-    struct resolve_options *o = ctx;
-    if (strcmp(text, "libdwarf") == 0)
-        o->reader = INDEX_LIBDWARF;
-    else if (strcmp(text, "libdw") == 0)
-        o->reader = INDEX_LIBDW;
-    else
-        return false;
-    return true;
-}
-
 /* ---- rows */
 
 static bool take_modules(void *ctx, const char *option, const char *value, struct err *e)
@@ -109,8 +95,8 @@ const struct option_row resolve_file_rows[] = {
     {"--symbol-cache-size", "N", "size of the cache; the least recently used is dropped (2G)",
      .type = VALUE_BYTES, FIELD(cache_size)},
     {"--no-symbol-cache", NULL, "keep no symbols", FIELD(no_cache)},
-    {"--dwarf", "READER", "{} (default: by image)", .words = "libdwarf or libdw",
-     .take = take_reader},
+    {"--dwarf", "READER", "{} (default: by image)", .type = VALUE_WORD,
+     .words = "libdwarf or libdw", .least = INDEX_LIBDWARF, FIELD(reader)},
     {"--time-limit", "SEC", "seconds for each image (120)", .type = VALUE_SECONDS, FIELD(seconds)},
     {0},
 };

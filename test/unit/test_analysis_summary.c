@@ -200,7 +200,7 @@ static void test_groupings(void **state)
     fixture_release(&f);
 }
 
-static void test_names_of_groupings_and_keys(void **state)
+static void test_names_of_groupings(void **state)
 {
     (void)state;
     for (int i = GROUP_SITE; i <= GROUP_THREAD; i++) {
@@ -208,15 +208,8 @@ static void test_names_of_groupings_and_keys(void **state)
         assert_true(grouping_parse(grouping_name((enum grouping)i), &by));
         assert_int_equal(by, i);
     }
-    for (int i = SORT_SIZE; i <= SORT_NAME; i++) {
-        enum sort_key key;
-        assert_true(sort_key_parse(sort_key_name((enum sort_key)i), &key));
-        assert_int_equal(key, i);
-    }
     enum grouping by;
-    enum sort_key key;
     assert_false(grouping_parse("zones", &by));
-    assert_false(sort_key_parse("", &key));
 }
 
 static void test_choosing_rows(void **state)
@@ -592,7 +585,7 @@ int main(void)
         cmocka_unit_test(test_pools_of_equal_name_are_one),
         cmocka_unit_test(test_counting_without_room),
         cmocka_unit_test(test_groupings),
-        cmocka_unit_test(test_names_of_groupings_and_keys),
+        cmocka_unit_test(test_names_of_groupings),
         cmocka_unit_test(test_choosing_rows),
         cmocka_unit_test(test_faults_survive_as_facts),
         cmocka_unit_test(test_a_trace_without_faults_gets_no_facts),

@@ -13,6 +13,7 @@
 #include "cli/options/nearest.h"
 #define print_error unused_print_error /* cmocka has a function of this name */
 #include "cli/options/options.h"
+#include "cli/options/tree_options.h"
 #undef print_error
 
 enum colour { RED, GREEN, BLUE };
@@ -280,12 +281,32 @@ static void completes(void **state)
     assert_int_equal(parse(&v, "--complete", NULL), 0);
 }
 
+/* VALUE_WORD stores the index of a word: the enums have the order of the words. */
+static void words_have_the_order_of_enums(void **state)
+{
+    const struct option_row *by = tree_rows, *metric = tree_rows;
+    (void)state;
+    while (strcmp(by->name, "--by") != 0)
+        by++;
+    while (strcmp(metric->name, "--metric") != 0)
+        metric++;
+    for (int i = 0; i <= TREE_TYPE; i++)
+        assert_int_equal(option_word_index(by->words, tree_by_name((enum tree_by)i)), i);
+    for (int i = 0; i < TREE_METRICS; i++)
+        assert_int_equal(option_word_index(metric->words, tree_metric_name((enum tree_metric)i)),
+                         i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stores_values), cmocka_unit_test(rejects_values),
-        cmocka_unit_test(keeps_rules),   cmocka_unit_test(suggests_names),
-        cmocka_unit_test(prints_help),   cmocka_unit_test(completes),
+        cmocka_unit_test(stores_values),
+        cmocka_unit_test(rejects_values),
+        cmocka_unit_test(keeps_rules),
+        cmocka_unit_test(suggests_names),
+        cmocka_unit_test(prints_help),
+        cmocka_unit_test(completes),
+        cmocka_unit_test(words_have_the_order_of_enums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
