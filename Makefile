@@ -100,7 +100,7 @@ endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_library,$(f))))
 
 # Files of the daemon's page are part of the program.
-$(BUILD)/server/daemon/dashboard.o: $(wildcard web/daemon/*)
+$(BUILD)/server/daemon/dashboard.o: $(wildcard web/daemon/*) $(addprefix web/src/,base.css dom.js format.js theme.js)
 
 # With SAN: the defaults of the sanitizers.
 SAN_OBJECTS := $(if $(SAN),$(BUILD)/test/sanitizer_options.o)

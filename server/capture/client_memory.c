@@ -186,6 +186,16 @@ int client_memory_end(struct client_memory *m, enum look_reason reason, struct i
 
 /* ---- readings */
 
+static void take_resident(struct client_memory *m, const struct memory_reading *r)
+{
+    double sum = 0;
+    if (!(r->known & 1u << MEMORY_RSS_ANON))
+        return;
+    for (unsigned i = MEMORY_RSS_ANON; i <= MEMORY_RSS_SHMEM; i++)
+        sum += r->known & 1u << i ? r->value[i] : 0;
+    m->resident = (uint64_t)sum;
+}
+
 static int read_values(struct client_memory *m, struct ingest *in, struct journal *journal,
                        struct err *e)
 {
@@ -195,6 +205,7 @@ static int read_values(struct client_memory *m, struct ingest *in, struct journa
         process_memory_pss(&m->process, &r);
     else
         process_memory_read(&m->process, &r);
+    take_resident(m, &r);
     if (r.known && journal)
         keep(&r, time, journal);
     if (!m->rounds.pss)

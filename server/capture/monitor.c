@@ -145,6 +145,16 @@ static json_t *pools_json(const struct trace *t)
     return list;
 }
 
+static json_t *shape_json(const struct usage_record *u)
+{
+    uint8_t percent[USAGE_SHAPE];
+    unsigned n = usage_record_shape(u, percent);
+    json_t *list = json_array();
+    for (unsigned i = 0; list && i < n; i++)
+        list = json_add(list, json_integer(percent[i]));
+    return list;
+}
+
 static json_t *counters_json(const struct monitor *m, const struct trace *t,
                              const struct session_progress *p, const struct memory_limit *limit)
 {
@@ -156,6 +166,9 @@ static json_t *counters_json(const struct monitor *m, const struct trace *t,
     o = json_with(o, "live_allocations", json_count(p->live_allocations));
     o = json_with(o, "live_bytes", json_count(p->live_bytes));
     o = json_with(o, "peak_bytes_sampled", json_count(m->usage.peak));
+    o = json_with(o, "shape", shape_json(&m->usage));
+    o = json_with(o, "client_resident_bytes",
+                  p->client_resident ? json_count(p->client_resident) : json_null());
     o = json_with(o, "client_time_ns", json_integer(p->last_time));
     o = json_with(o, "queries", json_count(p->queries));
     o = json_with(o, "resident_bytes", json_count(memory_anonymous() + limit->lent));

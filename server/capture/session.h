@@ -31,9 +31,10 @@ struct session_progress {
     uint64_t memory_events;  /* allocations and frees of all pools, in total */
     uint64_t live_allocations;
     uint64_t live_bytes;
-    int64_t last_time; /* ns on the client's clock */
-    uint32_t queries;  /* queued or unanswered */
-    bool last;         /* no further bytes will arrive */
+    uint64_t client_resident; /* RSS of the client's process; 0: not known */
+    int64_t last_time;        /* ns on the client's clock */
+    uint32_t queries;         /* queued or unanswered */
+    bool last;                /* no further bytes will arrive */
 };
 
 struct session_limits {

@@ -46,6 +46,7 @@ void session_report(struct session *s, long long now, bool last)
         .seconds = (double)(now - s->began) / 1e9,
         .bytes_in = frames->bytes_in,
         .compression = frames->bytes_out ? (double)frames->bytes_in / (double)frames->bytes_out : 0,
+        .client_resident = s->memory.resident,
         .last_time = ingest_latest(&s->r.ingest),
         .last = last};
     query_stats(s->r.query, &queries);

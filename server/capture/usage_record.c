@@ -40,3 +40,15 @@ void usage_record_add(struct usage_record *r, const struct memory *memory, doubl
         halve(r);
     r->points[r->count++] = now;
 }
+
+unsigned usage_record_shape(const struct usage_record *r, uint8_t percent[USAGE_SHAPE])
+{
+    unsigned n = r->count < USAGE_SHAPE ? r->count : USAGE_SHAPE;
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t most = 0;
+        for (unsigned k = i * r->count / n; k < (i + 1) * r->count / n; k++)
+            most = r->points[k].bytes > most ? r->points[k].bytes : most;
+        percent[i] = r->peak ? (uint8_t)(100 * (double)most / (double)r->peak) : 0;
+    }
+    return n;
+}

@@ -28,6 +28,14 @@ struct usage_record {
     uint64_t peak; /* highest `bytes` of all samples */
 };
 
+#define USAGE_SHAPE 40u
+
+/*
+ * The highest use of up to USAGE_SHAPE runs of equally many points, in percent of `peak`, oldest
+ * first. Returns their number.
+ */
+unsigned usage_record_shape(const struct usage_record *r, uint8_t percent[USAGE_SHAPE]);
+
 /* Call it regularly; `seconds` is the time since the beginning. */
 void usage_record_add(struct usage_record *r, const struct memory *memory, double seconds);
 

@@ -36,6 +36,8 @@ enum capture_state {
 /* State of one --alert expression for one client. */
 struct alert_state {
     bool firing;    /* it was reported */
+    time_t since;   /* when it was reported */
+    char now[160];  /* the figures of the last look, for people; may be cut */
     long long held; /* last time it was true; monotonic ns */
 };
 

@@ -30,6 +30,12 @@ struct report_page;
 /* A session's minimum: the lowest --memory-limit of capture. */
 #define DAEMON_SESSION_LEAST ((uint64_t)96 << 20)
 
+/* Bytes, as of the last look. */
+struct daemon_disk {
+    uint64_t size, free; /* of the output folder's disk; 0: not known */
+    uint64_t held;       /* by what --total-quota counts; without that, by the running captures */
+};
+
 struct daemon {
     const char *dir;
     uint16_t port;
@@ -68,16 +74,18 @@ struct daemon {
     struct jobs jobs;
     VEC(struct report_page *) reports; /* being made, or cached */
     unsigned report_makers;            /* processes */
+    uint64_t reports_dropped;          /* for want of room */
 
     char *spool;                  /* --spool, also for journals; NULL: `dir` */
     uint64_t quota, total_quota;  /* bytes on disk; 0: no limit */
     uint64_t min_free;            /* bytes to keep free; 0: none */
     bool pause_when_full, paused; /* pause captures while less is free */
     bool disk_full;               /* no capture can begin */
-    long long disk_looked;        /* monotonic ns */
-    long long folder_looked;      /* the same for the output folder */
-    bool folder_told;             /* reported that it is gone and cannot be made */
-    long long recover_at; /* monotonic ns; 0: no session was killed since the last recovery */
+    struct daemon_disk disk;
+    long long disk_looked;   /* monotonic ns */
+    long long folder_looked; /* the same for the output folder */
+    bool folder_told;        /* reported that it is gone and cannot be made */
+    long long recover_at;    /* monotonic ns; 0: no session was killed since the last recovery */
     bool recovering;
     struct daemon_leftovers left;
     double stop_timeout; /* seconds for saving at the end; 0: no limit */

@@ -4,7 +4,9 @@
  * while, so that a figure that oscillates around its bound is reported once.
  */
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "analysis/questions/budget_summary.h"
 #include "base/monotonic.h"
@@ -57,6 +59,7 @@ static void look_at(struct daemon *d, struct capture *one, size_t i, long long n
     if (holds && !s->firing) {
         json_t *more = json_with(json_object(), "alert", json_string(b->text));
         s->firing = true;
+        s->since = time(NULL);
         d->alerts_told++;
         more = json_with(more, "why", json_text(view_of(buf_str(&why))));
         daemon_tell(d, LOG_WARNING, "alert", one, more, "alert: client %u (%s): %s: %s",
@@ -67,6 +70,7 @@ static void look_at(struct daemon *d, struct capture *one, size_t i, long long n
                    json_with(json_object(), "alert", json_string(b->text)), "%s: %s", b->text,
                    buf_str(&why));
     }
+    snprintf(s->now, sizeof s->now, "%s", buf_str(&why));
     buf_release(&why);
 }
 
@@ -84,8 +88,14 @@ json_t *daemon_alerts_json(const struct daemon *d, const struct capture *one)
 {
     json_t *list = json_array();
     for (size_t i = 0; list && one->alerts && i < d->alerts.list.len; i++) {
-        if (one->state == CAPTURE_RUNNING && one->alerts[i].firing)
-            list = json_add(list, json_string(d->alerts.list.at[i].text));
+        const struct alert_state *s = &one->alerts[i];
+        const char *text = d->alerts.list.at[i].text;
+        if (one->state != CAPTURE_RUNNING || !s->firing)
+            continue;
+        json_t *o = json_with(json_object(), "alert", json_string(text));
+        o = json_with(o, "since", json_integer((json_int_t)s->since));
+        o = json_with(o, "now", json_text(view_of(s->now)));
+        list = json_add(list, o);
     }
     return list;
 }

@@ -242,6 +242,21 @@ static void look_at_all(const struct daemon *d, struct look *look, bool whole)
     look_at_folders(d, look, whole);
 }
 
+/* `sum`: what all files take, or 0 if that was not measured. */
+static void take_disk(struct daemon *d, uint64_t sum)
+{
+    struct statvfs fs;
+    d->disk = (struct daemon_disk){.held = d->total_quota ? sum : 0};
+    for (size_t i = 0; !d->total_quota && i < d->captures.list.len; i++) {
+        const struct capture *one = d->captures.list.at[i];
+        d->disk.held += one->state == CAPTURE_RUNNING ? one->disk : 0;
+    }
+    if (statvfs(d->dir, &fs) != 0)
+        return;
+    d->disk.size = (uint64_t)fs.f_blocks * fs.f_frsize;
+    d->disk.free = (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
 uint64_t daemon_free_bytes(const struct daemon *d)
 {
     struct statvfs fs;
@@ -345,6 +360,7 @@ void daemon_keep_disk(struct daemon *d)
             keep_quota(d, d->captures.list.at[i]);
     }
     vec_release(&look.stems);
+    take_disk(d, look.sum);
     if (d->total_quota)
         keep_total(d, look.sum);
     if (d->min_free)

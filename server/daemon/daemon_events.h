@@ -46,7 +46,7 @@ bool daemon_add_alert(struct daemon *d, const char *text, struct err *e);
 /* Called when a capture has new counters. `ctx` is the daemon. */
 void daemon_counted(void *ctx, struct capture *one);
 
-/* The expressions that are true for it now. */
+/* The expressions that are true for it now, each with since when and its figures. */
 json_t *daemon_alerts_json(const struct daemon *d, const struct capture *one);
 
 /* ---- daemon_repeats.c: repeated failures are reported after growing pauses */

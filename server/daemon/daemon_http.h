@@ -104,6 +104,8 @@ void daemon_send_trace(const struct daemon *d, struct http_exchange *x, const ch
 
 /* ---- daemon_reports.c */
 
+#define REPORTS_MAX 16u /* being made, or cached */
+
 /* Answers with the HTML report of a trace or its summary in JSON, as soon as it is made. */
 void daemon_send_report(struct daemon *d, struct http_exchange *x, const char *name,
                         enum report_kind kind);

@@ -19,7 +19,6 @@
 #include "server/guard/guard.h"
 #include "symbols/instructions.h"
 
-#define PAGES_MAX 16u
 #define MAKERS_MAX 2u
 #define WAITING_MAX 32u
 #define SECONDS_MAX 300.0
@@ -240,11 +239,12 @@ static bool make_room(struct daemon *d)
             (oldest == SIZE_MAX || d->reports.at[i]->used < d->reports.at[oldest]->used))
             oldest = i;
     }
-    if (d->reports.len < PAGES_MAX)
+    if (d->reports.len < REPORTS_MAX)
         return true;
     if (oldest == SIZE_MAX)
         return false;
     drop(d, oldest);
+    d->reports_dropped++;
     return true;
 }
 

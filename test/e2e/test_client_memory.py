@@ -292,6 +292,8 @@ class Daemon(Telling, Held):
             client, port, pid = self.hold(reported=["reported"], **kwargs)
             announce(self.udp, port, b"shop", pid=pid, protocol=82)
             size = self.wait_readings(pid, self.traces / "x.tracy.journal")
+            wait_until(lambda: (self.get("/api/v1/clients/1/counters")["client_resident_bytes"] or 0)
+                       >= 64 * MIB)
             client.stdin.close()
             self.wait_said("Trace size")
             self.assertEqual(self.stop(process), 0, self.said())

@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -131,6 +132,9 @@ class Alerts(Telling):
             self.assertRegex(event["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
             self.assertEqual(self.status()["clients"][0]["alerts"],
                              ['live_bytes(pool="gpu.vram")>1M'])
+            (firing,) = self.status()["clients"][0]["firing"]
+            self.assertEqual((firing["alert"], firing["now"]), (event["alert"], event["why"]))
+            self.assertAlmostEqual(firing["since"], time.time(), delta=LIMIT)
             text = self.ask("/metrics")[2].decode()
             self.assertIn("tidemark_alerts_total 1\n", text)
             self.assertIn('alert="live_bytes(pool=\\"gpu.vram\\")>1M"} 1\n', text)

@@ -10,7 +10,9 @@ import socket
 import subprocess
 import time
 import unittest
+from unittest import mock
 
+import test_capture
 from test_capture import alloc, frame, free
 from test_daemon import announce
 from test_daemon_production import ENDS, Running
@@ -46,8 +48,14 @@ class Web(Running):
         self.assertEqual(status, 200, body)
         return json.loads(body)
 
+    @staticmethod
+    def steady(status):
+        """Others write to the disk, too."""
+        del status["disk"]["free"]
+        return status
+
     def status(self):
-        return self.get("/api/v1/status")
+        return self.steady(self.get("/api/v1/status"))
 
     def recorded(self, body=THREE):
         """A client whose figures are all there; gives its number."""
@@ -72,6 +80,8 @@ class Answers(Web):
                                     "faults": 0})
             now = self.get(f"/api/v1/clients/{number}/counters")
             self.assertEqual(now["live_bytes"], 320)
+            self.assertEqual((now["shape"][-1], now["client_resident_bytes"]), (100, None))
+            self.assertEqual(client["host"], None)
             history = self.get(f"/api/v1/clients/{number}/history")
             self.assertEqual(history["columns"][:3], ["seconds", "live_bytes", "live_allocations"])
             self.assertEqual(history["points"][-1][1:], [320, 2, 320])
@@ -89,6 +99,30 @@ class Answers(Web):
             self.assertEqual(self.ask("/api/v1/clients/77")[0], 404)
             self.assertEqual(self.ask("/api/v1/clients/77777777777777777777")[0], 404)
             self.assertEqual(self.stop(process), 0)
+
+    def test_limits(self):
+        with self.web("--quota", "1G", "--total-quota", "2G", "--min-free", "1M",
+                      "--memory-limit", "1G"):
+            self.recorded()
+            wait_until(lambda: self.status()["disk"]["held"])
+            status = self.get("/api/v1/status")
+            disk = status["disk"]
+            self.assertEqual((disk["quota"], disk["total_quota"], disk["min_free"]),
+                             (1 << 30, 2 << 30, 1 << 20))
+            self.assertEqual(disk["size"], os.statvfs(self.traces).f_blocks
+                             * os.statvfs(self.traces).f_frsize)
+            self.assertLess(disk["free"], disk["size"])
+            self.assertGreaterEqual(disk["held"], status["clients"][0]["disk_bytes"])
+            self.assertEqual(status["memory_held"],
+                             status["clients"][0]["counters"]["resident_bytes"])
+            self.assertEqual(status["reports"], {"kept": 0, "most": 16, "evicted": 0})
+
+    def test_the_name_of_the_host(self):
+        data = bytearray(test_capture.welcome())
+        data[154:154 + 38] = b"OS: Linux\nUser: me@build-7\nArch: x64\0\0"
+        with mock.patch.object(test_capture, "welcome", lambda _: bytes(data)), self.web():
+            self.recorded()
+            self.assertEqual(self.status()["clients"][0]["host"], "build-7")
 
     def test_metrics(self):
         with self.web():
@@ -127,7 +161,7 @@ class Answers(Web):
         """Its type, what it says, and the bytes of that."""
         kind, data, end = stream.readline(), stream.readline(), stream.readline()
         self.assertEqual((kind[:7], data[:6], end), (b"event: ", b"data: ", b"\n"))
-        return kind[7:-1].decode(), json.loads(data[6:]), len(data)
+        return kind[7:-1].decode(), self.steady(json.loads(data[6:])), len(data)
 
     def listening(self, path):
         connection = http.client.HTTPConnection("127.0.0.1", self.port(), timeout=LIMIT)

@@ -30,7 +30,7 @@ class Page(Web):
         work.mkdir()
         (work / "node_modules").symlink_to(MODULES.resolve())
         second = self.client(THREE)
-        with self.web("--token", TOKEN) as process:
+        with self.web("--token", TOKEN, "--alert", "live_count>1", "--quota", "1G") as process:
             number = self.recorded(THREE)
             self.assertEqual(number, 1)
             result = subprocess.run(
@@ -39,7 +39,7 @@ class Page(Web):
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
             found = [json.loads(line) for line in result.stdout.splitlines()]
             self.assertEqual([f for f in found if f["error"]], [], self.said())
-            self.assertEqual(len(found), 13, result.stderr)
+            self.assertEqual(len(found), 15, result.stderr)
             self.assertEqual(self.stop(process), 0)
         self.assertEqual(report(work / "downloaded.tracy")["pools"][0]["live_bytes"], 320)
         self.assertIn("<!doctype html>", (work / "downloaded.html").read_text()[:100].lower())

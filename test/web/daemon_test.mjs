@@ -4,6 +4,7 @@
 // FOLDER has the packages, and takes the pictures; at PORT is a second client.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 
@@ -20,6 +21,7 @@ await page.addInitScript(() => {
     constructor(...args) {
       super(...args);
       window.sources.push(this);
+      for (const type of ["status", "changes"]) this.addEventListener(type, () => (window.told = (window.told ?? 0) + 1));
     }
   };
 });
@@ -30,6 +32,8 @@ page.on("request", (r) => r.url().startsWith(url) || r.url().startsWith("data:")
 
 const shot = (name) => page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
 const says = (selector, text) => page.locator(selector).filter({ hasText: text }).first().waitFor({ timeout: LIMIT });
+
+const row = (table, n) => page.locator(`#${table} tbody tr:nth-child(${n})`);
 
 const checks = {
   "asks for the token": async () => {
@@ -42,9 +46,13 @@ const checks = {
     await page.locator("#main").waitFor({ timeout: LIMIT });
   },
   "shows the client that is recorded": async () => {
-    await says("#clients", "recording");
-    await says("#clients", "320 B in 2 blocks");
-    await page.locator("#clients button").first().tap();
+    await says("#recording-head", "Recording (1)");
+    await says('#recording tr:has(.spark)', "320 B");
+    assert.deepEqual(await row("recording", 1).locator("th, td").evaluateAll((all) => all.map((e) => e.textContent).filter((_, i) => [0, 1, 2, 5, 6].includes(i))), ['my "prog" 1 alert', "4242", "127.0.0.1", "320 B", "320 B"]);
+    assert.equal(await page.locator("#alerts td").first().innerText(), 'my "prog"');
+    assert.equal(await page.locator("#alerts td").nth(2).innerText(), "live_count is 2");
+    for (const name of ["Clients", "Largest capture", "Disk", "Reports kept"]) assert.equal(await page.getByRole("meter", { name }).count(), 1, name);
+    await page.locator("#recording a").first().tap();
     await says("#pools", "320 B");
     await says("#sites", "320 B");
     await says("#tree summary", "320 B");
@@ -92,64 +100,107 @@ const checks = {
     assert.equal(small, 0);
   },
   "shows names as text": async () => {
-    assert.equal(await page.locator("#clients b, #clients img, #clients script").count(), 0);
+    assert.equal(await page.locator("main b, main img, main script").count(), 0);
   },
   "saves now": async () => {
     await page.locator("#save").tap();
-    await says("#clients", "recording");
-    await page.locator("#traces a").first().waitFor({ timeout: LIMIT });
     await says("#summary", "1 trace saved");
   },
   "stops and saves": async () => {
     await page.locator("#stop").tap();
-    await says("#clients", "saved");
+    await says("#detail-head", "saved");
     await says("#summary", "2 traces saved");
-    await says("#clients", "saved in 2 traces");
+    await page.locator("#detail a").first().tap();
+    await says("#finished", "in 2 traces");
     await says("#traces", ".2.tracy");
+    await says("#recording-head", "Recording (0)");
   },
   "draws only what changed": async () => {
-    const card = (number) => page.locator(`#clients button[data-client="${number}"]`);
     const mark = (e) => { e.marked = true; };
-    const unmarked = (selector) => page.waitForFunction((s) => document.querySelector(s)?.marked === undefined, selector);
-    await card(1).evaluate(mark);
+    await row("finished", 1).evaluate(mark);
+    await row("finished", 1).locator("a").first().evaluate(mark);
     await page.locator("#traces td a").first().evaluate(mark);
     await page.locator("#address").fill("127.0.0.1");
     await page.locator("#port").fill(port);
     await page.locator("#start button").tap();
-    await card(2).filter({ hasText: "recording" }).waitFor({ timeout: LIMIT });
-    assert.deepEqual(await page.locator("#clients button").evaluateAll((all) => all.map((b) => b.dataset.client)), ["2", "1"]);
-    for (let i = 0; i < 2; i++) {
-      await card(2).evaluate(mark);
-      await card(2).focus();
-      await unmarked('[data-client="2"]');
-      assert.equal(await card(2).evaluate((e) => e === document.activeElement), true);
-      await page.waitForResponse((r) => r.url().endsWith("/api/v1/traces"));
-    }
-    assert.equal(await card(1).evaluate((e) => e.marked), true);
+    await row("recording", 1).filter({ hasText: "320 B" }).waitFor({ timeout: LIMIT });
+    const link = row("recording", 1).locator("a");
+    await link.evaluate(mark);
+    await link.focus();
+    const rows = page.waitForResponse((r) => r.url().endsWith("/api/v1/traces"));
+    await page.waitForFunction((n) => window.told > n + 2, await page.evaluate(() => window.told));
+    await rows;
+    assert.equal(await link.evaluate((e) => e === document.activeElement && e.marked), true);
+    assert.equal(await row("finished", 1).evaluate((e) => e.marked), true);
+    assert.equal(await row("finished", 1).locator("a").first().evaluate((e) => e.marked), true);
     assert.equal(await page.locator("#traces td a").first().evaluate((e) => e.marked), true);
-    await card(1).tap();
-    assert.deepEqual(await page.locator("#clients button").evaluateAll((all) => all.map((b) => b.getAttribute("aria-pressed"))), ["false", "true"]);
   },
   "forgets who is gone, and asks again for who it does not know": async () => {
     const [left, streams] = await page.evaluate(async () => {
       const status = await (await fetch("/api/v1/status")).json();
       const data = JSON.stringify({ ...status, clients: [2] });
       window.sources.at(-1).dispatchEvent(new MessageEvent("changes", { data }));
-      return [[...document.querySelectorAll("#clients button")].map((b) => b.dataset.client), window.sources.length];
+      return [document.querySelectorAll("#recording tbody tr, #finished tbody tr").length, window.sources.length];
     });
-    assert.deepEqual(left, ["2"]);
-    await page.waitForFunction((n) => window.sources.length > n && document.querySelectorAll("#clients button").length === 2, streams);
+    assert.equal(left, 1);
+    await page.waitForFunction((n) => window.sources.length > n && document.querySelectorAll("#finished tbody tr").length === 1, streams);
     assert.equal(await page.evaluate(() => window.sources.filter((s) => s.readyState !== EventSource.CLOSED).length), 1);
-    await says("#clients", "saved");
+  },
+  "500 clients are sorted and filtered": async () => {
+    const ms = await page.evaluate(async () => {
+      for (const s of window.sources) s.close();
+      const status = await (await fetch("/api/v1/status")).json();
+      const [one] = status.clients.filter((c) => c.counters);
+      const counters = (i, turn) => ({ ...one.counters, seconds: turn, memory_events: (turn * i * 10), live_bytes: 1000 * ((i * 7919) % 500) + turn, shape: Array.from({ length: 40 }, (_, k) => (i * k + turn) % 101) });
+      const clients = (turn) => Array.from({ length: 500 }, (_, i) => ({ ...one, number: i + 1, state: i % 5 ? "recording" : "saved", program: `program ${i + 1}`, pid: 10000 + i, host: `node${i % 10}`, firing: i % 100 === 1 ? [{ alert: "live>1", since: 1, now: `live_count is ${turn}` }] : [], counters: counters(i + 1, turn) }));
+      const times = [];
+      for (let turn = 1; turn <= 10; turn++) {
+        const data = JSON.stringify({ ...status, clients: clients(turn) });
+        const begin = performance.now();
+        window.sources.at(-1).dispatchEvent(new MessageEvent("status", { data }));
+        document.body.getBoundingClientRect();
+        times.push(Math.round(10 * (performance.now() - begin)) / 10);
+      }
+      return times;
+    });
+    console.error(`500 clients, ms for each event with layout: ${ms.join(" ")}`);
+    await says("#recording-head", "Recording (400)");
+    await says("#finished-head", "Finished (100)");
+    await says("#alerts-head", "Alerts (5)");
+    assert.equal(await page.locator("#recording tbody tr").count(), 100);
+    await page.locator("#recording-more").tap();
+    assert.equal(await page.locator("#recording tbody tr").count(), 200);
+    await page.locator("#recording").getByRole("button", { name: "Live" }).tap();
+    const live = await page.locator("#recording tbody tr > :nth-child(6)").allInnerTexts();
+    assert.deepEqual([live[0], live.length], ["486 KiB", 200]);
+    const rate = await page.locator("#recording tbody tr").first().locator("td").nth(6).textContent();
+    assert.match(rate, /^[\d,]+\/s$/);
+    await page.locator("#filter").fill("program 77");
+    await says("#recording-head", "Recording (1 of 400)");
+    await page.locator("#filter").fill("live>1");
+    await says("#recording-head", "Recording (5 of 400)");
+    await says("#finished-head", "Finished (0 of 100)");
+    await page.locator("#filter").fill("");
+    await page.reload();
+    await says("#recording-head", "Recording (1)");
+  },
+  "axe finds nothing": async () => {
+    const source = readFileSync(join(folder, "node_modules", "axe-core", "axe.min.js"), "utf8");
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate(`${source}; 0`);
+      const found = await page.evaluate(() => window.axe.run(document));
+      assert.deepEqual(found.violations.flatMap((v) => v.nodes.map((n) => `${colorScheme} ${v.id}: ${n.html.slice(0, 120)}`)), []);
+      await shot(`daemon-${colorScheme}`);
+    }
   },
   "gives a trace": async () => {
-    const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#traces a").first().tap()]);
+    const [download] = await Promise.all([page.waitForEvent("download"), row("finished", 1).locator("a.icon").tap()]);
     assert.match(download.suggestedFilename(), /\.tracy$/);
     await download.saveAs(join(folder, "downloaded.tracy"));
   },
   "shows a finished trace's page, in an origin of its own": async () => {
-    await page.locator("#report").waitFor({ timeout: LIMIT });
-    const [opened] = await Promise.all([context.waitForEvent("page"), page.locator("#report").tap()]);
+    const [opened] = await Promise.all([context.waitForEvent("page"), row("finished", 1).locator("a").first().tap()]);
     opened.on("pageerror", (e) => errors.push(`report: ${e.message}`));
     await opened.waitForLoadState();
     await opened.getByText("memory report").first().waitFor({ timeout: LIMIT });
@@ -160,7 +211,7 @@ const checks = {
     await opened.close();
   },
   "gives a report": async () => {
-    const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#traces a", { hasText: "download" }).first().tap()]);
+    const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#traces a[download$=html]").first().tap()]);
     assert.match(download.suggestedFilename(), /\.tracy\.html$/);
     await download.saveAs(join(folder, "downloaded.html"));
   },

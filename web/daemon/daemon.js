@@ -1,8 +1,13 @@
-// The daemon's page: the recorded clients, live. All text of clients goes through textContent.
+// The daemon's dashboard: asks, listens to events, and shows all clients or one of them.
 
-const $ = (id) => document.getElementById(id);
-const api = "/api/v1";
+import { api, Clients, nameOf } from "./clients.js";
+import { $ } from "./dom.js";
+import { bytes, count, duration as nanoseconds } from "./format.js";
+import { addTheme } from "./theme.js";
+
 const state = { status: null, chosen: null, detail: null }; // detail: the client that it was drawn of
+const duration = (seconds) => nanoseconds(seconds * 1e9);
+const clients = new Clients();
 const SLOW_MS = 5000; // between questions for sites and tree
 
 // ---- asking
@@ -25,32 +30,12 @@ async function ask(path, options = {}) {
 
 function tell(error) {
   $("error").textContent = error ? error.message : "";
+  $("error").hidden = !error;
   if (error instanceof Refused && error.status === 401) showLogin();
 }
 
 function attempt(work) {
   return work().then(() => tell(null), tell);
-}
-
-// ---- figures
-
-function bytes(n) {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-  let i = 0;
-  while (n >= 1024 && i + 1 < units.length) {
-    n /= 1024;
-    i++;
-  }
-  return `${i ? n.toPrecision(n < 1000 ? 3 : 4) : n} ${units[i]}`;
-}
-
-const count = (n) => n.toLocaleString("en");
-
-function duration(seconds) {
-  const s = Math.floor(seconds);
-  const two = (n) => String(n).padStart(2, "0");
-  return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${two(s % 60)} s`
-    : `${Math.floor(s / 3600)} h ${two(Math.floor(s / 60) % 60)} min`;
 }
 
 // ---- elements
@@ -78,105 +63,34 @@ function table(id, head, rows) {
   $(id).replaceChildren(row(head, "th"), ...rows.map((r) => row(r)));
 }
 
-const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
-
-function replaceWith(old, element) {
-  const controls = (e) => [...e.querySelectorAll("a, button")];
-  const focused = controls(old).indexOf(document.activeElement);
-  old.replaceWith(element);
-  if (focused >= 0) controls(element)[focused]?.focus();
-}
-
-/**
- * Gives a function that shows items as the children of `parent`, in their order: what is as it was,
- * by its key, keeps its element.
- */
-function list(parent, keyOf, draw) {
-  const shown = new Map(); // key: the item and its element
-  const show = (item) => {
-    const before = shown.get(keyOf(item));
-    if (before && same(before.item, item)) return before.element;
-    const element = draw(item);
-    if (before) replaceWith(before.element, element);
-    shown.set(keyOf(item), { item, element });
-    return element;
-  };
-  return (items) => {
-    const keys = new Set(items.map(keyOf));
-    for (const [key, { element }] of shown) {
-      if (keys.has(key)) continue;
-      element.remove();
-      shown.delete(key);
-    }
-    let last = null;
-    for (const element of items.map(show)) {
-      const next = last ? last.nextElementSibling : parent.firstElementChild;
-      if (element !== next) parent.insertBefore(element, next);
-      last = element;
-    }
-  };
-}
-
-// ---- clients
-
-const placeOf = (c) => `${c.address.includes(":") ? `[${c.address}]` : c.address}:${c.port}`;
-
-function clientButton(c) {
-  const b = element("button", c.program || placeOf(c));
-  b.setAttribute("aria-pressed", String(c.number === state.chosen));
-  b.dataset.client = c.number;
-  b.append(element("span", c.left_alone ? `${c.state}, left alone (${c.left_alone})` : c.state, "state"));
-  const f = c.counters;
-  const figures = c.state === "recording" && f
-    ? `${bytes(f.live_bytes)} in ${count(f.live_allocations)} blocks, ${bytes(f.bytes_per_second)}/s`
-    : c.parts_saved ? `${bytes(c.parts_bytes)} saved${c.parts_saved > 1 ? ` in ${c.parts_saved} traces` : ""}`
-    : c.says || "";
-  b.append(element("span", `${placeOf(c)} · ${figures}`, "small"));
-  for (const alert of c.alerts) b.append(element("span", alert, "alert"));
-  b.addEventListener("click", () => choose(c.number));
-  return b;
-}
-
-const showClients = list($("clients"), (c) => c.number, (c) => {
-  const item = element("li");
-  item.append(clientButton(c));
-  return item;
-});
-
-function drawClients() {
-  const { clients, running, traces_saved, trace_bytes_saved } = state.status;
-  showClients([...clients].reverse());
-  $("no-clients").hidden = clients.length > 0;
-  const traces = traces_saved === 1 ? "trace" : "traces";
-  $("summary").textContent = `${running} recorded now, ${traces_saved} ${traces} saved (${bytes(trace_bytes_saved)})`;
-}
+// ---- one client
 
 const chosenClient = () => state.status?.clients.find((c) => c.number === state.chosen);
 
+// The address has the client that is shown.
 function choose(number) {
   state.chosen = number;
   $("memory").hidden = true;
   $("tree").replaceChildren();
-  for (const b of $("clients").querySelectorAll("button"))
-    b.setAttribute("aria-pressed", String(b.dataset.client === String(number)));
   drawDetail();
   attempt(refreshUsage);
   attempt(refreshSlow);
 }
 
+const chooseByAddress = () => choose(Number(/^#client=(\d+)$/.exec(location.hash)?.[1]) || null);
+
 function drawDetail() {
   const c = chosenClient();
+  const fresh = c?.number !== state.detail?.number;
   state.detail = c;
   $("detail").hidden = !c;
+  $("lists").hidden = Boolean(c);
   if (!c) return;
   const f = c.counters;
-  const live = c.state === "recording" || c.state === "connecting";
-  $("detail-head").textContent = c.program || placeOf(c);
+  $("detail-head").textContent = `${nameOf(c)}, ${c.state}`;
+  if (fresh) $("detail-head").focus();
   $("save").disabled = c.state !== "recording";
-  $("stop").disabled = !live;
-  const saved = c.state === "saved" && c.trace;
-  $("report").hidden = !saved;
-  if (saved) $("report").href = `${pathOfTrace(c.trace)}/report`;
+  $("stop").disabled = c.state !== "recording" && c.state !== "connecting";
   $("figures").textContent = f
     ? `${duration(f.seconds)}, ${bytes(f.received_bytes)} received, ${count(f.memory_events)} events, `
       + `peak ${bytes(f.peak_bytes_sampled)}`
@@ -284,41 +198,8 @@ async function refreshSlow() {
   if (c.number === state.chosen && chosenClient()?.state === "recording") drawMemory(memory, c.parts_saved);
 }
 
-// ---- traces
-
-const pathOfTrace = (name) => `${api}/traces/${encodeURIComponent(name)}`;
-
-/** With `download` what it leads to is kept under that name, else it opens beside this page. */
-function link(text, href, download) {
-  const a = element("a", text);
-  a.href = href;
-  if (download) {
-    a.download = download;
-  } else {
-    a.target = "_blank";
-    a.rel = "noopener";
-  }
-  return a;
-}
-
-function reportLinks(name) {
-  const both = element("span", undefined, "links");
-  both.append(link("open", `${pathOfTrace(name)}/report`),
-    link("download", `${pathOfTrace(name)}/report?download`, `${name}.html`));
-  return both;
-}
-
-const traceRows = element("tbody");
-$("traces").append(element("thead"), traceRows);
-$("traces").firstElementChild.append(row(["trace", { number: "size" }, "saved", "report"], "th"));
-
-const showTraces = list(traceRows, (t) => t.name, (t) =>
-  row([link(t.name, pathOfTrace(t.name), t.name), { number: bytes(t.bytes) },
-    new Date(t.modified * 1000).toLocaleString(), reportLinks(t.name)]));
-
 async function refreshTraces() {
-  const { traces } = await ask(`${api}/traces`);
-  showTraces(traces.sort((a, b) => b.modified - a.modified));
+  clients.showTraces((await ask(`${api}/traces`)).traces);
 }
 
 // ---- what happens
@@ -334,7 +215,7 @@ $("stop").addEventListener("click", () => act("stop"));
 $("start").addEventListener("submit", (event) => {
   event.preventDefault();
   const body = JSON.stringify({ address: $("address").value.trim(), port: Number($("port").value) });
-  attempt(async () => choose((await ask(`${api}/clients`, { method: "POST", body })).number));
+  attempt(() => ask(`${api}/clients`, { method: "POST", body }));
 });
 
 $("login").addEventListener("submit", (event) => {
@@ -363,7 +244,9 @@ function take(status) {
   const saved = state.status?.traces_saved;
   state.status = status;
   $("main").hidden = false;
-  drawClients();
+  const { running, traces_saved, trace_bytes_saved, version } = status;
+  $("summary").textContent = `${count(running)} recorded now, ${count(traces_saved)} trace${traces_saved === 1 ? "" : "s"} saved (${bytes(trace_bytes_saved)}), version ${version}`;
+  clients.show(status);
   if (chosenClient() !== state.detail) drawDetail();
   if (saved !== status.traces_saved) attempt(refreshTraces);
   attempt(refreshUsage);
@@ -383,8 +266,8 @@ async function begin() {
 /** Clients that are as they were come as their numbers. Null: one is not known here. */
 function merged(changes) {
   const known = new Map(state.status.clients.map((c) => [c.number, c]));
-  const clients = changes.clients.map((c) => (typeof c === "number" ? known.get(c) : c));
-  return clients.includes(undefined) ? null : { ...changes, clients };
+  const list = changes.clients.map((c) => (typeof c === "number" ? known.get(c) : c));
+  return list.includes(undefined) ? null : { ...changes, clients: list };
 }
 
 function listen() {
@@ -408,4 +291,7 @@ setInterval(() => {
   attempt(refreshTraces); // parts of captures that go on are saved, too
   if (!$("detail").hidden) attempt(refreshSlow);
 }, SLOW_MS);
+window.addEventListener("hashchange", chooseByAddress);
+addTheme(() => attempt(refreshUsage));
+chooseByAddress();
 begin();

@@ -17,10 +17,11 @@ export function make(name, attributes = {}, ...children) {
 export const foreign = (text, className) => make("bdi", { text, class: className });
 
 // Tables with a caption, columns {name, value, show, text, title, minor} and sortable heads. A phone
-// does not show minor columns, so that figures are beside names.
+// does not show minor columns, so that figures are beside names. With options.key(row) a row that is
+// shown again keeps its element, and a cell whose value(row) or mark(row) is as before its contents.
 export class Table {
   constructor(element, caption, columns, options = {}) {
-    Object.assign(this, { element, columns, options, sort: options.sort ?? -1, down: true, limit: options.limit ?? 100, rows: [] });
+    Object.assign(this, { element, columns, options, sort: options.sort ?? -1, down: true, limit: options.limit ?? 100, rows: [], lines: new Map() });
     element.append(make("caption", { text: caption, class: options.captionHidden === false ? "" : "hidden" }));
     const head = make("tr");
     columns.forEach((column, i) => head.append(this.head(column, i)));
@@ -36,6 +37,7 @@ export class Table {
       th.textContent = column.name;
       return th;
     }
+    if (!column.value) return Object.assign(th, { textContent: column.name });
     th.append(make("button", { type: "button", text: column.name, onclick: () => this.sortBy(i) }));
     column.element = th;
     return th;
@@ -56,7 +58,7 @@ export class Table {
     const from = this.limit;
     this.limit += 100;
     this.draw();
-    this.body.children[from]?.querySelector("button")?.focus();
+    this.body.children[from]?.querySelector("a, button")?.focus();
   }
 
   draw() {
@@ -64,22 +66,40 @@ export class Table {
     const sign = this.down ? -1 : 1;
     const rows = column ? this.rows.slice().sort((a, b) => sign * compare(column.value(a), column.value(b))) : this.rows;
     this.columns.forEach((c, i) => c.element?.setAttribute("aria-sort", i !== this.sort ? "none" : this.down ? "descending" : "ascending"));
-    this.body.replaceChildren(...rows.slice(0, this.limit).map((row) => this.line(row)));
+    this.place(rows.slice(0, this.limit));
     const more = this.options.more;
     if (!more) return;
     more.hidden = rows.length <= this.limit;
     more.textContent = `Show more (${rows.length - this.limit} rows are not shown)`;
   }
 
-  line(row) {
-    const tr = make("tr");
+  // Moving an element takes the focus from it.
+  place(rows) {
+    const { key } = this.options;
+    const focused = document.activeElement;
+    this.lines = new Map(rows.map((row) => this.line(row, key && this.lines.get(key(row)))).map((line) => [line.key, line]));
+    const kept = new Set([...this.lines.values()].map(({ tr }) => tr));
+    for (const tr of [...this.body.children]) if (!kept.has(tr)) tr.remove();
+    let next = this.body.firstElementChild;
+    for (const tr of kept) {
+      if (tr === next) next = tr.nextElementSibling;
+      else this.body.insertBefore(tr, next);
+    }
+    if (focused !== document.activeElement && this.body.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  line(row, line) {
+    const tr = line?.tr ?? make("tr");
+    line ??= { key: this.options.key ? this.options.key(row) : tr, tr, marks: [] };
     this.columns.forEach((column, i) => {
-      const cell = make(i === 0 ? "th" : "td", { scope: i === 0 ? "row" : undefined, class: classOf(column) });
+      const mark = (column.mark ?? column.value)?.(row);
+      if (i < line.marks.length && line.marks[i] === mark) return;
+      line.marks[i] = mark;
       const shown = column.show ? column.show(row) : column.value(row);
-      cell.append(shown instanceof Node ? shown : String(shown));
-      tr.append(cell);
+      const cell = tr.children[i] ?? tr.appendChild(make(i === 0 ? "th" : "td", { scope: i === 0 ? "row" : undefined, class: classOf(column) }));
+      cell.replaceChildren(shown instanceof Node ? shown : String(shown));
     });
-    return tr;
+    return line;
   }
 }
 

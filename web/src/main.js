@@ -16,6 +16,7 @@ import { RunsApp } from "./runs.js";
 import { Sites } from "./sites.js";
 import { State } from "./state.js";
 import { Tabs } from "./tabs.js";
+import { addTheme } from "./theme.js";
 import { residentMark, seriesMark, Timeline } from "./timeline.js";
 import { Tree, TREE_COLUMNS } from "./tree.js";
 
@@ -416,25 +417,6 @@ class App {
 }
 
 // ---- page
-
-function showTheme(dark) {
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
-  $("theme").textContent = dark ? "Light" : "Dark";
-  $("theme").setAttribute("aria-label", dark ? "Use light colours" : "Use dark colours");
-}
-
-function addTheme(changed) {
-  const system = window.matchMedia("(prefers-color-scheme: dark)");
-  let dark = system.matches;
-  const set = (value) => {
-    dark = value;
-    showTheme(dark);
-    changed();
-  };
-  showTheme(dark);
-  $("theme").addEventListener("click", () => set(!dark));
-  system.addEventListener("change", () => set(system.matches));
-}
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
