@@ -115,6 +115,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     window.end = o->has_range ? o->end : INT64_MAX;
     c->range_given = o->has_range;
     o->has_range = false;
+    o->all_pools = !c->window.together;
     window.buckets = c->question.picture ? TIMELINE_PICTURE_BUCKETS
                      : drawn             ? terminal_width(out) - CHART_MARGIN
                                          : BUCKETS;

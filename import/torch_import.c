@@ -250,7 +250,8 @@ static int add_facts(struct torch_import *t, struct err *e)
     struct torch_fields settings;
     uint64_t overflowed, most;
     if (torch_fields_read(&t->reader, t->root.at[TORCH_ALLOCATOR_SETTINGS], &settings, e) < 0 ||
-        trace_add_fact(trace, e, "imported", "PyTorch memory snapshot, %s", t->format) != 0)
+        trace_add_fact(trace, e, "imported", "PyTorch memory snapshot, %s", t->format) != 0 ||
+        trace_add_fact(trace, e, "containers", "gpu .reserved") != 0)
         return -1;
     struct view config = torch_text(&t->reader, &settings, TORCH_CONFIG);
     if (config.len && trace_add_fact(trace, e, "allocator_settings", "%.*s",

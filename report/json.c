@@ -145,7 +145,7 @@ static void json_pool(struct report *r, const struct summary_pool *p)
     bool any = f->allocations != 0;
     element(r,
             json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-                      "name", json_text(p->name), "pool_ids", ids, "counted", p->contained ? 0 : 1,
+                      "name", json_text(p->name), "pool_ids", ids, "counted", p->sum == POOL_COUNTS,
                       "allocations", json_count(f->allocations), "frees", json_count(f->frees),
                       "live_allocations", json_count(f->live), "live_bytes",
                       json_count(f->live_bytes), "permanent_allocations", json_count(p->permanent),

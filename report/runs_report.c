@@ -180,7 +180,7 @@ static json_t *make_figures_pool(const struct summary_pool *p)
 {
     const struct pool_figures *f = &p->figures;
     return json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-                     json_text(p->name), "counted", p->contained ? 0 : 1, "allocations",
+                     json_text(p->name), "counted", p->sum == POOL_COUNTS, "allocations",
                      json_count(f->allocations), "frees", json_count(f->frees), "live_allocations",
                      json_count(f->live), "live_bytes", json_count(f->live_bytes),
                      "permanent_allocations", json_count(p->permanent), "permanent_bytes",

@@ -198,7 +198,7 @@ static uint64_t temporary_of_all(const struct summary *s)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < s->pools.len; i++)
-        sum += s->pools.at[i].contained ? 0 : s->pools.at[i].figures.temporary;
+        sum += s->pools.at[i].sum == POOL_COUNTS ? s->pools.at[i].figures.temporary : 0;
     return sum;
 }
 

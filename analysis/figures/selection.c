@@ -72,7 +72,7 @@ static struct view keep_text(struct selection *s, struct view text)
 }
 
 /* The fact has the key of the pool "malloc"; a merge does not change the first input's pools. */
-bool selection_is_contained(const struct trace *t, uint64_t key)
+static bool is_contained(const struct trace *t, uint64_t key)
 {
     struct view joined = trace_fact(t, "joined", 0);
     char text[24] = "";
@@ -82,6 +82,34 @@ bool selection_is_contained(const struct trace *t, uint64_t key)
     uint64_t tag = strtoull(text, NULL, 0);
     const uint64_t *number = map_find(&t->memory.pool_numbers, tag);
     return tag && !(key & tag) && number && t->memory.pools.at[*number]->totals.allocations;
+}
+
+/* The fact has the beginning of such names, and what they contain. */
+static bool is_container(const struct trace *t, struct view name)
+{
+    struct view fact = trace_fact(t, "containers", 0);
+    const char *space = fact.len ? memchr(fact.p, ' ', fact.len) : NULL;
+    size_t first = space ? (size_t)(space - fact.p) : 0;
+    return first && fact.len > first + 1 && name.len >= first &&
+           memcmp(name.p, fact.p, first) == 0 &&
+           memmem(name.p, name.len, space + 1, fact.len - first - 1);
+}
+
+/* Drops the pools that sums leave out, unless they are to be listed. */
+static size_t leave_out(const struct selection *s, struct selection_pool *list, size_t n)
+{
+    const struct memory *m = &s->trace->memory;
+    bool inner = false;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        inner |= list[i].sum != POOL_CONTAINER && m->pools.at[list[i].number]->totals.allocations;
+    for (size_t i = 0; i < n; i++) {
+        if (s->options.pool || (list[i].sum == POOL_CONTAINER && !inner))
+            list[i].sum = POOL_COUNTS;
+        if (list[i].sum == POOL_COUNTS || s->options.all_pools)
+            list[kept++] = list[i];
+    }
+    return kept;
 }
 
 static int list_pools(struct selection *s, struct selection_pool *list, size_t *n, struct err *e)
@@ -95,12 +123,16 @@ static int list_pools(struct selection *s, struct selection_pool *list, size_t *
         struct view name = trace_pool_name(s->trace, p, room);
         if (name.p == room && !(name = keep_text(s, name)).p)
             return err_no_memory(e, "pool names");
-        if (wanted ? view_equal(name, view_of(wanted))
-                   : p->totals.allocations != 0 &&
-                         (s->options.all_pools || !selection_is_contained(s->trace, p->key)))
+        if (wanted ? view_equal(name, view_of(wanted)) : p->totals.allocations != 0)
             list[(*n)++] =
-                (struct selection_pool){.name = name, .key = p->key, .number = (uint32_t)i};
+                (struct selection_pool){.name = name,
+                                        .key = p->key,
+                                        .number = (uint32_t)i,
+                                        .sum = is_contained(s->trace, p->key) ? POOL_CONTAINED
+                                               : is_container(s->trace, name) ? POOL_CONTAINER
+                                                                              : POOL_COUNTS};
     }
+    *n = leave_out(s, list, *n);
     if (wanted && *n == 0)
         return no_such_pool(s->trace, wanted, e);
     if (*n)

@@ -25,7 +25,7 @@
 /* Zero-initialise for everything. Texts must outlive the selection. */
 struct selection_options {
     const char *pool;   /* pools of this name */
-    bool all_pools;     /* without a name: also contained pools, for lists, not for sums */
+    bool all_pools;     /* without a name: also those that sums leave out, for lists */
     const char *thread; /* allocated by threads of this name or OS id */
     bool has_range;
     int64_t begin, end; /* ns */
@@ -46,11 +46,15 @@ struct selection_options {
 };
 
 /*
- * Whether the program's Tracy client reported the pool with this key, in a trace in which `tidemark
- * run` also recorded malloc. Its blocks may be parts of blocks of the pool "malloc", so sums leave
- * it out (run/run_client.h).
+ * Why sums leave a pool out: its bytes may be those of another pool.
+ *
+ * POOL_CONTAINED: the program's Tracy client reported it, in a trace in which `tidemark run` also
+ * recorded malloc. Its blocks may be parts of blocks of the pool "malloc" (run/run_client.h).
+ *
+ * POOL_CONTAINER: it has ranges in which blocks of other pools lie, as reserved memory of a GPU;
+ * the fact "containers" has its name, and another pool has blocks.
  */
-bool selection_is_contained(const struct trace *t, uint64_t key);
+enum pool_sum { POOL_COUNTS, POOL_CONTAINED, POOL_CONTAINER };
 
 /* True if anything but `pool` restricts the selection. */
 bool selection_is_narrow(const struct selection_options *o);
@@ -69,6 +73,7 @@ struct selection_pool {
     struct view name;
     uint64_t key; /* of the first one */
     uint32_t number;
+    enum pool_sum sum;
 };
 
 struct zone_span {

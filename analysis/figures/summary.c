@@ -37,8 +37,7 @@ static int list_pools(struct summary *s, struct err *e)
                 return err_no_memory(e, "pools");
             p.key_count++;
         }
-        p.contained = !from->options.pool && p.key_count &&
-                      selection_is_contained(from->trace, s->pool_keys.at[p.first_key]);
+        p.sum = from->pools.at[i].sum;
         if (!vec_push(&s->pools, p))
             return err_no_memory(e, "pools");
     }
@@ -626,7 +625,7 @@ static void sum_pools(struct builder *b)
     for (uint32_t i = 0; i < s->pools.len; i++) {
         struct pool_figures *f = &s->pools.at[i].figures;
         accounting_pool(&b->accounts[BY_SITE], i, f);
-        if (s->pools.at[i].contained)
+        if (s->pools.at[i].sum != POOL_COUNTS)
             continue;
         s->allocations += f->allocations;
         s->frees += f->frees;
@@ -645,7 +644,7 @@ static void sum_permanent(struct summary *s)
             continue;
         p->permanent += c->live_count;
         p->permanent_bytes = saturating_add(p->permanent_bytes, c->live_bytes);
-        if (!p->contained) {
+        if (p->sum == POOL_COUNTS) {
             s->permanent += c->live_count;
             s->permanent_bytes = saturating_add(s->permanent_bytes, c->live_bytes);
         }

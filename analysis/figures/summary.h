@@ -76,8 +76,8 @@ struct summary_pool {
     struct view name;
     size_t first_key, key_count; /* its client pointers: a range of summary.pool_keys */
     struct pool_figures figures;
-    uint64_t low_address, high_address;  /* first byte, and one past the last */
-    bool contained;                      /* not in sums: another listed pool contains its blocks */
+    uint64_t low_address, high_address; /* first byte, and one past the last */
+    enum pool_sum sum;
     uint64_t permanent, permanent_bytes; /* of the live blocks: see permanent.h */
 };
 
@@ -218,7 +218,7 @@ struct summary {
     VEC(struct summary_row) outliers;
     struct types types;
     uint64_t allocations, frees, live, live_bytes, total_bytes, permanent,
-        permanent_bytes; /* of these pools, except contained ones */
+        permanent_bytes; /* of these pools, except those that sums leave out */
     struct summary_coverage coverage;
     VEC(struct summary_fault) faults; /* the selected noted ones */
     uint64_t faults_left_out;         /* kinds of faults beyond the limit of storage */

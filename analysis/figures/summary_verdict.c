@@ -109,7 +109,9 @@ const struct summary_pool *summary_highest_pool(const struct summary *s)
 {
     const struct summary_pool *high = &s->pools.at[0];
     for (size_t i = 1; i < s->pools.len; i++) {
-        if (s->pools.at[i].figures.peak_bytes > high->figures.peak_bytes)
+        bool container = s->pools.at[i].sum == POOL_CONTAINER;
+        if (high->sum == POOL_CONTAINER ||
+            (!container && s->pools.at[i].figures.peak_bytes > high->figures.peak_bytes))
             high = &s->pools.at[i];
     }
     return high;
@@ -120,11 +122,11 @@ static void say_figures(struct summary *s)
     char a[FORMAT_SIZE];
     char b[FORMAT_SIZE];
     struct buf *v = &s->verdict;
-    size_t contained = 0;
+    size_t of[POOL_CONTAINER + 1] = {0};
     for (size_t i = 0; i < s->pools.len; i++)
-        contained += s->pools.at[i].contained;
+        of[s->pools.at[i].sum]++;
     buf_printf(v, "%s in %s", format_counted(a, s->allocations + s->frees, "memory event"),
-               format_counted(b, s->pools.len - contained, "pool"));
+               format_counted(b, of[POOL_COUNTS], "pool"));
     buf_printf(v, ": %s (%s)", format_counted(a, s->allocations, "allocation"),
                format_bytes(b, s->total_bytes));
     buf_printf(v, ", %s", format_counted(a, s->frees, "free"));
@@ -142,10 +144,13 @@ static void say_figures(struct summary *s)
         buf_puts(v, " in pool ");
         format_terminal(v, high->name);
     }
-    if (contained)
+    if (of[POOL_CONTAINED])
         buf_printf(
             v, "; not counted: %s of the program's Tracy client, whose blocks may lie in malloc's",
-            format_counted(a, contained, "pool"));
+            format_counted(a, of[POOL_CONTAINED], "pool"));
+    if (of[POOL_CONTAINER])
+        buf_printf(v, "; not counted: %s of memory in which the others' blocks lie",
+                   format_counted(a, of[POOL_CONTAINER], "pool"));
 }
 
 /* The number in a fact; 0 if there is none. */

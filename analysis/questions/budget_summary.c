@@ -65,10 +65,10 @@ static double gather(double all, double one, bool highest)
     return one > all ? one : all;
 }
 
-/* Selected pools all count; otherwise contained pools do not. */
+/* Selected pools all count; otherwise those that sums leave out do not. */
 static bool counts(const struct summary *s, const struct budget_term *t, uint32_t pool)
 {
-    return !s->pools.at[pool].contained || budget_term_has(t, 1u << BUDGET_POOL);
+    return s->pools.at[pool].sum == POOL_COUNTS || budget_term_has(t, 1u << BUDGET_POOL);
 }
 
 static double of_pools(const struct summary *s, const struct budget_term *t)

@@ -187,13 +187,13 @@ static int read_pool(struct reading *r, const json_t *v)
     const json_t *counted = json_object_get(v, "counted");
     if (!json_is_boolean(counted))
         return wrong(r, "counted", "boolean");
-    p.contained = !json_is_true(counted);
+    p.sum = json_is_true(counted) ? POOL_COUNTS : POOL_CONTAINED;
     if (take_text(r, v, "name", false, &p.name) != 0 ||
         take_counts(r, v, members, LENGTH(members), &p) != 0)
         return -1;
     if (p.permanent > p.figures.live || p.permanent_bytes > p.figures.live_bytes)
         return wrong(r, "permanent_bytes", "part of what is live");
-    if (!p.contained) {
+    if (p.sum == POOL_COUNTS) {
         r->f->summary.permanent += p.permanent;
         r->f->summary.permanent_bytes += p.permanent_bytes;
     }

@@ -18,9 +18,9 @@ struct run_figures {
     char *name; /* of the file that they are from */
     char *program;
     /*
-     * Only what budgets and comparisons need: pools (name, figures, contained, permanent blocks),
-     * sites (pool, function, file, line, image, permanent, figures), faults (pool, count), empty,
-     * verdict.
+     * Only what budgets and comparisons need: pools (name, figures, whether they count, permanent
+     * blocks), sites (pool, function, file, line, image, permanent, figures), faults (pool, count),
+     * empty, verdict.
      */
     struct summary summary;
     VEC(char *) texts; /* the names in `summary` */

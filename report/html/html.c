@@ -78,6 +78,8 @@ static void put_pools(struct page *p)
             buf_printf(&p->json.out,
                        "\"low\":\"%" PRIx64 "\",\"high\":\"%" PRIx64 "\",\"peakTime\":%" PRId64 ",",
                        in->low_address, in->high_address, in->figures.peak_time);
+            if (in->sum != POOL_COUNTS)
+                buf_puts(&p->json.out, "\"beside\":true,");
         }
         buf_printf(&p->json.out, "\"count\":%u},", pool->count);
     }

@@ -118,6 +118,37 @@ class Content(Torch):
                 more = f'{metric}(pool="{pool}")>{value}'
                 self.assertEqual(run("report", trace, "--fail-if", more).returncode, 0, more)
 
+    def test_sums_leave_reserved_memory_out(self):
+        gpus = [random_gpu(14), random_gpu(15, number=1)]
+        trace, _ = self.imported(snapshot(*gpus))
+        pools = {p["name"]: p for p in report(trace)["pools"]}
+        outer = {name for name in pools if ".reserved" in name}
+        self.assertEqual({name for name, p in pools.items() if not p["counted"]}, outer)
+        self.assertTrue(outer)
+        inner = sum(p["live_bytes"] for name, p in pools.items() if name not in outer)
+        merged = self.dir / "merged.tracy"
+        self.assertEqual(run("merge", trace, trace, "-o", merged).returncode, 0)
+        for file, live in (trace, inner), (merged, 2 * inner):
+            self.assertEqual(run("report", file, "--fail-if", f"live_bytes>{live}").returncode, 0)
+            self.assertEqual(run("report", file, "--fail-if", f"live_bytes={live}").returncode, 1)
+            text = run("report", file).stdout
+            self.assertRegex(text, r"peak [\d.]+ .iB in pool gpu\d\.allocated")
+            self.assertIn("in which the others' blocks lie\n", text)
+        leaks = json.loads(run("report", "--leaks", "--format", "json", trace).stdout)
+        self.assertTrue(leaks["leaks"])
+        self.assertFalse({row["pool"] for row in leaks["leaks"]} & outer)
+
+    def test_reserved_memory_without_blocks_counts(self):
+        gpu = Gpu()
+        gpu.alloc(1000, Site("forward", 10))
+        for segment in (state := snapshot(gpu))["segments"]:
+            segment["blocks"] = [{**b, "state": "inactive"} for b in segment["blocks"]]
+        state["device_traces"] = []
+        trace, _ = self.imported(state)
+        pool, = report(trace)["pools"]
+        self.assertEqual((pool["name"], pool["counted"]), ("gpu0.reserved", True))
+        self.assertEqual(run("report", trace, "--fail-if", "live_bytes>0").returncode, 1)
+
     def test_streams_ooms_and_facts(self):
         gpu = Gpu(max_entries=3)
         for i in range(3):

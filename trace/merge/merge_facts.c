@@ -5,6 +5,7 @@
  *     counts                are added up, whatever they count
  *     module, fault         are kept, with the new addresses, pools, threads and call stacks
  *     incomplete            is kept, with the program's name
+ *     containers            is kept: it is about names of pools
  *     everything else       becomes tidemark.input=N|KEY=VALUE
  */
 
@@ -177,6 +178,8 @@ static int put_fact(struct facts *f, struct merge_input *in, struct view text, s
     if (key_is(key, "incomplete"))
         return merge_fact(f->m, e, "incomplete=%.*s: %.*s", (int)label.len, label.p, (int)value.len,
                           value.p);
+    if (key_is(key, "containers"))
+        return merge_fact(f->m, e, "containers=%.*s", (int)value.len, value.p);
     int status = 0;
     if (key_is(key, "module"))
         status = put_module(in, value, &done, e);

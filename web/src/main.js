@@ -36,7 +36,7 @@ class App {
     const { data } = model;
     this.model = model;
     this.range = { from: 0, to: model.steps };
-    this.filter = { pools: data.pools.map(() => true), threads: data.threads.map(() => true), site: -1, frames: new FrameFilters(model, () => this.chosen()) };
+    this.filter = { pools: data.pools.map((p) => !p.beside), threads: data.threads.map(() => true), site: -1, frames: new FrameFilters(model, () => this.chosen()) };
     for (const name of ["rows", "totals", ...(data.look ? [] : ["look"])]) $(`panel-${name}`).remove(); // the first two are of comparisons
     $("main").hidden = false;
     const zoomTo = (from, to) => {
