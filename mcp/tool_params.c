@@ -62,7 +62,7 @@ const struct param selection_members[] = {
 const struct param selection_params[] = {
     {.name = "only",
      .type = PARAM_OBJECT,
-     .what = "pool, thread, begin_ns, end_ns, at_ns, size_min, size_max, match, frame, zone",
+     .what = "pool thread begin_ns end_ns at_ns size_min size_max match frame zone",
      .members = selection_members},
     {.name = NULL},
 };

@@ -49,8 +49,8 @@ static int ask_info(struct tool_call *c, struct tidetrace_result **r, struct tid
 /* ---- report and peak */
 
 static const struct param report_params[] = {
-    {.name = "by", .type = PARAM_CHOICE, .what = "what a row is (site)", .choices = groupings},
-    {.name = "sort", .type = PARAM_CHOICE, .what = "what comes first (size)", .choices = sorts},
+    {.name = "by", .type = PARAM_CHOICE, .what = "rows (site)", .choices = groupings},
+    {.name = "sort", .type = PARAM_CHOICE, .what = "order (size)", .choices = sorts},
     {.name = "min_bytes",
      .type = PARAM_INTEGER,
      .what = "leave out rows of fewer bytes",
@@ -59,10 +59,7 @@ static const struct param report_params[] = {
      .type = PARAM_INTEGER,
      .what = "leave out rows with fewer allocations",
      .most = WHOLE_MAX},
-    {.name = "list",
-     .type = PARAM_CHOICE,
-     .what = "which list comes in pages (rows)",
-     .choices = report_lists},
+    {.name = "list", .type = PARAM_CHOICE, .what = "list in pages (rows)", .choices = report_lists},
     END_OF_PARAMS,
 };
 
@@ -267,10 +264,25 @@ static int ask_leaks(struct tool_call *c, struct tidetrace_result **r,
 
 /* ---- resident */
 
+static const struct param resident_params[] = {
+    {.name = "look",
+     .type = PARAM_INTEGER,
+     .what = "which look, from 1 (the most resident)",
+     .least = 1,
+     .most = INT32_MAX},
+    END_OF_PARAMS,
+};
+
 static int ask_resident(struct tool_call *c, struct tidetrace_result **r,
                         struct tidetrace_error *error)
 {
-    const struct tidetrace_resident_options o = {.struct_size = sizeof o};
+    struct param_texts skip = params_texts(c->arguments, "skip");
+    const struct tidetrace_resident_options o = {
+        .struct_size = sizeof o,
+        .selection = &c->selection,
+        .look = (uint64_t)params_integer(c->arguments, "look", 0),
+        .skip = skip.at,
+        .skip_count = skip.len};
     return tidetrace_resident(c->trace, &o, r, error);
 }
 
@@ -345,7 +357,7 @@ static const struct param related_params[] = {
      .most = TIMES_MAX},
     {.name = "list",
      .type = PARAM_CHOICE,
-     .what = "which list comes in pages (plots)",
+     .what = "list in pages (plots)",
      .choices = related_lists},
     END_OF_PARAMS,
 };
@@ -437,7 +449,7 @@ static int ask_map(struct tool_call *c, struct tidetrace_result **r, struct tide
 
 static const struct param diff_params[] = {
     {.name = "base", .type = PARAM_TEXT, .what = "the trace to compare with", .required = true},
-    {.name = "by", .type = PARAM_CHOICE, .what = "what a row is (site)", .choices = diff_groupings},
+    {.name = "by", .type = PARAM_CHOICE, .what = "rows (site)", .choices = diff_groupings},
     {.name = "metric",
      .type = PARAM_CHOICE,
      .what = "what must differ (bytes)",
@@ -558,9 +570,9 @@ const struct tool tool_table[] = {
      .rows = "leaks",
      .ask = ask_leaks},
     {.name = "resident",
-     .what = "Of `tidemark run`: what sites have in memory, what keeps half-empty pages, "
-             "findings.",
-     .params = {{trace_params, page_params, bytes_params}},
+     .what = "What sites have in memory, what keeps half-empty pages, findings.",
+     .params = {{trace_params, resident_params, skip_params, selection_params, page_params,
+                 bytes_params}},
      .rows = "sites",
      .ask = ask_resident},
     {.name = "growth",

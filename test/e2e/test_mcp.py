@@ -340,6 +340,12 @@ class Answers(Case):
         with Client() as client:
             told = command("report", trace, "--resident")
             self.check(client, "resident", "sites", told, trace=str(trace))
+            told = command("report", trace, "--resident=1", "--size", "1K:", "--skip", "^Perl_")
+            self.assertTrue(told["sites"])
+            self.check(client, "resident", "sites", told, trace=str(trace), look=1, size_min=1024,
+                       skip=["^Perl_"])
+            self.assertIn("no look 60", str(client.call("resident", trace=str(trace), look=60)))
+            told = command("report", trace, "--resident")
             for limit in (1, 3):
                 page = client.document("resident", trace=str(trace), limit=limit)
                 for key in ("resident", "findings", "empty_page_bytes", "looks"):

@@ -399,6 +399,9 @@ class Resident(RunCase):
         self.assertFalse(check["holds"])
         self.assertEqual(run("verify", self.trace, "--expect", over).returncode, 0)
         self.assertEqual(run("verify", self.trace, "--expect", under).returncode, 1)
+        for most, status in (("200M", 0), ("16M", 1), ("16385K", 0)):
+            expected = f'resident(site=~"^ta")<{most}'
+            self.assertEqual(run("verify", self.trace, "--expect", expected).returncode, status)
         figures = self.dir / "figures"
         self.assertEqual(run("baseline", figures, self.trace).returncode, 0)
         for expression, status in ((over, 1), (under, 0), ("resident>1G", 0)):
