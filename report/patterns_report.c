@@ -216,6 +216,10 @@ static void write_tables(struct document *d, struct patterns *p, const struct se
         buf_puts(&d->buf, o->format == REPORT_TEXT ? "no allocations\n" : "No allocations.\n");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         write_table(d, p, s, &tables[i], o);
+    if (p->by_callstack && p->rows.len)
+        buf_puts(&d->buf,
+                 "\nfigures only, no events: growth and runs are within one call stack, and "
+                 "the highest waste of a site is at most what is shown\n");
 }
 
 int patterns_write(struct patterns *p, const struct selection *s,
@@ -230,6 +234,8 @@ int patterns_write(struct patterns *p, const struct selection *s,
     struct row_writer w = row_writer(&d, &rows, s, options->format, false);
     if (options->format == REPORT_JSON) {
         document_begin_json(&d, "tidemark.patterns/1", s->trace);
+        if (p->by_callstack)
+            document_member(&d, "by_callstack", json_true());
         document_list(&d, "sites");
     }
     row_titles(&w);

@@ -176,6 +176,7 @@ static int take_parts(const struct only *o, const struct feed *f, const struct m
                       bool temporary, struct err *e)
 {
     struct memory_op step = *op;
+    step.pool = 0;
     step.temporary = temporary;
     step.time = op->time > 0 ? op->time : 0;
     for (size_t i = 0; i < o->part_count; i++) {

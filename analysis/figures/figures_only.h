@@ -45,7 +45,7 @@ struct trace;
  */
 struct figures_part {
     void *(*begin)(void); /* of a pool; NULL: memory is short */
-    /* In order of arrival. Times are 0 or later; frees have `temporary` set. */
+    /* In order of arrival. `pool` is 0, times are 0 or later, frees have `temporary` set. */
     int (*take)(void *state, const struct memory_op *op, struct err *e);
     /* Appends what was counted so far. `pool` has the live blocks. -1 with `e`. */
     int (*put)(const void *state, const struct pool *pool, struct buf *out, struct err *e);

@@ -12,7 +12,7 @@
 #include "trace/store/store.h"
 
 /* The numbers are stored in files: add new ones at the end. */
-enum figure_part { PART_CURVE, PART_SIZES, PART_COUNT };
+enum figure_part { PART_CURVE, PART_SIZES, PART_STACKS, PART_PATTERNS, PART_COUNT };
 
 /* figures_only_begin, with all parts. */
 int figure_parts_begin(struct trace *t, struct err *e);

@@ -37,6 +37,10 @@ static inline int64_t growth_of(uint64_t before, uint64_t after)
 }
 
 /*
+ * Of a trace of figures only, both times become the last ends of steps by then (stack_steps.h), and
+ * the call stack of a row is one that allocated in the site's last step with an allocation.
+ * ERR_CHECK if both are in one step.
+ *
  * `to` must be later than `from`. `skip` NULL: the built-in rules. The selection must outlive `g`.
  * `p` is for selection_answer.
  */

@@ -31,7 +31,7 @@ int64_t life_class_end(unsigned class)
 unsigned life_class_of(int64_t ns)
 {
     unsigned class = 0;
-    while (class + 1 < LIFE_LIVE && ns >= life_class_end(class))
+    for (int64_t end = 100; class + 1 < LIFE_LIVE && ns >= end; end *= 10)
         class ++;
     return class;
 }
@@ -59,7 +59,8 @@ struct builder {
     struct selection *s;
     struct map steps; /* pool << 16 | thread → in last */
     VEC(struct last_step) last;
-    uint64_t waste; /* of live blocks */
+    uint64_t newest_key, newest; /* of the newest step: in `last` */
+    uint64_t waste;              /* of live blocks */
 };
 
 static void add(struct life_class *c, uint64_t size)
@@ -106,19 +107,33 @@ static void count_free(struct builder *b, const struct memory_op *op)
         add(&h->elsewhere, size);
 }
 
+/* `key`: of a thread in a pool. */
+static struct last_step *last_of(struct builder *b, uint64_t key, struct err *e)
+{
+    bool fresh = false;
+    if (b->last.len && b->newest_key == key)
+        return &b->last.at[b->newest];
+    uint64_t *at = map_add(&b->steps, key, &fresh);
+    if (at && fresh) {
+        *at = b->last.len;
+        if (!vec_push(&b->last, (struct last_step){0}))
+            at = NULL;
+    }
+    if (!at) {
+        err_no_memory(e, "threads");
+        return NULL;
+    }
+    b->newest_key = key;
+    b->newest = *at;
+    return &b->last.at[*at];
+}
+
 static int take(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct builder *b = ctx;
-    bool fresh;
-    uint64_t *at = map_add(&b->steps, (uint64_t)op->pool << 16 | op->thread, &fresh);
-    if (!at)
-        return err_no_memory(e, "threads");
-    if (fresh) {
-        *at = b->last.len;
-        if (!vec_push(&b->last, (struct last_step){0}))
-            return err_no_memory(e, "threads");
-    }
-    struct last_step *last = &b->last.at[*at];
+    struct last_step *last = last_of(b, (uint64_t)op->pool << 16 | op->thread, e);
+    if (!last)
+        return -1;
     const struct live_block *block = &op->block;
     bool is_alloc = op->kind == MEMORY_ALLOC;
     /* The opposite order, free then allocation, is what every loop with a buffer does. */

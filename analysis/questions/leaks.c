@@ -6,6 +6,7 @@
 
 #include "analysis/figures/sites.h"
 #include "analysis/names/permanent.h"
+#include "analysis/questions/stack_steps.h"
 #include "base/format.h"
 #include "base/map.h"
 #include "base/saturate.h"
@@ -141,6 +142,9 @@ struct builder {
     struct map stack_numbers; /* state << 32 | call stack → stack */
     VEC(struct stack_sum) stacks;
     uint64_t length;
+    size_t floors;    /* buckets whose floors are tested */
+    uint64_t floored; /* ns; of all of them */
+    bool of_figures;  /* floors are known */
 };
 
 /* The first time of a bucket; INT64_MAX behind the last one, which has all later times. */
@@ -199,27 +203,33 @@ static struct site_state *state_of(struct builder *b, uint32_t pool, uint32_t ca
     return b->states.at[*at];
 }
 
-static int add_leaked(struct builder *b, struct site_state *x, const struct memory_op *op,
-                      struct err *e)
+/* Adds bytes of never-freed blocks to the call stack's. */
+static int add_to_stack(struct builder *b, struct site_state *x, uint32_t callstack, uint64_t bytes,
+                        struct err *e)
 {
     bool fresh;
-    uint64_t key = (uint64_t)x->number << 32 | op->block.callstack;
-    uint64_t *at = map_add(&b->stack_numbers, key, &fresh);
+    uint64_t *at = map_add(&b->stack_numbers, (uint64_t)x->number << 32 | callstack, &fresh);
     if (!at)
         return err_no_memory(e, "leaks");
     if (fresh) {
         *at = b->stacks.len;
-        if (!vec_push(&b->stacks, (struct stack_sum){x->number, op->block.callstack, 0}))
+        if (!vec_push(&b->stacks, (struct stack_sum){x->number, callstack, 0}))
             return err_no_memory(e, "leaks");
     }
     struct stack_sum *sum = &b->stacks.at[*at];
-    sum->bytes = saturating_add(sum->bytes, op->block.size);
+    sum->bytes = saturating_add(sum->bytes, bytes);
+    x->bytes = saturating_add(x->bytes, bytes);
+    return 0;
+}
+
+static int add_leaked(struct builder *b, struct site_state *x, const struct memory_op *op,
+                      struct err *e)
+{
     if (x->count++ == 0)
         x->first = op->time;
     x->last = op->time;
-    x->bytes = saturating_add(x->bytes, op->block.size);
     x->buckets |= UINT64_C(1) << bucket_of(b, &b->now, op->time);
-    return 0;
+    return add_to_stack(b, x, op->block.callstack, op->block.size, e);
 }
 
 /* What hides the blocks of a call stack of the trace; NULL: nothing. */
@@ -252,15 +262,14 @@ static const struct recent *recent_of(struct builder *b, const struct memory_op 
     return r;
 }
 
-/* Counts a never-freed block for the suppression that hides it. */
-static void count_hidden(const struct builder *b, struct suppression *s, const struct memory_op *op)
+/* Counts never-freed blocks for the suppression that hides them. */
+static void count_hidden(const struct builder *b, struct suppression *s, uint64_t count,
+                         uint64_t bytes)
 {
-    if (!is_leaked(b, op))
-        return;
-    s->count++;
-    s->bytes = saturating_add(s->bytes, op->block.size);
-    b->l->suppressed_count++;
-    b->l->suppressed_bytes = saturating_add(b->l->suppressed_bytes, op->block.size);
+    s->count += count;
+    s->bytes = saturating_add(s->bytes, bytes);
+    b->l->suppressed_count += count;
+    b->l->suppressed_bytes = saturating_add(b->l->suppressed_bytes, bytes);
 }
 
 static int count(struct builder *b, struct site_state *x, const struct memory_op *op, struct err *e)
@@ -293,9 +302,9 @@ static int count_group(struct builder *b, const struct memory_op *ops, size_t n,
         if (!r)
             return -1;
         of[i] = r->state;
-        if (r->hides)
-            count_hidden(b, r->hides, &ops[i]);
-        else
+        if (r->hides && is_leaked(b, &ops[i]))
+            count_hidden(b, r->hides, 1, ops[i].block.size);
+        if (!r->hides)
             expect_state(b, of[i]);
     }
     for (size_t i = 0; i < n; i++) {
@@ -310,6 +319,56 @@ static int take(void *ctx, const struct memory_op *ops, size_t n, struct err *e)
     int status = 0;
     for (size_t i = 0; i < n && status == 0; i += GROUP)
         status = count_group(ctx, ops + i, n - i < GROUP ? n - i : GROUP, e);
+    return status;
+}
+
+/* ---- of figures only */
+
+/* Adds what a call stack held at least in each step, and what it holds at the end. */
+static int add_history(struct builder *b, uint32_t pool, const struct stack_history *h,
+                       size_t begin, struct err *e)
+{
+    struct suppression *hides = hidden_by(b, h->callstack);
+    const struct stack_step *last = &h->steps.at[h->steps.len - 1];
+    const struct stack_live *live = &h->live;
+    if (hides) {
+        count_hidden(b, hides, last->live, last->bytes);
+        return 0;
+    }
+    struct site_state *x = state_of(b, pool, h->callstack, e);
+    if (!x)
+        return -1;
+    for (size_t i = 0; i < h->steps.len; i++)
+        x->allocations += h->steps.at[i].allocations;
+    for (size_t i = 0; i < b->floors; i++) {
+        const uint64_t low = stack_history_at(h, begin + i).low;
+        x->floor[i] = x->floor[i] == UINT64_MAX ? low : saturating_add(x->floor[i], low);
+    }
+    if (live->spread == 0)
+        return 0;
+    x->first = x->count == 0 || live->first < x->first ? live->first : x->first;
+    x->last = x->count == 0 || live->last > x->last ? live->last : x->last;
+    x->count += last->live;
+    x->buckets |= live->spread;
+    return add_to_stack(b, x, h->callstack, last->bytes, e);
+}
+
+static int take_figures(void *ctx, struct err *e)
+{
+    struct builder *b = ctx;
+    struct stack_pools pools;
+    int status = stack_pools_read(&pools, b->s, e);
+    const size_t begin = (size_t)((uint64_t)b->l->begin >> pools.shift);
+    const size_t end = (size_t)((uint64_t)b->l->end >> pools.shift);
+    b->of_figures = true;
+    b->floors = end - begin < LEAK_BUCKETS ? end - begin + 1 : LEAK_BUCKETS;
+    b->floored = (uint64_t)b->floors << pools.shift;
+    for (size_t i = 0; i < pools.list.len; i++) {
+        const struct stack_steps *of = &pools.list.at[i];
+        for (size_t k = 0; k < of->stacks.len && status == 0; k++)
+            status = add_history(b, of->pool, &of->stacks.at[k], begin, e);
+    }
+    stack_pools_release(&pools);
     return status;
 }
 
@@ -364,12 +423,10 @@ static int add_row(struct builder *b, struct site_state *x, struct err *e)
                          .last = x->last,
                          .spread = (unsigned)__builtin_popcountll(x->buckets),
                          .p = 1};
-    struct bucket_cursor end = first_bucket(b);
-    settle(x, bucket_of(b, &end, b->l->end));
     if (r.spread >= 3) {
-        r.z = mann_kendall(x->floor, LEAK_BUCKETS);
+        r.z = mann_kendall(x->floor, b->floors);
         r.p = erfc(r.z / sqrt(2)) / 2;
-        r.rate = sen_slope(x->floor, LEAK_BUCKETS) * LEAK_BUCKETS * 1e9 / (double)b->length;
+        r.rate = sen_slope(x->floor, b->floors) * (double)b->floors * 1e9 / (double)b->floored;
     }
     r.kind = judge(b, &r);
     r.confidence = weigh(&r);
@@ -410,6 +467,8 @@ static void find_window(struct builder *b)
     first = first < b->s->begin ? b->s->begin : first;
     b->l->begin = first < b->l->end ? first : b->l->end;
     b->length = (uint64_t)(b->l->end - b->l->begin) + 1;
+    b->floors = LEAK_BUCKETS;
+    b->floored = b->length;
     b->now = b->before = first_bucket(b);
 }
 
@@ -455,7 +514,10 @@ static int finish(struct builder *b, struct err *e)
             x->callstack = b->stacks.at[i].callstack;
         }
     }
+    struct bucket_cursor end = first_bucket(b);
     for (size_t i = 0; i < b->states.len; i++) {
+        if (!b->of_figures)
+            settle(b->states.at[i], bucket_of(b, &end, b->l->end));
         if (b->states.at[i]->count && add_row(b, b->states.at[i], e) != 0)
             return -1;
     }
@@ -494,7 +556,8 @@ int leaks_begin(struct selection_pass *p, struct leaks *l, struct selection *s,
         return err_no_memory(e, "leaks");
     *b = (struct builder){.l = l, .s = s, .suppress = suppress};
     b->all_leaks = suppress && suppress->all_leaks;
-    *p = (struct selection_pass){.to = {.ctx = b, .batch = take, .beside = true}, .end = end};
+    *p = (struct selection_pass){
+        .to = {.ctx = b, .batch = take, .beside = true}, .end = end, .figures = take_figures};
     return begin(b, skip ? skip : &built_in, e) == 0 ? 0 : end(b, false, e);
 }
 

@@ -7,6 +7,10 @@
  * and the site's lowest use in each is taken. Growth is tested with Mann and Kendall's test, which
  * ignores amounts and is robust against single jumps. The rate is Sen's slope, the median of all
  * slopes between two buckets. One sweep; memory grows with sites.
+ *
+ * Of a trace of figures only, the buckets are its steps (stack_steps.h), at most LEAK_BUCKETS, and
+ * the lowest use of a site is the sum of those of its call stacks: a lower bound, which a leak
+ * lifts all the same. All other figures are those of events.
  */
 
 #include <stdbool.h>

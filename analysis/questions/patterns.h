@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/figures/figures_only.h"
 #include "analysis/figures/selection.h"
 #include "analysis/names/frames.h"
 #include "analysis/names/skiplist.h"
@@ -90,7 +91,16 @@ static inline bool pattern_never_grew(const struct pattern_row *r)
 
 struct patterns {
     VEC(struct pattern_row) rows; /* those with blocks, most bytes first */
+    /*
+     * Of a trace of figures only: growth steps and runs of temporary blocks are within one call
+     * stack of the site, peak_waste is the sum of those of its call stacks, which it does not
+     * exceed.
+     */
+    bool by_callstack;
 };
+
+/* Rows by call stack. */
+extern const struct figures_part patterns_part;
 
 /*
  * `p` need not be initialised. `skip` NULL: the built-in rules. `pass` is for selection_answer.

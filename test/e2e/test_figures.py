@@ -42,11 +42,12 @@ ANSWERED = [
     ["csvexport", "--messages"],
 ]
 REFUSED = [
-    ["report", "--leaks"], ["report", "--grown", "0:1s"], ["report", "--patterns"],
+    ["report", "--leaks", "--match", "main"], ["report", "--grown", "50ms:50000001ns"],
+    ["report", "--patterns", "--size", "1:2"],
     ["report", "--histograms"], ["report", "--faults"], ["report", "--peak"],
     ["report", "--by", "zone"], ["report", "--by", "frame"],
     ["report", "--range", "0:1s"], ["report", "--at", "1ms"], ["report", "--size", "1:2"],
-    ["report", "--match", "main"], ["report", "--format", "markdown"],
+    ["report", "--match", "main"], ["report", "--format", "markdown", "--match", "main"],
     ["tree", "--by", "thread", "--pool", "default"], ["timeline", "--together"],
     ["timeline", "--range", "1ms:1000001ns"], ["timeline", "--match", "main"], ["map"],
     ["csvexport", "--memory"],
@@ -93,6 +94,41 @@ class Figures(Case):
             args = [a for a in args if "pool" in a or a == "arena"]
             self.same(["timeline", "--format", "json", *args, "--range", window, "--buckets",
                        str(len(buckets))])
+
+    def lists(self, *args):
+        """The same question of events and of figures: the lists of both documents, and the second."""
+        documents = []
+        for trace in (self.plain, self.only):
+            result = run("report", "--format", "json", "--limit", "0", *args, trace)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            documents.append(json.loads(result.stdout))
+        rows = "leaks" if "--leaks" in args else "sites"
+        return documents[0][rows], documents[1][rows], documents[1]
+
+    def test_leaks_growth_and_patterns(self):
+        self.both()
+        events, figures, _ = self.lists("--leaks")
+        self.assertGreater(len(events), 2)
+        key = lambda r: (r["pool"], r["function"] or "", r["line"] or 0)
+        for a, b in zip(sorted(events, key=key), sorted(figures, key=key), strict=True):
+            for row in (a, b):  # of the test for growth, whose buckets are steps
+                for name in ("kind", "confidence", "z", "p", "bytes_per_second", "callstack"):
+                    del row[name]
+            self.assertEqual(a, b)
+        _, _, grown = self.lists("--grown", "40ms:1s")
+        window = f"{max(grown['from_ns'], 0)}ns:{grown['to_ns']}ns"
+        events, figures, grown = self.lists("--grown", window)
+        self.assertEqual(int(window.split("ns:")[1][:-2]), grown["to_ns"])
+        self.assertGreater(len(events), 0)
+        for row in events + figures:
+            del row["callstack"]
+        self.assertEqual(events, figures)
+        events, figures, patterns = self.lists("--patterns")
+        self.assertTrue(patterns["by_callstack"])
+        for a, b in zip(sorted(events, key=key), sorted(figures, key=key), strict=True):
+            for name in ("count", "bytes", "largest", "live_bytes", "peak_bytes", "only_size"):
+                self.assertEqual(a[name], b[name], name)
+            self.assertEqual(a["glibc_waste"]["bytes"], b["glibc_waste"]["bytes"])
 
     def test_the_summary_of_the_capture(self):
         a, b = self.both()

@@ -12,7 +12,10 @@
 #include "analysis/figures/figures_account.h"
 #include "analysis/figures/figures_only.h"
 #include "analysis/figures/summary.h"
+#include "analysis/questions/growth.h"
 #include "analysis/questions/histograms.h"
+#include "analysis/questions/leaks.h"
+#include "analysis/questions/patterns.h"
 #include "analysis/questions/timeline.h"
 #include "analysis/questions/tree.h"
 #include "base/bytes.h"
@@ -60,6 +63,9 @@ static void ask(struct trace *t)
     struct tree tree;
     struct timeline line;
     struct histograms histograms;
+    struct leaks leaks;
+    struct growth growth;
+    struct patterns patterns;
     struct err e = {0};
     if (selection_init(&s, t, &all, &e) != 0) {
         refused(&e);
@@ -74,6 +80,18 @@ static void ask(struct trace *t)
     else
         refused(&e);
     if (histograms_build(&histograms, &s, &e) != 0)
+        refused(&e);
+    if (leaks_build(&leaks, &s, NULL, NULL, &e) == 0)
+        leaks_release(&leaks);
+    else
+        refused(&e);
+    if (growth_build(&growth, &s, NULL, 15, 1 << 20, &e) == 0)
+        growth_release(&growth);
+    else
+        refused(&e);
+    if (patterns_build(&patterns, &s, NULL, &e) == 0)
+        patterns_release(&patterns);
+    else
         refused(&e);
     selection_release(&s);
 }

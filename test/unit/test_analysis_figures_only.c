@@ -13,9 +13,12 @@
 #include "analysis/figures/figures_only.h"
 #include "analysis/figures/summary.h"
 #include "analysis/questions/figure_parts.h"
+#include "analysis/questions/growth.h"
 #include "analysis/questions/histograms.h"
 #include "analysis/questions/history.h"
 #include "analysis/questions/leaks.h"
+#include "analysis/questions/patterns.h"
+#include "analysis/questions/stack_steps.h"
 #include "analysis/questions/timeline.h"
 #include "analysis/questions/tree.h"
 #include "test/unit/random_history.h"
@@ -450,6 +453,322 @@ static void test_histograms(void **state)
     }
 }
 
+/* ---- call stacks over time */
+
+/* What a call stack had in a step, from the list of blocks. */
+static struct stack_step step_of(const struct random_history *h, uint32_t pool, uint32_t id,
+                                 uint64_t number, unsigned shift)
+{
+    const int64_t begin = (int64_t)(number << shift), end = (int64_t)((number + 1) << shift);
+    struct stack_step s = {.low = UINT64_MAX, .number = (uint32_t)number};
+    for (int64_t t = begin; t < end && t <= h->now; t++) {
+        s.bytes = s.live = 0;
+        for (size_t i = 0; i < h->n; i++) {
+            const struct rh_block *b = &h->blocks[i];
+            if (b->pool != pool || h->stacks[b->stack].id != id || b->start > t || b->end <= t)
+                continue;
+            s.bytes += b->size;
+            s.live++;
+        }
+        s.low = s.bytes < s.low ? s.bytes : s.low;
+    }
+    for (size_t i = 0; i < h->n; i++) {
+        const struct rh_block *b = &h->blocks[i];
+        s.allocations +=
+            b->pool == pool && h->stacks[b->stack].id == id && b->start >= begin && b->start < end;
+    }
+    return s;
+}
+
+static void test_steps_of_call_stacks(void **state)
+{
+    struct selection s[2];
+    struct stack_pools pools;
+    struct err e = {0};
+    struct pair p;
+    (void)state;
+    pair_init(&p, 21, "two");
+    both_selections(&p, true, NULL, s);
+    if (stack_pools_read(&pools, &s[0], &e) != 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(pools.list.len, RH_POOLS);
+    const uint64_t steps = ((uint64_t)p.kept.now >> pools.shift) + 1;
+    assert_true(steps > STACK_STEPS / 2 && steps <= STACK_STEPS);
+    for (size_t i = 0; i < pools.list.len; i++) {
+        const struct stack_steps *of = &pools.list.at[i];
+        const uint32_t pool = s[0].pools.at[of->pool].number;
+        for (size_t k = 0; k < of->stacks.len; k += 3) {
+            const struct stack_history *h = &of->stacks.at[k];
+            for (uint64_t n = 0; n < steps; n++) {
+                const struct stack_step got = stack_history_at(h, n),
+                                        want = step_of(&p.kept, pool, h->callstack, n, pools.shift);
+                assert_memory_equal(&got, &want, sizeof got);
+            }
+        }
+    }
+    stack_pools_release(&pools);
+    selection_release(&s[0]);
+    selection_release(&s[1]);
+    pair_release(&p);
+}
+
+static bool same_frame(const struct frame_view *a, const struct frame_view *b)
+{
+    return view_equal(a->function, b->function) && view_equal(a->file, b->file) &&
+           view_equal(a->image, b->image) && a->line == b->line;
+}
+
+static const struct leak_row *leak_like(const struct leaks *l, const struct leak_row *r)
+{
+    for (size_t i = 0; i < l->rows.len; i++) {
+        if (l->rows.at[i].pool == r->pool && same_frame(&l->rows.at[i].frame, &r->frame))
+            return &l->rows.at[i];
+    }
+    fail_msg("no such site");
+    return NULL;
+}
+
+static void test_leaks(void **state)
+{
+    struct selection s[2];
+    struct leaks a, b;
+    struct err e = {0};
+    (void)state;
+    for (uint64_t seed = 1; seed <= 2 * SEEDS; seed++) {
+        struct pair p;
+        pair_init(&p, seed, "two");
+        both_selections(&p, seed % 2, seed % 3 ? NULL : "two", s);
+        if (leaks_build(&a, &s[0], NULL, NULL, &e) != 0)
+            fail_msg("%s", e.text);
+        assert_int_equal(leaks_build(&b, &s[1], NULL, NULL, &e), 0);
+        assert_int_equal(a.rows.len, b.rows.len);
+        assert_true(a.rows.len > 2);
+        assert_int_equal(a.begin, b.begin);
+        assert_int_equal(a.end, b.end);
+        for (size_t i = 0; i < a.rows.len; i++) {
+            const struct leak_row *x = &a.rows.at[i], *y = leak_like(&b, x);
+            assert_int_equal(x->count, y->count);
+            assert_int_equal(x->bytes, y->bytes);
+            assert_int_equal(x->first, y->first);
+            assert_int_equal(x->last, y->last);
+            assert_int_equal(x->allocations, y->allocations);
+        }
+        leaks_release(&a);
+        leaks_release(&b);
+        selection_release(&s[0]);
+        selection_release(&s[1]);
+        pair_release(&p);
+    }
+}
+
+/* A site that leaks beside one that fills and empties: the same kinds as of events. */
+static void test_a_leak_grows(void **state)
+{
+    struct leaks l;
+    struct selection s;
+    static const struct selection_options all = {0};
+    (void)state;
+    for (unsigned only = 0; only < 2; only++) {
+        struct trace t;
+        struct err e = {0};
+        uint32_t number;
+        assert_int_equal(trace_init(&t, NULL, &e), 0);
+        assert_int_equal(only ? figure_parts_begin(&t, &e) : 0, 0);
+        assert_int_equal(memory_pool(&t.memory, 0, &number, &e), 0);
+        const uint32_t leak = stack_of(&t, 16), cache = stack_of(&t, 32);
+        name_frame(&t, 16, "leak");
+        name_frame(&t, 32, "cache");
+        for (uint64_t i = 0; i < 4096; i++) {
+            int64_t time = (int64_t)i * 1000;
+            put_block(&t, 0x100000 + i * 64, 48, time, leak);
+            if (i >= 7)
+                put_block(&t, 0x900000 + (i - 7) * 64, 0, time + 1, cache);
+            put_block(&t, 0x900000 + i * 64, 50, time + 2, cache);
+        }
+        t.facts.last_time = 4096 * 1000;
+        assert_int_equal(selection_init(&s, &t, &all, &e), 0);
+        if (leaks_build(&l, &s, NULL, NULL, &e) != 0)
+            fail_msg("%s", e.text);
+        assert_int_equal(l.rows.len, 2);
+        assert_int_equal(l.rows.at[0].kind, LEAK_GROWING);
+        assert_int_equal(l.rows.at[0].confidence, LEAK_HIGH);
+        assert_int_equal(l.rows.at[0].bytes, 4096 * 48);
+        assert_true(l.rows.at[0].rate > 47e6 && l.rows.at[0].rate < 49e6);
+        assert_int_equal(l.rows.at[1].kind, LEAK_HELD);
+        assert_int_equal(l.rows.at[1].count, 7);
+        leaks_release(&l);
+        selection_release(&s);
+        trace_release(&t);
+    }
+}
+
+static void test_growth(void **state)
+{
+    static const int64_t times[][2] = {{-1, 200}, {100, 700}, {300, INT64_C(1) << 40}, {5, 500}};
+    struct selection s[2];
+    struct growth a, b;
+    struct err e = {0};
+    (void)state;
+    for (uint64_t seed = 1; seed <= 2 * SEEDS; seed++) {
+        struct pair p;
+        const int64_t *time = times[seed % 4];
+        pair_init(&p, seed, "two");
+        both_selections(&p, seed % 2, seed % 3 ? NULL : "two", s);
+        if (growth_build(&a, &s[0], NULL, time[0], time[1], &e) != 0)
+            fail_msg("%s", e.text);
+        assert_true(a.from <= time[0] && a.to <= time[1] && a.from < a.to);
+        assert_int_equal(growth_build(&b, &s[1], NULL, a.from, a.to, &e), 0);
+        assert_int_equal(a.rows.len, b.rows.len);
+        assert_true(a.rows.len > 2);
+        assert_int_equal(a.bytes_before, b.bytes_before);
+        assert_int_equal(a.count_after, b.count_after);
+        for (size_t i = 0; i < a.rows.len; i++) {
+            struct growth_row *x = &a.rows.at[i], *y = &b.rows.at[i];
+            assert_int_equal(x->pool, y->pool);
+            assert_int_equal(x->count_before, y->count_before);
+            assert_int_equal(x->count_after, y->count_after);
+            assert_int_equal(x->bytes_before, y->bytes_before);
+            assert_int_equal(x->bytes_after, y->bytes_after);
+            assert_int_equal(x->allocations, y->allocations);
+            assert_int_equal(x->frees, y->frees);
+        }
+        growth_release(&a);
+        growth_release(&b);
+        selection_release(&s[0]);
+        selection_release(&s[1]);
+        pair_release(&p);
+    }
+}
+
+/* Room for steps is bounded: with more call stacks they are longer. */
+static void test_many_call_stacks(void **state)
+{
+    enum { STACKS = 100000, ROUNDS = 64 };
+    void *counting = stack_steps_part.begin();
+    static struct pool pool;
+    struct buf bytes = {0};
+    struct stack_steps got;
+    struct err e = {0};
+    size_t steps = 0;
+    (void)state;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        for (uint32_t i = 0; i < STACKS; i++) {
+            const struct memory_op op = {.kind = MEMORY_ALLOC,
+                                         .time = (int64_t)(round * STACKS + i),
+                                         .block = {.size = 10, .callstack = i}};
+            assert_int_equal(stack_steps_part.take(counting, &op, &e), 0);
+        }
+    }
+    assert_int_equal(stack_steps_part.put(counting, &pool, &bytes, &e), 0);
+    assert_int_equal(stack_steps_decode(&got, buf_view(&bytes), STACKS, &e), 0);
+    assert_int_equal(got.stacks.len, STACKS);
+    for (size_t i = 0; i < got.stacks.len; i++) {
+        steps += got.stacks.at[i].steps.len;
+        assert_int_equal(stack_history_at(&got.stacks.at[i], STACK_STEPS).bytes, 10 * ROUNDS);
+    }
+    assert_true(steps <= STACK_STEPS_ROOM && steps >= STACK_STEPS_ROOM / 4);
+    stack_steps_release(&got);
+    stack_steps_part.release(counting);
+    buf_release(&bytes);
+}
+
+/* ---- patterns */
+
+/* Sites of one call stack each, of which figures have all that events have. */
+static void take_random_steps(struct trace *t, uint64_t seed)
+{
+    struct err e = {0};
+    uint32_t number, stacks[8];
+    uint64_t sizes[64] = {0};
+    assert_int_equal(memory_pool(&t->memory, 0, &number, &e), 0);
+    for (uint64_t i = 0; i < 8; i++) {
+        const char name[] = {'s', 'i', 't', 'e', (char)('a' + i), 0};
+        stacks[i] = stack_of(t, 16 + 16 * i);
+        name_frame(t, 16 + 16 * i, name);
+    }
+    for (int64_t i = 0; i < 6000; i++) {
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+        const uint64_t at = seed >> 58, size = 1 + (seed >> 40) % 300;
+        const uint32_t stack = stacks[(seed >> 33) % 8];
+        put_block(t, 0x10000 + at * 4096, sizes[at] ? 0 : size, 10 + i, stack);
+        sizes[at] = sizes[at] ? 0 : size;
+    }
+    t->facts.last_time = 7000;
+}
+
+static void test_patterns(void **state)
+{
+    static const struct selection_options all = {0};
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct trace t[2];
+        struct selection s[2];
+        struct patterns p[2];
+        struct err e = {0};
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(trace_init(&t[i], NULL, &e), 0);
+            assert_int_equal(i ? figure_parts_begin(&t[i], &e) : 0, 0);
+            take_random_steps(&t[i], seed);
+            assert_int_equal(selection_init(&s[i], &t[i], &all, &e), 0);
+            if (patterns_build(&p[i], &s[i], NULL, &e) != 0)
+                fail_msg("%s", e.text);
+        }
+        assert_int_equal(p[0].rows.len, 8);
+        assert_int_equal(p[1].rows.len, 8);
+        assert_false(p[0].by_callstack);
+        assert_true(p[1].by_callstack);
+        for (size_t k = 0; k < 8; k++) {
+            p[0].rows.at[k].frame = p[1].rows.at[k].frame = (struct frame_view){0};
+            assert_memory_equal(&p[0].rows.at[k], &p[1].rows.at[k], sizeof *p[0].rows.at);
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            patterns_release(&p[i]);
+            selection_release(&s[i]);
+            trace_release(&t[i]);
+        }
+    }
+}
+
+/* Sites of several call stacks: sums are those of events, growth is no more, waste no less. */
+static void test_patterns_of_sites(void **state)
+{
+    struct selection s[2];
+    struct patterns a, b;
+    struct err e = {0};
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct pair p;
+        pair_init(&p, seed, "two");
+        both_selections(&p, seed % 2, "two", s);
+        if (patterns_build(&a, &s[0], NULL, &e) != 0)
+            fail_msg("%s", e.text);
+        assert_int_equal(patterns_build(&b, &s[1], NULL, &e), 0);
+        assert_int_equal(a.rows.len, b.rows.len);
+        for (size_t i = 0; i < a.rows.len; i++) {
+            const struct pattern_row *x = &a.rows.at[i], *y = NULL;
+            for (size_t k = 0; k < b.rows.len; k++) {
+                if (same_frame(&b.rows.at[k].frame, &x->frame))
+                    y = &b.rows.at[k];
+            }
+            assert_non_null(y);
+            assert_int_equal(x->count, y->count);
+            assert_int_equal(x->bytes, y->bytes);
+            assert_int_equal(x->largest, y->largest);
+            assert_int_equal(x->live_bytes, y->live_bytes);
+            assert_int_equal(x->temporary, y->temporary);
+            assert_int_equal(x->only_size, y->only_size);
+            assert_int_equal(x->waste, y->waste);
+            assert_int_equal(x->live_waste, y->live_waste);
+            assert_true(x->peak_waste >= x->live_waste && x->peak_waste <= x->waste);
+        }
+        patterns_release(&a);
+        patterns_release(&b);
+        selection_release(&s[0]);
+        selection_release(&s[1]);
+        pair_release(&p);
+    }
+}
+
 /* ---- what is refused */
 
 static void expect_refusal(const struct err *e)
@@ -464,7 +783,6 @@ static void test_questions_that_need_events(void **state)
     static const struct tree_options by = {.by = TREE_FUNCTION};
     struct pair p;
     struct selection s;
-    struct leaks leaks;
     struct history history;
     struct tree tree;
     struct summary summary;
@@ -474,8 +792,6 @@ static void test_questions_that_need_events(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct err e = {0};
         assert_int_equal(selection_init(&s, traces[i], &all, &e), 0);
-        assert_int_equal(leaks_build(&leaks, &s, NULL, NULL, &e), -1);
-        expect_refusal(&e);
         assert_int_equal(history_build(&history, &s, &e), -1);
         expect_refusal(&e);
         assert_int_equal(tree_build(&tree, &s, &by, &e), -1); /* of several pools */
@@ -571,6 +887,13 @@ int main(void)
         cmocka_unit_test(test_timelines),
         cmocka_unit_test(test_a_long_curve),
         cmocka_unit_test(test_histograms),
+        cmocka_unit_test(test_steps_of_call_stacks),
+        cmocka_unit_test(test_leaks),
+        cmocka_unit_test(test_a_leak_grows),
+        cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_many_call_stacks),
+        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_patterns_of_sites),
         cmocka_unit_test(test_questions_that_need_events),
         cmocka_unit_test(test_pools_of_one_name),
         cmocka_unit_test(test_other_rules),
