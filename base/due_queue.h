@@ -15,7 +15,6 @@
  * Zero-initialise to get an empty queue.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

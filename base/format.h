@@ -6,7 +6,6 @@
  * trace is untrusted: it reaches a terminal or a JSON document only through these functions.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -6,7 +6,6 @@
  * In a build with LINKED_IN (`make tarball`) they are part of the program, and nothing is loaded.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"

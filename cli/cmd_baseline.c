@@ -1,7 +1,6 @@
 /* tidemark baseline: keeps the figures of runs of each branch, to compare later ones with. */
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

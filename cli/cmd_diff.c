@@ -12,7 +12,6 @@
 #include "cli/options/question.h"
 #include "report/diff_report.h"
 #include "report/html/html_diff_write.h"
-#include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
 #include "trace/load/load_beside.h"
 

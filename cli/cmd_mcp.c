@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/format.h"
 #include "base/memory_bound.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"

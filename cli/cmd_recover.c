@@ -3,7 +3,6 @@
  * identify its kind.
  */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,6 @@
 #include "run/run_recover.h"
 #include "server/capture/journal.h"
 #include "server/capture/recover.h"
-#include "trace/file/file_version.h"
 
 static const char usage[] =
     "usage: tidemark recover [OPTIONS] JOURNAL\n"

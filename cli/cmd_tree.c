@@ -1,8 +1,6 @@
 /* tidemark tree: the call-stack tree of a trace's allocations. */
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"

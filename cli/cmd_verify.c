@@ -8,7 +8,6 @@
 #include "analysis/figures/stream_figures.h"
 #include "analysis/questions/budgets.h"
 #include "analysis/questions/verify.h"
-#include "base/format.h"
 #include "base/memory_bound.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"

@@ -3,8 +3,8 @@
 #include "analysis/figures/stream_figures.h"
 #include "analysis/figures/summary.h"
 #include "analysis/questions/stack_profile.h"
-#include "cli/options/options.h"
 #include "trace/load/load_beside.h"
+#include "base/print_error.h"
 
 static int name_frames(const struct export_input *in, struct trace *t, struct err *e)
 {

@@ -7,7 +7,6 @@
  * request or if the file changed.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include <jansson.h>

@@ -5,6 +5,7 @@
 
 #include "mcp/result_cursor.h"
 #include "mcp/tools.h"
+#include "mcp/params.h"
 
 struct tool_call {
     struct tools *tools;

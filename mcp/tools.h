@@ -6,7 +6,6 @@
 #include <jansson.h>
 
 #include "base/err.h"
-#include "mcp/params.h"
 #include "mcp/traces.h"
 
 #define RESULTS_MAX 4

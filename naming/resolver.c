@@ -9,7 +9,6 @@
 #include "base/print_error.h"
 #include "symbols/elf/debug_paths.h"
 #include "symbols/elf/regular_file.h"
-#include "symbols/index/index.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 #define LOOKED_MAX 16u

@@ -7,7 +7,6 @@
  * server/TracyBroadcast.cpp.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

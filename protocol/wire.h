@@ -8,7 +8,6 @@
  * public/common/TracyQueue.hpp of each number's tree.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /*

@@ -8,7 +8,6 @@
  * numbers.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -7,11 +7,9 @@
 #include <string.h>
 
 #include "analysis/diff/diff_answer.h"
-#include "base/format.h"
 #include "report/diff_text.h"
 #include "report/write/counter_columns.h"
 #include "report/write/csv_field.h"
-#include "report/write/text_cells.h"
 
 /* ---- JSON */
 

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/format.h"
 #include "report/diff_text.h"
 #include "report/write/text_cells.h"
 

@@ -7,7 +7,6 @@
 #include "report/write/document.h"
 #include "report/write/markdown_table.h"
 #include "report/write/markup.h"
-#include "report/write/text_cells.h"
 
 struct writer {
     const struct summary *s;

@@ -1,6 +1,5 @@
 #include "report/patterns_report.h"
 
-#include "base/format.h"
 #include "base/saturate.h"
 #include "report/write/markdown_table.h"
 #include "report/write/row_table.h"

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/format.h"
 #include "report/runs_text.h"
 #include "report/write/csv_field.h"
 #include "report/write/json_value.h"

@@ -6,7 +6,6 @@
 #include "base/format.h"
 #include "report/write/axis.h"
 #include "report/write/row_table.h"
-#include "report/write/text_cells.h"
 
 #define LABEL_WIDTH 10
 #define PEAKS_SHOWN 5

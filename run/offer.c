@@ -16,10 +16,8 @@
 #include "base/monotonic.h"
 #include "base/spool.h"
 #include "protocol/query.h"
-#include "protocol/wire_frame.h"
 #include "run/port_claim.h"
 #include "server/net/address.h"
-#include "server/net/stop.h"
 
 #define ANNOUNCE_NS 3000000000LL
 #define HANDSHAKE_NS 2000000000LL /* timeout of a server's handshake */

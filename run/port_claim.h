@@ -9,7 +9,6 @@
  * belong to a network namespace, as ports do.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 

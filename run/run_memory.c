@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/monotonic.h"
 #include "base/print_error.h"
 #include "proc/memory_plots.h"
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/format.h"
 #include "naming/frame_places.h"
 #include "naming/resolve_book.h"
 #include "protocol/answers.h"

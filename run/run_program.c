@@ -1,6 +1,5 @@
 #include "run/run_program.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>

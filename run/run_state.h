@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "run/collector.h"
 #include "run/launch.h"
 #include "run/program.h"
 #include "run/run_attach.h"

@@ -13,7 +13,6 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
-#include "run/collector.h"
 #include "run/recording/recording.h"
 
 /* A program that a process executed, or a child that it started. */

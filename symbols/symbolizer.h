@@ -17,7 +17,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "symbols/elf/build_id.h"
 #include "symbols/place/helper_wire.h"
 #include "symbols/place/place.h"
 

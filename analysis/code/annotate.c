@@ -8,7 +8,6 @@
 #include "analysis/code/annotate_parts.h"
 #include "analysis/figures/accounting.h"
 #include "analysis/names/program_frames.h"
-#include "base/bytes.h"
 #include "base/saturate.h"
 
 #define SOURCE_LINE_MAX 300u /* of one source line */

@@ -11,7 +11,6 @@
  * server/TracyWorker.cpp @ v0.14.0.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/csvexport/hash_order.h"

@@ -7,7 +7,6 @@
  * have been loaded with zones and frames (trace/load/load.h).
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/figures/zone_calls.h"

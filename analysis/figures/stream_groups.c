@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "analysis/figures/stream_figures.h"
-#include "analysis/figures/stream_parts.h"
 #include "base/saturate.h"
 
 /* The number of chunks of the log from which a separate thread is faster. */

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "analysis/figures/stream_figures.h"
-#include "base/due_queue.h"
 #include "base/err.h"
 #include "base/vec.h"
 

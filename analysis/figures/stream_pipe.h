@@ -7,7 +7,6 @@
  * portions do not depend on that: without a thread, each portion is counted when it is put.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"

@@ -6,7 +6,6 @@
  * first, then the largest ones, then the earlier ones of the history.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -6,7 +6,6 @@
  * blocks. All pieces have the same size, a power of two that grows until there are few enough.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"

@@ -19,8 +19,6 @@
  * Sources: headers of libstdc++ 6 to 15 and libc++ 7 to 20, Rust's library/alloc up to 1.95.
  */
 
-#include <stdbool.h>
-
 #include "base/buf.h"
 #include "base/view.h"
 

@@ -9,7 +9,6 @@
  * own, the program begins at that.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/names/skiplist.h"

@@ -1,7 +1,6 @@
 #include "analysis/questions/budget.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

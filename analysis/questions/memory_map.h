@@ -7,7 +7,6 @@
  * an interval tree.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/figures/selection.h"

@@ -3,7 +3,6 @@
 
 /* The contents of a trace file: its origin, its compression, and its counts. */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/figures/summary.h"

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/format.h"
-
 struct checking {
     const struct budget *budget;
     const struct noise_row *rows; /* of its terms */

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/format.h"
 #include "cli/options/options.h"
 #include "cli/options/parse_capture.h"
 #include "cli/options/question.h"

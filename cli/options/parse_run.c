@@ -10,7 +10,6 @@
 #include "cli/options/question.h"
 #include "cli/options/resolve_options.h"
 #include "report/html/html.h"
-#include "trace/file/file_version.h"
 #include "trace/save/save_file.h"
 
 #define THREADS_MOST 512 /* as REC_THREADS_BYTES of client/recording_format.h */

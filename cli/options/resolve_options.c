@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/format.h"
 #include "cli/options/options.h"
 #include "symbols/index/index.h"
 

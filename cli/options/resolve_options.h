@@ -3,8 +3,6 @@
 
 /* The options of commands that resolve the names of frames. */
 
-#include <stdbool.h>
-
 #include "base/err.h"
 #include "cli/options/option_table.h"
 #include "naming/resolve_trace.h"

@@ -12,7 +12,6 @@
 #include "cli/selftest/selftest_client.h"
 #include "cli/selftest/selftest_machine.h"
 #include "cli/selftest/selftest_run.h"
-#include "server/net/stop.h"
 
 static const char usage[] =
     "usage: tidemark selftest [OPTIONS]\n"

@@ -1,6 +1,5 @@
 #include "cli/selftest/selftest_run.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -17,7 +16,6 @@
 #include "base/json_reader.h"
 #include "base/monotonic.h"
 #include "base/tempfile.h"
-#include "server/net/stop.h"
 
 #define WAIT_MS 5
 #define OUTPUT_MOST ((off_t)64 << 20)

@@ -4,7 +4,6 @@
 /* Commands of this program, each in a child process and in the folder of one selftest. */
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"

@@ -11,7 +11,6 @@
 #include "cli/html_source.h"
 #include "cli/options/question.h"
 #include "cli/view/browser_start.h"
-#include "report/html/html.h"
 #include "trace/load/load_beside.h"
 
 #define NAME_MAX_BYTES 100

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/format.h"
 #include "report/export/parquet.h"
 #include "report/export/tsv.h"
 #include "report/write/emit.h"

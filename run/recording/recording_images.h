@@ -10,7 +10,6 @@
  * again, at any address, keeps its place. The facts `module` list these places.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"

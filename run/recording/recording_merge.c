@@ -3,7 +3,6 @@
  * two per thread; later chunks wait until the merge reaches their first stamp.
  */
 
-#include <errno.h>
 #include <linux/membarrier.h>
 #include <math.h>
 #include <stdlib.h>

@@ -17,7 +17,6 @@
 #include "base/monotonic.h"
 #include "base/outfile.h"
 #include "base/print_error.h"
-#include "naming/resolve_trace.h"
 #include "report/report.h"
 #include "report/write/official_units.h"
 #include "server/capture/capture_save.h"

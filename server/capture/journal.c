@@ -19,7 +19,6 @@
 #include "server/capture/checkpoint.h"
 #include "server/capture/journal_folder.h"
 #include "server/capture/journal_format.h"
-#include "server/net/stop.h"
 
 #define SYNC_NS 100000000LL
 

@@ -7,7 +7,6 @@
  * and is atomic.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"

@@ -12,7 +12,6 @@
 #include "report/report.h"
 #include "report/tree_report.h"
 #include "report/write/json_value.h"
-#include "server/net/stop.h"
 
 #define POOLS_TOLD 256u
 #define SITES_TOLD 100u

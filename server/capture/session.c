@@ -1,6 +1,5 @@
 #include "server/capture/session_internal.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/monotonic.h"
 #include "base/saturate.h"
 #include "server/capture/capture_save.h"

@@ -7,7 +7,6 @@
  * handling".
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"

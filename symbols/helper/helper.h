@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "symbols/elf/build_id.h"
 #include "symbols/helper/helper_answers.h"
 #include "symbols/helper/launcher.h"
 #include "symbols/place/helper_wire.h"

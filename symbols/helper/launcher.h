@@ -7,7 +7,6 @@
  * symbolize --serve` with a socket as standard input, one process at a time.
  */
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"

@@ -3,7 +3,6 @@
 
 /* The module table of a running process, with the build ids of its mapped files. */
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"

@@ -1,6 +1,5 @@
 #include "trace/file/event_match.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -17,7 +17,6 @@
  * callstack list. Source locations: > 0 index of the expand list, < 0 payload[-1-x].
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,7 +1,6 @@
 /* Decides the new numbers of all inputs once every input was scanned. */
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/buf.h"

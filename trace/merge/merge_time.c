@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/format.h"
 #include "trace/merge/merge_internal.h"
 
 #define NS_PER_SECOND INT64_C(1000000000)

@@ -7,7 +7,6 @@
  */
 
 #include "trace/file/record.h"
-#include "trace/save/save.h"
 #include "trace/store/store.h"
 
 struct saver {

@@ -7,7 +7,6 @@
  * the two. Source: server/TracyWorker.cpp ProcessFrameImage @ v0.9.1 … v0.14.0.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/blobs.h"

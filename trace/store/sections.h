@@ -7,7 +7,6 @@
  * server/TracyWorker.cpp ProcessSection* @ v0.14.0.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/map.h"
