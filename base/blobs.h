@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_BLOBS_H
-#define TIDEMARK_BASE_BLOBS_H
+#pragma once
 
 /*
  * Byte strings of any length whose total may exceed memory. Each is compressed and appended to a
@@ -53,5 +52,3 @@ int blobs_add(struct blobs *b, const void *bytes, uint32_t n, struct blob *blob,
  * fails.
  */
 int blobs_get(struct blobs *b, const struct blob *blob, void *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_BUF_H
-#define TIDEMARK_BASE_BUF_H
+#pragma once
 
 /*
  * A growable byte buffer, also used as a string builder. A failed allocation sets the sticky
@@ -67,5 +66,3 @@ BUF_PUT(buf_i64, int64_t, store_i64)
 BUF_PUT(buf_f32, float, store_f32)
 BUF_PUT(buf_f64, double, store_f64)
 #undef BUF_PUT
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_BYTES_H
-#define TIDEMARK_BASE_BYTES_H
+#pragma once
 
 /*
  * Little-endian scalars at unaligned addresses. Only these functions turn bytes into numbers. The
@@ -74,5 +73,3 @@ static inline void store_u48(void *p, uint64_t v)
     store_u32(b, (uint32_t)v);
     store_u16(b + 4, (uint16_t)(v >> 32));
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_CURSOR_H
-#define TIDEMARK_BASE_CURSOR_H
+#pragma once
 
 /*
  * A bounds-checked reader over bytes in memory. A read past the end yields zeroes and sets the
@@ -69,5 +68,3 @@ CURSOR_READ(cursor_i64, int64_t, load_i64)
 CURSOR_READ(cursor_f32, float, load_f32)
 CURSOR_READ(cursor_f64, double, load_f64)
 #undef CURSOR_READ
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_DIGITS_H
-#define TIDEMARK_BASE_DIGITS_H
+#pragma once
 
 /* Formats numbers as text for output of millions of lines, without the overhead of printf. */
 
@@ -24,5 +23,3 @@ char *digits_f64(char *to, double x);
 void digits_put_u64(struct buf *b, uint64_t n);
 void digits_put_i64(struct buf *b, int64_t n);
 void digits_put_address(struct buf *b, uint64_t n); /* with "0x" */
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_DUE_FILE_H
-#define TIDEMARK_BASE_DUE_FILE_H
+#pragma once
 
 /*
  * Overflow storage of a queue (base/due_queue.h): lists of extents in an unnamed temporary file.
@@ -51,5 +50,3 @@ int due_file_put(struct due_file *f, struct due_list *list, const struct due_ite
  */
 int due_file_take(struct due_file *f, struct due_list *list, struct due_item *items, size_t *n,
                   struct err *e);
-
-#endif

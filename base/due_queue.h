@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_DUE_QUEUE_H
-#define TIDEMARK_BASE_DUE_QUEUE_H
+#pragma once
 
 /*
  * A queue of items ordered by a 64-bit due key. Callers take everything due up to some point at
@@ -74,5 +73,3 @@ void due_queue_restart(struct due_queue *q);
  */
 int due_queue_take(struct due_queue *q, uint64_t until, const struct due_item **items, size_t *n,
                    struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_ERR_H
-#define TIDEMARK_BASE_ERR_H
+#pragma once
 
 /*
  * Errors as values. Library code fills a `struct err` and returns -1; only `cli/` prints it and
@@ -57,5 +56,3 @@ static inline int err_failed(int status)
 
 /* The exit status of a tidemark command that ends with this error (0 to 5). */
 int err_exit_status(const struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_FILE_IO_H
-#define TIDEMARK_BASE_FILE_IO_H
+#pragma once
 
 /*
  * File operations that run to completion: they restart interrupted calls and continue partial ones.
@@ -25,5 +24,3 @@ int file_resize(int fd, uint64_t size);
 
 /* Closes the open descriptors from `first` to `last`, also on kernels without close_range. */
 int file_close_range(unsigned first, unsigned last);
-
-#endif

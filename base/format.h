@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_FORMAT_H
-#define TIDEMARK_BASE_FORMAT_H
+#pragma once
 
 /*
  * Formats numbers and untrusted text for people, and parses numbers that people write. Text from a
@@ -59,5 +58,3 @@ int format_parse_bytes(const char *what, const char *text, uint64_t *bytes, stru
 
 /* Parses a decimal number, with or without "," between thousands. */
 int format_parse_count(const char *what, const char *text, uint64_t *n, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_HEAP_H
-#define TIDEMARK_BASE_HEAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -89,5 +88,3 @@ run_heap_advance(struct run_heap *h, bool ended, run_before *before, const void 
         h->at[0] = h->at[--h->n];
     run_heap_sift(h, 0, before, ctx);
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_JSON_READER_H
-#define TIDEMARK_BASE_JSON_READER_H
+#pragma once
 
 /*
  * Parses JSON texts (RFC 8259) to jansson values. jansson's own parser is not used: if an
@@ -25,5 +24,3 @@ enum json_outcome {
  * reference, NULL unless JSON_READ is returned.
  */
 enum json_outcome json_read(struct view text, bool nul_allowed, json_t **value);
-
-#endif

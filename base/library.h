@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_LIBRARY_H
-#define TIDEMARK_BASE_LIBRARY_H
+#pragma once
 
 /*
  * Loads shared libraries on demand: only some commands need them, and loading takes milliseconds.
@@ -42,5 +41,3 @@ void library_unload(void *handle);
  * $SSL_CERT_FILE names cannot be read, or if the variable is unset and there is no bundle.
  */
 int ca_bundle_find(const char **path, struct err *e);
-
-#endif

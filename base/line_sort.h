@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_LINE_SORT_H
-#define TIDEMARK_BASE_LINE_SORT_H
+#pragma once
 
 /*
  * Sorts lines (byte strings of any length) by their bytes in bounded memory. Sorted runs that
@@ -54,5 +53,3 @@ typedef int line_sort_put(void *ctx, struct view line, struct err *e);
 
 /* Passes all lines in order to `put` and empties the sort for reuse. */
 int line_sort_drain(struct line_sort *s, line_sort_put *put, void *ctx, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_MAP_H
-#define TIDEMARK_BASE_MAP_H
+#pragma once
 
 /*
  * Hash map from u64 to u64, open addressing with linear probing. Keys come from the wire, so the
@@ -49,5 +48,3 @@ void map_remove(struct map *m, uint64_t key);
  * with *iter = 0; NULL at the end.
  */
 const struct map_slot *map_next(const struct map *m, size_t *iter);
-
-#endif

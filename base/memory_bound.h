@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_MEMORY_BOUND_H
-#define TIDEMARK_BASE_MEMORY_BOUND_H
+#pragma once
 
 /*
  * A bound on the memory of a process that reads traces: --memory. The kernel refuses heap and
@@ -33,5 +32,3 @@ size_t memory_bound_share(uint64_t bytes);
  * No effect on other errors, without a bound, and if a lower one was set already.
  */
 void memory_bound_explain(uint64_t bytes, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_ORDER_H
-#define TIDEMARK_BASE_ORDER_H
+#pragma once
 
 /* Sorts numbers in linear time, and searches what is sorted. */
 
@@ -28,5 +27,3 @@ bool order_by_key(struct keyed *items, size_t n);
         else                                                                                       \
             high_ = (i);                                                                           \
     }
-
-#endif

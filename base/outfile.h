@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_OUTFILE_H
-#define TIDEMARK_BASE_OUTFILE_H
+#pragma once
 
 /*
  * An output file that appears under its name only when it is complete. It is written to an unnamed
@@ -61,5 +60,3 @@ void outfile_abort(struct outfile *o);
  * removed.
  */
 unsigned outfile_remove_left(const char *folder, bool (*is_ours)(int fd));
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_PACK_H
-#define TIDEMARK_BASE_PACK_H
+#pragma once
 
 /*
  * Arrays of small structures packed to the bits that their fields need. A run of 256 elements
@@ -40,5 +39,3 @@ size_t pack_elements(const struct pack_layout *l, const uint8_t *elements, size_
 /* Unpacks what pack_elements wrote for the same layout and number. */
 void unpack_elements(const struct pack_layout *l, const uint8_t *packed, size_t n,
                      uint8_t *elements);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_PAGEABLE_H
-#define TIDEMARK_BASE_PAGEABLE_H
+#pragma once
 
 /*
  * Memory for tables that must stay addressable and whose size a file determines. Up to a budget it
@@ -66,5 +65,3 @@ bool pageable_grow_raw(struct pageable *p, void **data, size_t *cap, size_t need
 #define pageable_vec_release(p, v)                                                                 \
     (pageable_free((p), (v)->at, (v)->cap * sizeof *(v)->at), (v)->at = NULL, (v)->len = 0,        \
      (v)->cap = 0)
-
-#endif

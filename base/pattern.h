@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_PATTERN_H
-#define TIDEMARK_BASE_PATTERN_H
+#pragma once
 
 /*
  * Regular expressions over bytes, by PCRE2. Expressions may be untrusted (a budget in a pull
@@ -44,5 +43,3 @@ bool pattern_matches(struct pattern *p, const char *text, size_t len);
  */
 bool pattern_find(struct pattern *p, const char *text, size_t len, size_t from,
                   struct pattern_span *spans, unsigned n);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_PREFAULT_H
-#define TIDEMARK_BASE_PREFAULT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -9,5 +8,3 @@
  * memory this does nothing, and pages fault in on first use.
  */
 void prefault(void *p, size_t n);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_PROCESS_LIMIT_H
-#define TIDEMARK_BASE_PROCESS_LIMIT_H
+#pragma once
 
 /* Resource limits that a process sets on itself. */
 
@@ -50,5 +49,3 @@ uint64_t file_limit_raise(struct file_limit *l, uint64_t wanted);
 
 /* Restores the old soft limit; called in a new process. */
 void file_limit_restore(const struct file_limit *l);
-
-#endif

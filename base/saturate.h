@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_SATURATE_H
-#define TIDEMARK_BASE_SATURATE_H
+#pragma once
 
 /*
  * Sums of byte counts that saturate at 2^64 - 1 instead of wrapping. Sizes have 48 bits, so no real
@@ -21,5 +20,3 @@ static inline uint64_t saturating_sub(uint64_t sum, uint64_t n)
 {
     return sum == SATURATED ? SATURATED : sum - n;
 }
-
-#endif

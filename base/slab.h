@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_SLAB_H
-#define TIDEMARK_BASE_SLAB_H
+#pragma once
 
 /*
  * Large buffers on huge pages where available: random access to many megabytes of ordinary pages
@@ -34,5 +33,3 @@ void slab_give(struct slab *s, void *buffer, size_t bytes);
 
 /* Returns the pages of unused buffers to the system. */
 void slab_trim(struct slab *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_SNAPSHOT_H
-#define TIDEMARK_BASE_SNAPSHOT_H
+#pragma once
 
 /*
  * Serialises state to a file and back. One function per structure describes both directions, so
@@ -166,5 +165,3 @@ static inline void snapshot_map_into(struct snapshot *s, struct map *m, size_t n
  */
 void snapshot_put_text(struct snapshot *s, const void *bytes, size_t n);
 void snapshot_buf(struct snapshot *s, struct buf *b, size_t most);
-
-#endif

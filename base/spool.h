@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_SPOOL_H
-#define TIDEMARK_BASE_SPOOL_H
+#pragma once
 
 /*
  * File-backed columns: append-only arrays of small structures whose resident memory does not grow
@@ -188,5 +187,3 @@ struct column_reader {
 void column_reader_init(struct column_reader *r, struct column *c);
 const void *column_reader_next(struct column_reader *r, size_t *n, struct err *e);
 void column_reader_release(struct column_reader *r);
-
-#endif

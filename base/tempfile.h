@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_TEMPFILE_H
-#define TIDEMARK_BASE_TEMPFILE_H
+#pragma once
 
 /* Unnamed temporary files: closing the descriptor deletes the file. */
 
@@ -24,5 +23,3 @@ int tempfile_read(int fd, const char *dir, void *bytes, size_t n, uint64_t at, s
  * descriptor, or -1 with `e`: ERR_INPUT for reading, ERR_OUTPUT for writing.
  */
 int tempfile_copy(int from, const char *dir, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_VEC_H
-#define TIDEMARK_BASE_VEC_H
+#pragma once
 
 /*
  * Growable arrays of any element type. Declare a member as `VEC(struct thing) things;` and
@@ -32,5 +31,3 @@ bool vec_grow_raw(void **data, size_t *cap, size_t need, size_t size);
 #define vec_part(v, first, n) ((v)->at = (v)->at ? (v)->at + (first) : NULL, (v)->len = (size_t)(n))
 
 #define vec_release(v) (free((v)->at), (v)->at = NULL, (v)->len = 0, (v)->cap = 0)
-
-#endif

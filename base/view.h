@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BASE_VIEW_H
-#define TIDEMARK_BASE_VIEW_H
+#pragma once
 
 /* A reference to bytes owned elsewhere: text with a length, any byte allowed, no terminator. */
 
@@ -38,5 +37,3 @@ static inline struct view view_base_name(struct view path)
         at--;
     return at ? (struct view){path.p + at, path.len - at} : path;
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_BASELINE_FOLDER_H
-#define TIDEMARK_CLI_BASELINE_FOLDER_H
+#pragma once
 
 /*
  * A folder of figures of runs, a subfolder for each branch: FOLDER/BRANCH/TIME.json, where TIME is
@@ -26,5 +25,3 @@ int baseline_add(const char *branch_folder, const struct run_figures *f, struct 
  */
 int baseline_retain(const char *branch_folder, uint64_t keep, double seconds, uint64_t *left,
                     uint64_t *removed, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_CMD_DIFF_RUNS_H
-#define TIDEMARK_CLI_CMD_DIFF_RUNS_H
+#pragma once
 
 /* `diff BASE… -- NEW…`: several runs on each side. */
 
@@ -39,5 +38,3 @@ void runs_question_release(struct runs_question *q);
 int runs_question_answer(struct runs_question *q, enum diff_metric metric,
                          const struct diff_report_options *report, const struct budgets *fail_if,
                          FILE *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_CMD_REPORT_LEAKS_H
-#define TIDEMARK_CLI_CMD_REPORT_LEAKS_H
+#pragma once
 
 /* `report --leaks`, `--grown`, `--peak`, `--histograms`, `--patterns`, `--resident` and `--faults`:
  * the questions of the report with separate answers. */
@@ -35,5 +34,3 @@ int leak_question_answer(const struct leak_question *q, const struct selection_o
  */
 int leak_question_find_peak(const struct leak_question *q, struct selection_options *only,
                             struct trace *t, struct err *e);
-
-#endif

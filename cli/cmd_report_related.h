@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_CMD_REPORT_RELATED_H
-#define TIDEMARK_CLI_CMD_REPORT_RELATED_H
+#pragma once
 
 /* `report --related`: which plots and messages moved with memory. */
 
@@ -26,5 +25,3 @@ int related_question_load(struct related_question *q, const char *path,
 int related_question_answer(struct related_question *q, const struct selection_options *only,
                             const struct leak_report_options *report, struct trace *t, FILE *out,
                             struct err *e);
-
-#endif

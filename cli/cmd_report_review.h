@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_CMD_REPORT_REVIEW_H
-#define TIDEMARK_CLI_CMD_REPORT_REVIEW_H
+#pragma once
 
 /* The report's formats for the review of a change: Markdown and JUnit XML. */
 
@@ -31,5 +30,3 @@ struct review {
 
 int review_write(const struct review *r, const struct summary *s, struct trace *t, FILE *out,
                  struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_CMD_REPORT_SAMPLES_H
-#define TIDEMARK_CLI_CMD_REPORT_SAMPLES_H
+#pragma once
 
 /* `report --by sample`: where the program spent its time, by call stack samples. */
 
@@ -21,5 +20,3 @@ int sample_question_load(struct sample_question *q, const char *path,
 int sample_question_answer(const struct sample_question *q, const struct selection_options *only,
                            enum report_format format, uint64_t limit, struct trace *t, FILE *out,
                            struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_COMMANDS_H
-#define TIDEMARK_CLI_COMMANDS_H
+#pragma once
 
 /*
  * One function per subcommand, in cli/cmd_<name>.c, one row each in the table of cli/main.c.
@@ -47,5 +46,3 @@ int cmd_update(int argc, char **argv);
 int cmd_update_drop_in(int argc, char **argv); /* called as tracy-update and the like */
 int cmd_verify(int argc, char **argv);
 int cmd_view(int argc, char **argv);
-
-#endif

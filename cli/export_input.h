@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_EXPORT_INPUT_H
-#define TIDEMARK_CLI_EXPORT_INPUT_H
+#pragma once
 
 /* tidemark export: the trace to write, and the selection. */
 
@@ -19,5 +18,3 @@ struct export_input {
 /* Loads the trace and names its frames, if requested: the `load` of a struct tables_source. */
 int export_load(void *ctx, struct trace *t, const struct trace_load_options *options,
                 struct err *e);
-
-#endif

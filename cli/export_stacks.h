@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_EXPORT_STACKS_H
-#define TIDEMARK_CLI_EXPORT_STACKS_H
+#pragma once
 
 /* tidemark export: the formats for the allocations of each call stack. */
 
@@ -22,5 +21,3 @@ struct export_stacks {
 };
 
 int export_stacks(const struct export_stacks *x, FILE *out, struct err *e);
-
-#endif

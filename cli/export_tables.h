@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_EXPORT_TABLES_H
-#define TIDEMARK_CLI_EXPORT_TABLES_H
+#pragma once
 
 /* tidemark export: the formats that store a trace as tables. */
 
@@ -27,5 +26,3 @@ int export_table_files(const struct export_tables *x, struct err *e);
 int export_sqlite(const struct export_tables *x, struct err *e);
 
 int export_chrome(struct export_input *input, uint64_t points, FILE *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_HTML_SOURCE_H
-#define TIDEMARK_CLI_HTML_SOURCE_H
+#pragma once
 
 /*
  * The additional data of a trace for `report --format html`: source and code, zones, messages and
@@ -39,5 +38,3 @@ int page_source_load(struct page_source *p, const char *path, const struct selec
  */
 int page_source_write(struct page_source *p, const struct summary *s, const struct skiplist *skip,
                       FILE *out, struct err *e);
-
-#endif

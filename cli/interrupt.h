@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_INTERRUPT_H
-#define TIDEMARK_CLI_INTERRUPT_H
+#pragma once
 
 /*
  * Holds back SIGINT, SIGTERM and SIGHUP, so that a command can remove its temporary file before it
@@ -21,5 +20,3 @@ bool interrupt_came(const struct interrupt *i);
 
 /* Unblocks them: one that arrived ends the process here. */
 void interrupt_release(struct interrupt *i);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_RUN_INPUT_H
-#define TIDEMARK_CLI_RUN_INPUT_H
+#pragma once
 
 /* The figures of runs, from traces, from files of figures, and from folders of either. */
 
@@ -32,5 +31,3 @@ struct run_input_options {
 int run_inputs_add(struct run_inputs *r, const char *path, const struct run_input_options *options,
                    struct err *e);
 void run_inputs_release(struct run_inputs *r);
-
-#endif

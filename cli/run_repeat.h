@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_RUN_REPEAT_H
-#define TIDEMARK_CLI_RUN_REPEAT_H
+#pragma once
 
 /* `tidemark run --repeat N`: runs of one program, a trace of each, and one report of all. */
 
@@ -12,5 +11,3 @@
  * runs and no report. Prints errors. Returns the exit status.
  */
 int run_repeat(struct run_options *options);
-
-#endif

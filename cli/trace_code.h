@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_TRACE_CODE_H
-#define TIDEMARK_CLI_TRACE_CODE_H
+#pragma once
 
 /* The disassembler for the machine code in a trace. */
 
@@ -14,5 +13,3 @@ bool trace_code_disassembler(struct disassembler *d, const struct trace *t);
 /* The same for an image's machine (EM_…). */
 bool image_code_disassembler(struct disassembler *d, uint16_t machine);
 void trace_code_release(struct disassembler *d);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_TRACE_INPUT_H
-#define TIDEMARK_CLI_TRACE_INPUT_H
+#pragma once
 
 /*
  * The trace that a command rewrites. It is read as often as the filters need, with a progress line
@@ -39,5 +38,3 @@ struct rewrite_source trace_input_source(struct trace_input *in);
 
 /* Removes the progress line. */
 void trace_input_clear(struct trace_input *in);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_UPDATE_SIZES_H
-#define TIDEMARK_CLI_UPDATE_SIZES_H
+#pragma once
 
 /*
  * What the sizes of a trace before and after `tidemark update` say: whether they show that memory
@@ -30,5 +29,3 @@ void update_sizes_memory(const struct update_sizes *s, FILE *lines);
 
 /* On standard error, when the output is more than a hundredth larger than the input: why it is. */
 void update_sizes_growth(const struct update_sizes *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_ADDRESS_RANGES_H
-#define TIDEMARK_IMPORT_ADDRESS_RANGES_H
+#pragma once
 
 /* Disjoint ranges of addresses, in order, each with an owner's number. */
 
@@ -35,5 +34,3 @@ int address_ranges_add(struct address_ranges *r, struct address_range range, str
 
 /* Cuts a range out of those that overlap it. */
 int address_ranges_cut(struct address_ranges *r, uint64_t start, uint64_t end, struct err *e);
-
-#endif

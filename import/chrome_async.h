@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_CHROME_ASYNC_H
-#define TIDEMARK_IMPORT_CHROME_ASYNC_H
+#pragma once
 
 /*
  * Zones that begin and end by id ("b", "e"), possibly on different threads and across other zones
@@ -41,5 +40,3 @@ int chrome_async_begin(struct chrome_async *a, struct chrome_ids *ids, uint64_t 
 
 /* The thread on which a zone ends; false when the id has no open zone. */
 bool chrome_async_end(struct chrome_async *a, uint64_t key, uint64_t *thread);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_CHROME_EVENT_H
-#define TIDEMARK_IMPORT_CHROME_EVENT_H
+#pragma once
 
 /*
  * Splits Chrome trace JSON into its events, holding one at a time. A text is a list of events or an
@@ -48,5 +47,3 @@ typedef int chrome_event_put(void *ctx, const struct chrome_event *ev, struct er
 /* Reads the text to its end and passes each event to `put`. */
 int chrome_read(struct import_source *s, struct import_counts *counts, chrome_event_put *put,
                 void *ctx, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_CHROME_IDS_H
-#define TIDEMARK_IMPORT_CHROME_IDS_H
+#pragma once
 
 /*
  * Threads and processes of a Chrome trace. A trace has one space of thread ids, so a thread of a
@@ -63,5 +62,3 @@ int chrome_ids_finish(const struct chrome_ids *ids, struct ingest *in, struct er
 
 /* Appends the id as in the file. */
 void chrome_id_put(const struct chrome_ids *ids, struct buf *to, struct chrome_id id);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_CHROME_PLOTS_H
-#define TIDEMARK_IMPORT_CHROME_PLOTS_H
+#pragma once
 
 /*
  * Counters of a Chrome trace: each member of a counter event's arguments is a value of one plot. A
@@ -32,5 +31,3 @@ int64_t chrome_plot_number(struct chrome_plots *p, struct chrome_ids *ids,
 /* Passes the names to the ingest: plot n has the key CHROME_PLOT_KEY + n. */
 int chrome_plots_finish(const struct chrome_plots *p, const struct chrome_ids *ids,
                         struct ingest *in, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_HEAPTRACK_LINES_H
-#define TIDEMARK_IMPORT_HEAPTRACK_LINES_H
+#pragma once
 
 /*
  * Lines of a heaptrack file: a letter, then hexadecimal numbers and texts, separated by spaces.
@@ -36,5 +35,3 @@ bool heaptrack_number(struct heaptrack_line *line, uint64_t *value);
 
 /* Reads the next text: since version 3 prefixed with its length, before that up to a space. */
 bool heaptrack_text(struct heaptrack_line *line, bool sized, struct view *text);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_HEAPTRACK_STACKS_H
-#define TIDEMARK_IMPORT_HEAPTRACK_STACKS_H
+#pragma once
 
 /*
  * Call stacks of a heaptrack file. A trace is an instruction pointer and the trace of its caller.
@@ -63,5 +62,3 @@ int heaptrack_exe_line(struct heaptrack_stacks *s, struct heaptrack_line *line, 
 /* The ingest's call stack of a trace; 0: none. *known is false when there is no such trace. */
 int heaptrack_callstack(struct heaptrack_stacks *s, uint64_t trace, uint32_t *callstack,
                         bool *known, struct err *e);
-
-#endif

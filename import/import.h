@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_IMPORT_H
-#define TIDEMARK_IMPORT_IMPORT_H
+#pragma once
 
 /*
  * Files of other tools as sources of events. An importer reads a file once from front to end and
@@ -79,5 +78,3 @@ int import_heaptrack(struct import_source *s, struct ingest *in, struct import_c
                      struct err *e);
 int import_torch(struct import_source *s, struct ingest *in, struct import_counts *counts,
                  struct err *e);
-
-#endif

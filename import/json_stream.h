@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_JSON_STREAM_H
-#define TIDEMARK_IMPORT_JSON_STREAM_H
+#pragma once
 
 /*
  * Parses JSON text of any length with yajl, block by block. The parser's memory is its own ring,
@@ -50,5 +49,3 @@ int json_stream_read(struct json_stream *st, struct import_source *s, const yajl
 
 /* Parses a text that is not in the source, and the end of the value. False if that fails. */
 bool json_stream_parse(struct json_stream *st, const char *text);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_JSON_TEXT_H
-#define TIDEMARK_IMPORT_JSON_TEXT_H
+#pragma once
 
 /*
  * Collects one JSON value from pieces and keeps its members, each with its text. The text is
@@ -89,5 +88,3 @@ const struct json_member *json_text_find(const struct json_text *j, const char *
 
 /* Appends a number: an integer if it is one and fits 64 bits, else the shortest decimal. */
 void json_number_text(struct buf *to, struct view digits);
-
-#endif

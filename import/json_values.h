@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_JSON_VALUES_H
-#define TIDEMARK_IMPORT_JSON_VALUES_H
+#pragma once
 
 /* Reads a JSON text into packed values. */
 
@@ -15,5 +14,3 @@ struct json_values {
 /* Reads all of `s`. ERR_INPUT with the offset when the text is no JSON. */
 int json_values_read(struct import_source *s, struct value_arena *a, struct json_values *j,
                      struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_PICKLE_H
-#define TIDEMARK_IMPORT_PICKLE_H
+#pragma once
 
 /*
  * Reads a Python pickle of plain data, protocols 2 to 5, into packed values. Nothing is imported or
@@ -25,5 +24,3 @@ bool pickle_begins(struct view bytes);
  * that import or call, containers that contain themselves, damage.
  */
 int pickle_read(struct import_source *s, struct value_arena *a, struct pickle *p, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_SOURCE_H
-#define TIDEMARK_IMPORT_SOURCE_H
+#pragma once
 
 /*
  * The contents of a file that is plain or compressed with gzip or zstd, detected by its first
@@ -57,5 +56,3 @@ int import_source_next(struct import_source *s, struct view *bytes, struct err *
 
 /* Returns the bytes that the next import_source_next will return, without consuming them. */
 int import_source_peek(struct import_source *s, struct view *bytes, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_TORCH_EVENTS_H
-#define TIDEMARK_IMPORT_TORCH_EVENTS_H
+#pragma once
 
 /*
  * Hands the ingest allocations, frees and messages of GPUs. Names: pools are gpuN.allocated,
@@ -48,5 +47,3 @@ int torch_end_zone(struct torch_events *t, unsigned gpu, struct err *e);
 /* `severity` as in struct event. */
 int torch_put_message(struct torch_events *t, unsigned gpu, const struct torch_item *item,
                       struct view text, uint8_t severity, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_TORCH_FIELDS_H
-#define TIDEMARK_IMPORT_TORCH_FIELDS_H
+#pragma once
 
 /*
  * Dictionaries of a snapshot of PyTorch's CUDA allocator, by the names of their members. Sources:
@@ -76,5 +75,3 @@ static inline struct view torch_text(const struct torch_reader *r, const struct 
 {
     return value_view(&r->arena, f->at[field]);
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_TORCH_HISTORY_H
-#define TIDEMARK_IMPORT_TORCH_HISTORY_H
+#pragma once
 
 /*
  * A device's part of a snapshot: its segments and blocks when the snapshot was made, and the
@@ -93,5 +92,3 @@ int torch_device_begin(struct torch_device *d, struct torch_reader *r, struct er
 
 /* The segment at an address, or NULL. */
 const struct torch_segment *torch_segment_at(const struct torch_device *d, uint64_t address);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_TORCH_LIVE_H
-#define TIDEMARK_IMPORT_TORCH_LIVE_H
+#pragma once
 
 /* The live blocks or segments of a device, by address. */
 
@@ -32,5 +31,3 @@ struct torch_block *torch_live_find(const struct torch_live *l, uint64_t address
 /* Adds a block at an address that has none. */
 int torch_live_add(struct torch_live *l, const struct torch_block *block, struct err *e);
 void torch_live_remove(struct torch_live *l, struct torch_block *block);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_TORCH_MARKS_H
-#define TIDEMARK_IMPORT_TORCH_MARKS_H
+#pragma once
 
 /*
  * Annotations of a snapshot, such as a step of the profiler or of an optimizer, as zones on the
@@ -30,5 +29,3 @@ int torch_marks_read(struct torch_marks *m, struct torch_events *to, uint64_t li
 
 /* Puts what is before a time; UINT64_MAX: all. */
 int torch_marks_put(struct torch_marks *m, struct torch_events *to, uint64_t before, struct err *e);
-
-#endif

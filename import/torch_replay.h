@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_TORCH_REPLAY_H
-#define TIDEMARK_IMPORT_TORCH_REPLAY_H
+#pragma once
 
 /* Replays a device's history: from what was there before it to the snapshot. */
 
@@ -35,5 +34,3 @@ int torch_replay_step(struct torch_replay *p, struct err *e);
 
 /* Frees what the history has and the snapshot has not. Call it if the file has segments. */
 int torch_replay_end(struct torch_replay *p, struct err *e);
-
-#endif

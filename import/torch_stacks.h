@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_TORCH_STACKS_H
-#define TIDEMARK_IMPORT_TORCH_STACKS_H
+#pragma once
 
 /*
  * Call stacks of a snapshot: lists of frames, innermost first. A frame is a dictionary of a
@@ -25,5 +24,3 @@ int torch_stack(struct torch_stacks *s, struct torch_reader *r, uint64_t list, u
 
 /* The call stack of what was allocated before the history begins, if the file has no other. */
 int torch_stack_before(struct torch_stacks *s, uint32_t *callstack, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_IMPORT_VALUE_ARENA_H
-#define TIDEMARK_IMPORT_VALUE_ARENA_H
+#pragma once
 
 /*
  * Plain values of a file, packed: numbers, texts, lists and dictionaries. A value is a number of 64
@@ -96,5 +95,3 @@ struct value_pairs {
 /* False when the value is an empty dictionary, or none. */
 bool value_pairs_of(const struct value_arena *a, uint64_t dict, struct value_pairs *pairs);
 uint64_t value_pairs_next(struct value_pairs *pairs);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_LIB_TIDETRACE_INTERNAL_H
-#define TIDEMARK_LIB_TIDETRACE_INTERNAL_H
+#pragma once
 
 /* Shared by the files of libtidetrace. include/tidetrace.h states the rules for users. */
 
@@ -159,5 +158,3 @@ int result_select(struct tidetrace_result *r, const struct tidetrace_selection *
 
 struct counter;
 struct tidetrace_figures lib_figures(const struct counter *c);
-
-#endif

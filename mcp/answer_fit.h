@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_MCP_ANSWER_FIT_H
-#define TIDEMARK_MCP_ANSWER_FIT_H
+#pragma once
 
 /*
  * Shortens an answer to what an agent can read: texts, call stacks and lists are cut, and what was
@@ -32,5 +31,3 @@ bool answer_cut_row(const struct answer_limits *l, json_t *row);
  */
 bool answer_cut_head(const struct answer_limits *l, json_t *document, const char *rows,
                      size_t bytes);
-
-#endif

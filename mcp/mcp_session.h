@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_MCP_MCP_SESSION_H
-#define TIDEMARK_MCP_MCP_SESSION_H
+#pragma once
 
 /*
  * A session of the Model Context Protocol, as a function of its input: lines in, lines out. It
@@ -34,5 +33,3 @@ void session_take(struct session *s, struct view line, struct buf *out);
 
 /* Answers a line that exceeded RPC_LINE_MAX and was not stored. */
 void session_take_too_long(struct buf *out);
-
-#endif

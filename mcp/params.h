@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_MCP_PARAMS_H
-#define TIDEMARK_MCP_PARAMS_H
+#pragma once
 
 /*
  * The parameters of a tool, as a table. Both the JSON Schema that clients see and the check of
@@ -78,5 +77,3 @@ struct param_texts {
     size_t len;
 };
 struct param_texts params_texts(const json_t *arguments, const char *name);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_MCP_RESULT_CURSOR_H
-#define TIDEMARK_MCP_RESULT_CURSOR_H
+#pragma once
 
 /*
  * A page of a result that fits into an answer: rows from a position on, up to a number of rows or
@@ -58,5 +57,3 @@ int page_take_rows(const struct page *p, json_t *document, const char *rows, jso
  * page) and "next_cursor" (null at the end).
  */
 int page_fit(const struct page *p, json_t *document, struct err *e);
-
-#endif

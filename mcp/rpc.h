@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_MCP_RPC_H
-#define TIDEMARK_MCP_RPC_H
+#pragma once
 
 /*
  * JSON-RPC 2.0 as the Model Context Protocol uses it: one message per line. Parameters are objects;
@@ -65,5 +64,3 @@ bool rpc_dump(struct buf *out, const json_t *value, size_t flags);
  * error.
  */
 void rpc_put(struct buf *out, json_t *value);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_MCP_TOOL_H
-#define TIDEMARK_MCP_TOOL_H
+#pragma once
 
 /* A tool, and a call of it. For mcp/tools*.c only. */
 
@@ -37,5 +36,3 @@ extern const struct tool tool_table[];
 
 /* The lists of a report to choose from; 0 is the list of rows. */
 extern const char *const report_lists[];
-
-#endif

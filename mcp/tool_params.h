@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_MCP_TOOL_PARAMS_H
-#define TIDEMARK_MCP_TOOL_PARAMS_H
+#pragma once
 
 /* Parameters shared by several tools. For mcp/tools*.c and mcp/tool_*.c only. */
 
@@ -16,5 +15,3 @@ extern const struct param page_params[];       /* limit, cursor */
 /* Some JSON readers cannot represent larger whole numbers exactly. */
 #define WHOLE_MAX ((int64_t)1 << 53)
 #define TIMES_MAX ((int64_t)1 << 48)
-
-#endif

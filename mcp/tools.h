@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_MCP_TOOLS_H
-#define TIDEMARK_MCP_TOOLS_H
+#pragma once
 
 /* The tools. Each answers one kind of request about traces, in pages. Tools only read traces. */
 
@@ -41,5 +40,3 @@ bool tools_have(const char *name);
  * text that helps a model correct the call.
  */
 json_t *tools_call(struct tools *t, const char *name, const json_t *arguments, struct err *e);
-
-#endif

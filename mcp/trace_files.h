@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_MCP_TRACE_FILES_H
-#define TIDEMARK_MCP_TRACE_FILES_H
+#pragma once
 
 /*
  * The list of the trace files of a folder: "*.tracy" in it and below it, the newest first. Links
@@ -17,5 +16,3 @@
  * "complete": false if there was more than can be listed, or a folder that could not be read.
  */
 json_t *trace_files_list(struct tool_call *c, const struct page *p, struct err *e);
-
-#endif

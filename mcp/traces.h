@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_MCP_TRACES_H
-#define TIDEMARK_MCP_TRACES_H
+#pragma once
 
 /*
  * The open traces of a session. A file is read once and kept while there is room; the least
@@ -64,5 +63,3 @@ void traces_trim(struct traces *t);
 
 /* Closes all. False when this call loaded each of them. */
 bool traces_close_all(struct traces *t);
-
-#endif

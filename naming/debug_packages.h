@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_DEBUG_PACKAGES_H
-#define TIDEMARK_NAMING_DEBUG_PACKAGES_H
+#pragma once
 
 /*
  * The Debian packages that files belong to, by dpkg's lists (NAME.list and NAME:ARCH.list, a path
@@ -38,5 +37,3 @@ bool package_of_list(const char *file, char out[DEBUG_PACKAGE_SIZE]);
  * is not known.
  */
 const char *debug_package_name(const char *package, char out[DEBUG_PACKAGE_SIZE]);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_FRAME_PLACES_H
-#define TIDEMARK_NAMING_FRAME_PLACES_H
+#pragma once
 
 /* Locates the frames of a trace: in which image, and where in it (symbols/place/locate.h). */
 
@@ -45,5 +44,3 @@ struct image_proof frame_places_proof(const struct frame_places *p,
  */
 int frame_places_infer(struct frame_places *p, size_t number, struct helper *helper,
                        struct helper_bias *bias, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_IMAGE_CODE_H
-#define TIDEMARK_NAMING_IMAGE_CODE_H
+#pragma once
 
 /*
  * Finds machine code that a trace lacks in the images that the program had mapped. Images are
@@ -50,5 +49,3 @@ int image_code_lines(struct image_code *c, uint64_t address, const struct disass
                      struct err *e);
 
 void image_code_release(struct image_code *c);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_PERF_MAP_H
-#define TIDEMARK_NAMING_PERF_MAP_H
+#pragma once
 
 /*
  * Names of code that a program generates while it runs, from its perf map, /tmp/perf-PID.map: a
@@ -93,5 +92,3 @@ bool perf_map_number(struct view *rest, char end, uint64_t *number);
 /* The functions, file and line of an entry, for frame_book_rename. `name` 0: its own. */
 int perf_map_inline(const struct perf_map *m, const struct perf_entry *entry, uint64_t address,
                     uint32_t name, struct trace *t, struct frame_inline *in, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_RESOLVE_BOOK_H
-#define TIDEMARK_NAMING_RESOLVE_BOOK_H
+#pragma once
 
 /*
  * Names the frames of a trace. symbols/place/locate.h finds each frame's place,
@@ -65,5 +64,3 @@ int resolve_summary_json(const struct resolve_summary *s, const char *trace, FIL
 
 /* "412 of 430 frames named, …", for the fact `symbols`. */
 void resolve_summary_fact(const struct resolve_summary *s, struct buf *out);
-
-#endif

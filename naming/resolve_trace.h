@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_RESOLVE_TRACE_H
-#define TIDEMARK_NAMING_RESOLVE_TRACE_H
+#pragma once
 
 /* Names the frames of a trace in memory, after a capture or for a report. */
 
@@ -38,5 +37,3 @@ uint64_t resolve_count_unresolved(const struct trace *t);
  * frames whose image has no known base, and debuginfod servers that could not be asked.
  */
 void resolve_summary_warn(const struct resolve_summary *s);
-
-#endif

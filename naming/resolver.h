@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_RESOLVER_H
-#define TIDEMARK_NAMING_RESOLVER_H
+#pragma once
 
 /*
  * Shared by commands that look up names: their options, the symbol helper, and the rules for
@@ -91,5 +90,3 @@ void resolver_release(struct resolver *r);
  */
 int resolver_open(struct resolver *r, struct view path, const struct build_id *id,
                   struct image_proof proof, struct image_facts *facts, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_RUNTIMES_H
-#define TIDEMARK_NAMING_RUNTIMES_H
+#pragma once
 
 /* Programs that run code which they generate, and keep their objects in separate heaps. */
 
@@ -12,5 +11,3 @@ struct runtime {
 
 /* By the path of an executable. NULL: it is none of them. */
 const struct runtime *runtime_find(const char *executable);
-
-#endif

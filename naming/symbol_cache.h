@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_SYMBOL_CACHE_H
-#define TIDEMARK_NAMING_SYMBOL_CACHE_H
+#pragma once
 
 /*
  * Cache files of data read from images, by a key that identifies the build. They are in a folder
@@ -39,5 +38,3 @@ void symbol_cache_commit(struct symbol_cache *c);
 
 /* Drops an incomplete entry. */
 void symbol_cache_release(struct symbol_cache *c);
-
-#endif

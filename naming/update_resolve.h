@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_UPDATE_RESOLVE_H
-#define TIDEMARK_NAMING_UPDATE_RESOLVE_H
+#pragma once
 
 /*
  * `tidemark update -r`: names the unresolved frames of a trace with addr2line and prints its
@@ -31,5 +30,3 @@ struct update_resolve {
 
 /* For rewrite_options.resolve. Images that cannot be read are reported and left unchanged. */
 int update_resolve(void *resolve, struct symbolize *s, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROC_CGROUP_MEMORY_H
-#define TIDEMARK_PROC_CGROUP_MEMORY_H
+#pragma once
 
 /*
  * Where the files of a process's memory cgroup are. Source: cgroups(7), proc(5) mountinfo; of
@@ -22,5 +21,3 @@ struct cgroup_memory {
  * cgroup is not below a mount that this process sees.
  */
 void cgroup_memory_find(const char *groups, const char *mounts, struct cgroup_memory *out);
-
-#endif

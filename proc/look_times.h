@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROC_LOOK_TIMES_H
-#define TIDEMARK_PROC_LOOK_TIMES_H
+#pragma once
 
 /* When the user wants a look at the pages, besides what page_watch.h decides. */
 
@@ -25,5 +24,3 @@ bool look_times_due(const struct look_times *t, double seconds, size_t *passed);
 
 /* Milliseconds until the next, at most `most`. */
 int look_times_pause(const struct look_times *t, double seconds, size_t passed, int most);
-
-#endif

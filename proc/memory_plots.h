@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROC_MEMORY_PLOTS_H
-#define TIDEMARK_PROC_MEMORY_PLOTS_H
+#pragma once
 
 /* Readings of a process's memory as plots of a trace, whose names begin with "kernel: ". */
 
@@ -12,5 +11,3 @@
  */
 int memory_plots_add(const struct memory_reading *r, int64_t time, uint32_t *named,
                      const struct event_sink *sink, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROC_MEMORY_ROUNDS_H
-#define TIDEMARK_PROC_MEMORY_ROUNDS_H
+#pragma once
 
 /*
  * When to read the memory of processes. Reading takes at most 0.5 % of a processor, however many
@@ -35,5 +34,3 @@ int memory_rounds_pause(const struct memory_rounds *r, int most);
 
 /* The processor time of this thread, in ns. */
 int64_t memory_rounds_used(void);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROC_MEMORY_TEXT_H
-#define TIDEMARK_PROC_MEMORY_TEXT_H
+#pragma once
 
 /* Numbers in texts of the kernel: /proc and the files of a cgroup. */
 
@@ -17,5 +16,3 @@ bool memory_text_number(const char *text, const char *line, const char *key, uin
  * contain any character. n ≥ 4. False: there is none.
  */
 bool memory_text_stat(const char *text, unsigned n, uint64_t *number);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROC_PAGE_READER_H
-#define TIDEMARK_PROC_PAGE_READER_H
+#pragma once
 
 /*
  * Reads the pages of a process: /proc/PID/maps, pagemap and task. Sources: proc(5);
@@ -28,5 +27,3 @@ int page_look_read(struct page_look *out, const struct process_memory *of, struc
  * NULL. False: it is no line of this file, or memory that is not the process's own.
  */
 bool page_reader_area(struct view line, const struct look_area *before, struct look_area *out);
-
-#endif

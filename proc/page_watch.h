@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROC_PAGE_WATCH_H
-#define TIDEMARK_PROC_PAGE_WATCH_H
+#pragma once
 
 /*
  * Decides from readings of a process's memory (proc/process_memory.h) when to look at its pages
@@ -38,5 +37,3 @@ bool page_watch_due(struct page_watch *w, enum look_reason *reason);
 /* Looks at the pages, as page_look_read, with the reason. */
 int page_watch_look(struct page_watch *w, const struct process_memory *of, enum look_reason reason,
                     struct page_look *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROC_PROCESS_MEMORY_H
-#define TIDEMARK_PROC_PROCESS_MEMORY_H
+#pragma once
 
 /*
  * What the kernel counts of a process: resident pages, swap, page faults, use and limit of its
@@ -61,5 +60,3 @@ bool process_memory_kills(const struct process_memory *p, uint64_t *kills);
  * CAP_SYS_PTRACE.
  */
 void process_memory_pss(struct process_memory *p, struct memory_reading *out);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_ANSWERS_H
-#define TIDEMARK_PROTOCOL_ANSWERS_H
+#pragma once
 
 /*
  * Encodes a client's answers to a server's queries. A server waits for every answer before it ends,
@@ -43,5 +42,3 @@ int answer_code(struct encoder *enc, uint64_t address, struct view code, struct 
 
 /* Answers any other query with an empty answer; `key` is the query's. */
 int answer_nothing(struct encoder *enc, enum query_kind kind, uint64_t key, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_CLIENT_STREAM_H
-#define TIDEMARK_PROTOCOL_CLIENT_STREAM_H
+#pragma once
 
 /*
  * Encodes canonical events as a client would send them: the inverse of protocol/decoder.h, for the
@@ -48,5 +47,3 @@ int client_stream_commit(struct client_stream *s, struct err *e);
 
 /* Compressed frames that decode independently; the caller takes them and calls buf_clear(). */
 struct buf *client_stream_output(struct client_stream *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_DECODER_H
-#define TIDEMARK_PROTOCOL_DECODER_H
+#pragma once
 
 /*
  * Decompressed frames → canonical events. Holds all context that the wire leaves out: the four time
@@ -100,5 +99,3 @@ void decoder_each_callstack(struct decoder *d, void (*visit)(void *ctx, uint32_t
  * an incomplete reply.
  */
 bool decoder_in_group(const struct decoder *d);
-
-#endif

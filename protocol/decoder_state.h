@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_DECODER_STATE_H
-#define TIDEMARK_PROTOCOL_DECODER_STATE_H
+#pragma once
 
 /*
  * The internals of struct decoder, shared only by decoder.c and its decoder_*.c parts. A handler
@@ -342,5 +341,3 @@ bool skip_file(struct view file);
  */
 int decoder_take_location(struct decoder *d, const struct wire_item *it, const uint8_t *p,
                           enum wire_slot slot, uint64_t *srcloc, struct event_location *payload);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_ENCODER_H
-#define TIDEMARK_PROTOCOL_ENCODER_H
+#pragma once
 
 /*
  * The client's side of the stream: encodes items by name into LZ4 stream frames, for any protocol
@@ -77,5 +76,3 @@ bool encoder_pending(const struct encoder *enc);
 
 /* Compressed frames so far; the caller writes them and calls buf_clear(). */
 struct buf *encoder_output(struct encoder *enc);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_ENDING_H
-#define TIDEMARK_PROTOCOL_ENDING_H
+#pragma once
 
 /*
  * Detects from a client's bytes, from the status byte on, whether the client announced its end. A
@@ -24,5 +23,3 @@ void ending_feed(struct ending *g, const uint8_t *bytes, size_t n);
 
 /* True when the items so far include Terminate or the client's crash. */
 bool ending_said(const struct ending *g);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_EVENT_H
-#define TIDEMARK_PROTOCOL_EVENT_H
+#pragma once
 
 /*
  * Canonical events: the client's events in one form for all protocol numbers. The decoder
@@ -336,5 +335,3 @@ struct event_sink {
     int (*custom_frame)(void *ctx, struct view function, struct view file, uint32_t line,
                         uint64_t *frame, struct err *e);
 };
-
-#endif

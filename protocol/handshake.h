@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_HANDSHAKE_H
-#define TIDEMARK_PROTOCOL_HANDSHAKE_H
+#pragma once
 
 /*
  * Encodes and decodes the start of a connection: request, status, welcome, on-demand payload, and
@@ -125,5 +124,3 @@ int broadcast_parse(const uint8_t *bytes, size_t len, struct broadcast *b, struc
  * for an unknown layout.
  */
 size_t broadcast_encode(const struct broadcast *b, uint8_t out[BROADCAST_SIZE_MAX]);
-
-#endif

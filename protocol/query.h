@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_QUERY_H
-#define TIDEMARK_PROTOCOL_QUERY_H
+#pragma once
 
 /*
  * The queries to a client: which keys, in which order, how many at a time, and which are still
@@ -137,5 +136,3 @@ void query_stats(const struct query *q, struct query_stats *stats);
 
 /* Saves or restores the state of the queries; after a failure they may only be freed. */
 void query_snapshot(struct snapshot *s, struct query *q);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_VERSION_FACTS_H
-#define TIDEMARK_PROTOCOL_VERSION_FACTS_H
+#pragma once
 
 /*
  * Facts about each protocol number that are not in queue-items.tsv; only the generated table
@@ -83,5 +82,3 @@
 #define WIRE_FACTS_82 {RELEASE("v0.14.0"), NO_DELAY, PRIO, \
                        HEX, LITERAL_TAG_LOW, CODES_66, {0, 14, 0}, SINCE_82}
 /* clang-format on */
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_WIRE_H
-#define TIDEMARK_PROTOCOL_WIRE_H
+#pragma once
 
 /*
  * The items of the wire as data. One row per item id describes its meaning (its canonical kind and
@@ -278,5 +277,3 @@ static inline unsigned wire_tail_size(enum wire_tail tail)
 {
     return tail == WIRE_TAIL_NONE ? 0 : tail == WIRE_TAIL_8 ? 1 : tail == WIRE_TAIL_32 ? 4 : 2;
 }
-
-#endif

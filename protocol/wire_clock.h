@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_WIRE_CLOCK_H
-#define TIDEMARK_PROTOCOL_WIRE_CLOCK_H
+#pragma once
 
 /*
  * Converts the client's ticks to nanoseconds with exactly the arithmetic of the official server, so
@@ -29,5 +28,3 @@ static inline int64_t clock_ns(const struct wire_clock *c, int64_t ticks)
 {
     return clock_truncate((double)(int64_t)((uint64_t)ticks - (uint64_t)c->begin) * c->mul);
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_WIRE_FRAME_H
-#define TIDEMARK_PROTOCOL_WIRE_FRAME_H
+#pragma once
 
 /*
  * Turns the bytes of a connection into decompressed frames. A frame is u32 csize and one raw LZ4
@@ -51,5 +50,3 @@ size_t frame_reader_partial(const struct frame_reader *r);
 
 /* Saves or restores a reader; after a failure it may only be freed. */
 void frame_reader_snapshot(struct snapshot *s, struct frame_reader *r);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_PROTOCOL_WIRE_VERSION_H
-#define TIDEMARK_PROTOCOL_WIRE_VERSION_H
+#pragma once
 
 /*
  * The properties of a protocol number. The handshake chooses them once; no later code checks the
@@ -99,5 +98,3 @@ int wire_version_item(const struct wire_version *v, const char *name);
 
 /* Bytes of the welcome message: 1178, or 1170 without the delay. */
 size_t wire_version_welcome_size(const struct wire_version *v);
-
-#endif

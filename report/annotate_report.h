@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_ANNOTATE_REPORT_H
-#define TIDEMARK_REPORT_ANNOTATE_REPORT_H
+#pragma once
 
 /* A function's instructions as text, JSON ("tidemark.annotate/1") or CSV. */
 
@@ -22,5 +21,3 @@ int annotate_write(const struct annotation *a, const struct annotate_report_opti
 /* Writes the list of candidate functions; JSON: "tidemark.annotate-matches/1". */
 int annotate_write_matches(const struct annotate_functions *f, const struct trace *t,
                            enum report_format format, FILE *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_COST_H
-#define TIDEMARK_REPORT_COST_H
+#pragma once
 
 /*
  * Extra columns of rows by zone and by frame: allocations per call of a zone, and how far a frame
@@ -25,5 +24,3 @@ json_t *json_frames(const struct summary *s, const struct summary_frames *f);
 /* CSV: further columns. */
 void csv_cost_titles(struct report *r);
 void csv_cost(struct report *r, const struct summary_row *row);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_DIFF_REPORT_H
-#define TIDEMARK_REPORT_DIFF_REPORT_H
+#pragma once
 
 /* Differences between two traces as text, JSON ("tidemark.diff/1"), CSV, Markdown or JUnit XML. */
 
@@ -30,5 +29,3 @@ struct diff_report_options {
 /* For all formats but DIFF_HTML. ERR_OUTPUT if `out` cannot be written. */
 int diff_write(const struct diff *d, const struct diff_report_options *options, FILE *out,
                struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_DIFF_TEXT_H
-#define TIDEMARK_REPORT_DIFF_TEXT_H
+#pragma once
 
 /* Shared by diff_report.c and its formats. For report/diff*.c only. */
 
@@ -35,5 +34,3 @@ struct diff_range diff_rows_of(const struct diff_writer *w, enum diff_kind kind)
 void diff_text_write(struct diff_writer *w);
 void diff_markdown_write(struct diff_writer *w);
 void diff_junit_write(struct diff_writer *w);
-
-#endif

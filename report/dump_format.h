@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_DUMP_FORMAT_H
-#define TIDEMARK_REPORT_DUMP_FORMAT_H
+#pragma once
 
 /*
  * The line formats of a dump. Text: the section's name and NAME=VALUE pairs, texts in double quotes
@@ -11,5 +10,3 @@
 
 extern const struct dump_format dump_format_text;
 extern const struct dump_format dump_format_jsonl;
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_FAULTS_REPORT_H
-#define TIDEMARK_REPORT_FAULTS_REPORT_H
+#pragma once
 
 /* Memory faults with both blocks involved, as text, JSON ("tidemark.faults/1") or CSV. */
 
@@ -12,5 +11,3 @@
 /* Text and JSON have all call stacks. ERR_OUTPUT if `out` cannot be written. */
 int faults_write(const struct faults *f, const struct selection *s,
                  const struct leak_report_options *options, FILE *out, struct err *e);
-
-#endif

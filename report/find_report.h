@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_FIND_REPORT_H
-#define TIDEMARK_REPORT_FIND_REPORT_H
+#pragma once
 
 /* Allocations found by address, as text, JSON ("tidemark.find/1") or CSV. */
 
@@ -17,5 +16,3 @@ struct find_report_options {
 /* ERR_OUTPUT if `out` cannot be written. */
 int find_write(const struct find_result *r, const struct history *h,
                const struct find_report_options *options, FILE *out, struct err *e);
-
-#endif

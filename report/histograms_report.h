@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_HISTOGRAMS_REPORT_H
-#define TIDEMARK_REPORT_HISTOGRAMS_REPORT_H
+#pragma once
 
 /* Histograms of sizes and lifetimes as text, JSON ("tidemark.histograms/1"), CSV or Markdown. */
 
@@ -12,5 +11,3 @@
 /* ERR_OUTPUT if `out` cannot be written. */
 int histograms_write(const struct histograms *h, const struct selection *s,
                      enum report_format format, FILE *out, struct err *e);
-
-#endif

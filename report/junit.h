@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_JUNIT_H
-#define TIDEMARK_REPORT_JUNIT_H
+#pragma once
 
 /*
  * Outcomes of checks as JUnit XML for CI systems: one test case per check. The case of an
@@ -16,5 +15,3 @@
 /* `expressions`: leave out checks without an expression. */
 void junit_write(struct buf *b, const char *suite, const struct summary_check *checks, size_t n,
                  bool expressions);
-
-#endif

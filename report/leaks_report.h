@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_LEAKS_REPORT_H
-#define TIDEMARK_REPORT_LEAKS_REPORT_H
+#pragma once
 
 /*
  * Leaks ("tidemark.leaks/1") and growth between two times ("tidemark.grown/1") as text, JSON,
@@ -31,5 +30,3 @@ void leaks_short_table(struct document *d, const struct leaks *l, const struct s
 
 int growth_write(const struct growth *g, const struct selection *s,
                  const struct leak_report_options *options, FILE *out, struct err *e);
-
-#endif

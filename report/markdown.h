@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_MARKDOWN_H
-#define TIDEMARK_REPORT_MARKDOWN_H
+#pragma once
 
 /*
  * A short memory summary in Markdown, for a pull request comment: outcomes of budgets and totals
@@ -23,5 +22,3 @@ struct markdown_options {
  */
 int markdown_write(const struct summary *summary, const struct leaks *l, const struct selection *s,
                    const struct markdown_options *options, FILE *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_MEMORY_CSV_H
-#define TIDEMARK_REPORT_MEMORY_CSV_H
+#pragma once
 
 /* Tidemark's CSV of memory events and call stacks, with fields quoted as in csv_field.h. */
 
@@ -28,5 +27,3 @@ int memory_csv_callstacks(struct memory_csv *w, const struct trace *t, struct er
 /* Writes the rest. */
 int memory_csv_finish(struct memory_csv *w, struct err *e);
 void memory_csv_release(struct memory_csv *w);
-
-#endif

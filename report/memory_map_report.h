@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_MEMORY_MAP_REPORT_H
-#define TIDEMARK_REPORT_MEMORY_MAP_REPORT_H
+#pragma once
 
 /* The memory map as text or JSON ("tidemark.map/1"); fragmentation also as CSV. */
 
@@ -19,5 +18,3 @@ struct map_report_options {
 /* ERR_OUTPUT if `out` cannot be written. */
 int memory_map_write(const struct memory_map *m, const struct trace *trace,
                      const struct map_report_options *options, FILE *out, struct err *e);
-
-#endif

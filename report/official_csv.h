@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_OFFICIAL_CSV_H
-#define TIDEMARK_REPORT_OFFICIAL_CSV_H
+#pragma once
 
 /*
  * The CSV of the official csvexport, byte for byte: nothing is quoted, and the columns depend on
@@ -58,5 +57,3 @@ struct official_csv {
 struct export_rows official_csv_rows(struct official_csv *w);
 int official_csv_finish(struct official_csv *w, struct err *e);
 void official_csv_release(struct official_csv *w);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_OVERVIEW_REPORT_H
-#define TIDEMARK_REPORT_OVERVIEW_REPORT_H
+#pragma once
 
 /* `tidemark info` as text or as JSON with "schema": "tidemark.info/1". */
 
@@ -8,5 +7,3 @@
 #include "analysis/questions/overview.h"
 
 int overview_write(const struct overview *o, bool json, FILE *out, struct err *e);
-
-#endif

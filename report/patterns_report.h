@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_PATTERNS_REPORT_H
-#define TIDEMARK_REPORT_PATTERNS_REPORT_H
+#pragma once
 
 /* Allocation patterns of sites as text, JSON ("tidemark.patterns/1"), CSV or
  * Markdown. */
@@ -16,5 +15,3 @@
  */
 int patterns_write(struct patterns *p, const struct selection *s,
                    const struct leak_report_options *options, FILE *out, struct err *e);
-
-#endif

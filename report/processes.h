@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_PROCESSES_H
-#define TIDEMARK_REPORT_PROCESSES_H
+#pragma once
 
 /* The table of processes at the start of a report on several. */
 
@@ -13,5 +12,3 @@ void processes_text(struct buf *out, const struct report_options *o);
 
 /* Writes the member "processes". False if memory is short. */
 bool processes_json(struct buf *out, const struct report_options *o);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_RELATED_REPORT_H
-#define TIDEMARK_REPORT_RELATED_REPORT_H
+#pragma once
 
 /*
  * Plots and messages that correlate with memory use, as text, JSON ("schema":
@@ -16,5 +15,3 @@
 /* `limit`: rows of each kind; 0: all. ERR_OUTPUT if `out` cannot be written. */
 int related_write(const struct related *r, const struct selection *s, enum report_format format,
                   uint64_t limit, FILE *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_REPORT_H
-#define TIDEMARK_REPORT_REPORT_H
+#pragma once
 
 /*
  * Writes a memory summary as text, JSON ("schema": "tidemark.report/1") or CSV. Control characters
@@ -40,5 +39,3 @@ struct report_options {
 /* The caller has selected the rows with summary_select. ERR_OUTPUT if `out` cannot be written. */
 int report_write(const struct summary *s, const struct report_options *options, FILE *out,
                  struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_RESIDENT_REPORT_H
-#define TIDEMARK_REPORT_RESIDENT_REPORT_H
+#pragma once
 
 /* Resident pages by site as text, JSON ("tidemark.resident/1") or CSV. */
 
@@ -10,5 +9,3 @@
 
 int resident_write(const struct resident *r, const struct selection *s,
                    const struct leak_report_options *options, FILE *out, struct err *e);
-
-#endif

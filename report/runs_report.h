@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_RUNS_REPORT_H
-#define TIDEMARK_REPORT_RUNS_REPORT_H
+#pragma once
 
 /*
  * Differences between two groups of runs as text, JSON ("tidemark.runs/1"), CSV, Markdown or
@@ -18,5 +17,3 @@ int runs_diff_write(const struct runs_diff *d, const struct diff_report_options 
                     struct err *e);
 
 int run_figures_write(const struct run_figures *f, FILE *out, struct err *e);
-
-#endif

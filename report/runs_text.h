@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_RUNS_TEXT_H
-#define TIDEMARK_REPORT_RUNS_TEXT_H
+#pragma once
 
 /* Shared by runs_report.c and its formats. For report/runs_*.c only. */
 
@@ -18,5 +17,3 @@ size_t runs_rows_of(const struct runs_writer *w, enum diff_kind kind, size_t *fi
 void runs_text_write(struct runs_writer *w);
 void runs_markdown_write(struct runs_writer *w);
 void runs_junit_write(struct runs_writer *w);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_SAMPLE_TABLE_H
-#define TIDEMARK_REPORT_SAMPLE_TABLE_H
+#pragma once
 
 /* Call stack samples by thread and function as text, JSON ("tidemark.samples/1") or CSV. */
 
@@ -13,5 +12,3 @@
 /* `limit`: rows of each kind; 0: all. ERR_OUTPUT if `out` cannot be written. */
 int sample_table_write(const struct sample_profile *p, const struct trace *t,
                        enum report_format format, uint64_t limit, FILE *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_SINK_H
-#define TIDEMARK_REPORT_SINK_H
+#pragma once
 
 /* The interface between report.c, which walks a summary, and the formats. For report/ only. */
 
@@ -58,5 +57,3 @@ void text_callstack(struct report *r, uint32_t callstack);
 extern const struct report_sink report_text;
 extern const struct report_sink report_json;
 extern const struct report_sink report_csv;
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_TIMELINE_REPORT_H
-#define TIDEMARK_REPORT_TIMELINE_REPORT_H
+#pragma once
 
 /* Memory use over time as a text chart, JSON ("tidemark.timeline/1") or CSV. */
 
@@ -21,5 +20,3 @@ struct timeline_report_options {
 /* ERR_OUTPUT if `out` cannot be written. */
 int timeline_write(const struct timeline *t, const struct trace *trace,
                    const struct timeline_report_options *options, FILE *out, struct err *e);
-
-#endif

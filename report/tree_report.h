@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_TREE_REPORT_H
-#define TIDEMARK_REPORT_TREE_REPORT_H
+#pragma once
 
 /* The call-stack tree as text, JSON ("tidemark.tree/1"), CSV or nested lists in Markdown. */
 
@@ -35,5 +34,3 @@ int tree_shown(struct tree_nodes *out, const struct tree *t,
 /* ERR_OUTPUT if `out` cannot be written. */
 int tree_write(const struct tree *t, const struct tree_report_options *options, FILE *out,
                struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_VERIFY_REPORT_H
-#define TIDEMARK_REPORT_VERIFY_REPORT_H
+#pragma once
 
 /*
  * The outcome of `tidemark verify`: as text one line per check ("ok NAME: DETAIL" or "FAILED NAME:
@@ -16,5 +15,3 @@ enum verify_format { VERIFY_TEXT, VERIFY_JSON, VERIFY_JUNIT, VERIFY_MARKDOWN };
 /* ERR_OUTPUT if `out` cannot be written. */
 int verify_write(const struct verify_result *r, enum verify_format format, FILE *out,
                  struct err *e);
-
-#endif

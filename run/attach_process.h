@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_ATTACH_PROCESS_H
-#define TIDEMARK_RUN_ATTACH_PROCESS_H
+#pragma once
 
 /*
  * Loads the preload library into a running process: the process's dynamic linker loads it, in a
@@ -27,5 +26,3 @@ int attach_begin(pid_t pid, const char *library, const char *socket, struct err 
  * to a hook is forwarded to the real function.
  */
 int attach_end(pid_t pid, struct err *e);
-
-#endif

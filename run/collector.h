@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_COLLECTOR_H
-#define TIDEMARK_RUN_COLLECTOR_H
+#pragma once
 
 /*
  * Accepts processes with the preload library (client/recording_format.h): a socket in a private
@@ -76,5 +75,3 @@ void collected_leave(struct collected *p, bool keep);
 /* How many processes got no file for their recording, and the errno of the last one. */
 uint64_t collector_missed(const struct collector *c);
 int collector_failure(const struct collector *c);
-
-#endif

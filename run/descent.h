@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_DESCENT_H
-#define TIDEMARK_RUN_DESCENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -9,5 +8,3 @@
  * match.
  */
 bool descends_from(pid_t pid, pid_t ancestor);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_KERNEL_NOTES_H
-#define TIDEMARK_RUN_KERNEL_NOTES_H
+#pragma once
 
 /*
  * What the kernel counted of a recorded process, and looks at its pages, on disk beside its
@@ -41,5 +40,3 @@ typedef int kernel_notes_taker(void *ctx, const struct memory_reading *reading,
  * ERR_INPUT, with the offset, for other malformed bytes.
  */
 int kernel_notes_read(int fd, kernel_notes_taker *take, void *ctx, struct err *e);
-
-#endif

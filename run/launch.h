@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_LAUNCH_H
-#define TIDEMARK_RUN_LAUNCH_H
+#pragma once
 
 /*
  * Runs a program as a child, as `time` does: it has the same standard streams and process group, so
@@ -60,5 +59,3 @@ void launch_take_signals(struct launch *l);
 
 /* The exit status as a shell reports it: 128 + N when signal N ended it. */
 int launch_exit_status(const struct launch *l);
-
-#endif

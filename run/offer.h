@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_OFFER_H
-#define TIDEMARK_RUN_OFFER_H
+#pragma once
 
 /*
  * The client's side of a connection: listens and announces itself as a profiled program does, and
@@ -101,5 +100,3 @@ int offer_step(struct offer *o, struct err *e);
 
 /* Announces the end of the client. */
 void offer_say_goodbye(struct offer *o);
-
-#endif

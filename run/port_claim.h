@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_PORT_CLAIM_H
-#define TIDEMARK_RUN_PORT_CLAIM_H
+#pragma once
 
 /*
  * Hands a TCP port over to a program that binds it. Each listener has an abstract Unix socket,
@@ -21,5 +20,3 @@ int port_claim_open(uint16_t port);
  * and of process `known`, the recorded program, which may have changed its user.
  */
 int port_claim_take(int claims, pid_t known, pid_t *pid);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_PRELOAD_H
-#define TIDEMARK_RUN_PRELOAD_H
+#pragma once
 
 /*
  * Detects allocation wrappers that a script preloaded for the program under test and that are
@@ -20,5 +19,3 @@
  * not of the program.
  */
 void preload_drop(bool subcommand, char **argv, const char *const *names, size_t n);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_PROCESS_STAT_H
-#define TIDEMARK_RUN_PROCESS_STAT_H
+#pragma once
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -15,5 +14,3 @@ bool process_stat_parse(const char *text, struct process_stat *out);
 
 /* False: the process does not exist, or cannot be read. */
 bool process_stat_read(pid_t pid, struct process_stat *out);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_PROGRAM_H
-#define TIDEMARK_RUN_PROGRAM_H
+#pragma once
 
 /*
  * A program to run with the preload library: its path, as a shell would find it, and whether the
@@ -46,5 +45,3 @@ bool program_bears(const struct program *p);
 
 /* Appends the obstacle as a predicate, such as "is statically linked: …". */
 void program_explain(const struct program *p, struct buf *out);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_REMOTE_H
-#define TIDEMARK_RUN_REMOTE_H
+#pragma once
 
 /*
  * Calls functions in another process, in one of its threads, through ptrace(2).
@@ -49,5 +48,3 @@ int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t 
  */
 bool remote_thread_stop(pid_t tid);
 void remote_thread_leave(pid_t tid);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_ADOPT_H
-#define TIDEMARK_RUN_RUN_ADOPT_H
+#pragma once
 
 /*
  * tidemark run --adopt: the collector of a process that loaded the library by LD_PRELOAD alone. The
@@ -26,5 +25,3 @@ void run_adopt_refuse(const struct err *e);
 
 /* The process ended before --adopt-after: prints on standard error how to get a trace of it. */
 void run_adopt_brief(pid_t pid, const char *program, double seconds);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_ATTACH_H
-#define TIDEMARK_RUN_RUN_ATTACH_H
+#pragma once
 
 /* tidemark run --pid: records a running process from now on, for a while. */
 
@@ -26,5 +25,3 @@ int run_attach_begin(struct run_attach *a, const char *library, const char *sock
 
 /* Detaches from the process. Prints errors; false then: it must be detached in another way. */
 bool run_attach_end(struct run_attach *a);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_CLIENT_H
-#define TIDEMARK_RUN_RUN_CLIENT_H
+#pragma once
 
 /*
  * The Tracy client of a program that `tidemark run` records. A child process is its server and
@@ -47,5 +46,3 @@ bool run_client_has_journal(const struct run_client *c);
 
 /* Kills the server, if there is one, and removes the journal unless it is to be kept. */
 void run_client_release(struct run_client *c);
-
-#endif

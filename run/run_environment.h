@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_ENVIRONMENT_H
-#define TIDEMARK_RUN_RUN_ENVIRONMENT_H
+#pragma once
 
 /* The environment of a program that is to load the preload library. */
 
@@ -33,5 +32,3 @@ int run_environment_make(struct run_environment *v, const struct run_environment
 
 /* Also removes the link. */
 void run_environment_release(struct run_environment *v);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_JOIN_H
-#define TIDEMARK_RUN_RUN_JOIN_H
+#pragma once
 
 /*
  * A program with a Tracy client: after its end, the client's journal is played into a trace, and
@@ -17,5 +16,3 @@
  * t->failure, too, unless it is a child's and --this-process was given.
  */
 void run_join(struct run_tree *t, struct run_process *p, const char *output);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_LISTEN_H
-#define TIDEMARK_RUN_RUN_LISTEN_H
+#pragma once
 
 /*
  * `tidemark run --listen`: offers a program's recording to servers of Tracy's protocol while it
@@ -82,5 +81,3 @@ void run_listen_step(struct run_listen *l);
 
 /* After the program's end: whether to wait for a server, or for one that is still connected. */
 bool run_listen_is_busy(const struct run_listen *l);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_MEMORY_H
-#define TIDEMARK_RUN_RUN_MEMORY_H
+#pragma once
 
 /*
  * Readings of the memory of recorded processes (proc/process_memory.h), as plots of their traces.
@@ -47,5 +46,3 @@ int run_memory_recover(const char *recording, struct run_record *to, struct err 
 /* Copies these plots of `from` to `in`, and moves the looks; `time` converts their times. */
 int run_memory_copy(struct trace *from, int64_t (*time)(const void *, int64_t), const void *ctx,
                     struct ingest *in, struct err *e);
-
-#endif

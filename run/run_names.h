@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_NAMES_H
-#define TIDEMARK_RUN_RUN_NAMES_H
+#pragma once
 
 /* Answers servers' queries about addresses in a program that `tidemark run` records. */
 
@@ -35,5 +34,3 @@ bool run_names_has_code(const struct run_traces *r);
 /* The same for the machine code of functions, by start address. */
 int run_names_code(struct run_traces *r, struct trace *t, const uint64_t *addresses, size_t n,
                    struct encoder *replies, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_OFFERS_H
-#define TIDEMARK_RUN_RUN_OFFERS_H
+#pragma once
 
 /*
  * The programs of one `tidemark run --listen` as clients of Tracy's protocol: the program itself,
@@ -67,5 +66,3 @@ bool run_offers_is_busy(const struct run_offers *o);
 
 /* Call it after the records of live children were released. */
 void run_offers_release(struct run_offers *o);
-
-#endif

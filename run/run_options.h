@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_OPTIONS_H
-#define TIDEMARK_RUN_RUN_OPTIONS_H
+#pragma once
 
 /* Options of `tidemark run`. */
 
@@ -90,5 +89,3 @@ struct run_options {
                           .protocol = PROTOCOL_MAX,                                                \
                           .version = FILE_VERSION(0, 14, 0),                                       \
                           .container = container_options_default()})
-
-#endif

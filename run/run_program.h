@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_PROGRAM_H
-#define TIDEMARK_RUN_RUN_PROGRAM_H
+#pragma once
 
 /* Records a program: starts it, attaches to it or adopts it, until it ends. */
 
@@ -10,5 +9,3 @@
  * exit status. Sets the file version in the options if the program's Tracy client decides it.
  */
 int run_program(struct run_options *options);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_RECORD_H
-#define TIDEMARK_RUN_RUN_RECORD_H
+#pragma once
 
 /* A trace being built from the recording of one process, or of several short-lived ones. */
 
@@ -50,5 +49,3 @@ int run_record_end(struct run_record *t, struct recording *r, bool part, struct 
 
 /* Completes the trace: facts, faults. Call it once. */
 int run_record_close(struct run_record *t, struct err *e);
-
-#endif

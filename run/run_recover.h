@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_RECOVER_H
-#define TIDEMARK_RUN_RUN_RECOVER_H
+#pragma once
 
 /* Recovers recordings that a killed `tidemark run` left. */
 
@@ -14,5 +13,3 @@ int run_recover_recording(struct recover_options *o, struct err *e);
 
 /* Makes a trace of the recording o->recover and reports on it. Returns the exit status. */
 int run_recover(const struct run_options *o);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_STATE_H
-#define TIDEMARK_RUN_RUN_STATE_H
+#pragma once
 
 /* The state of one `tidemark run`, for run_program.c and run_end.c. */
 
@@ -50,5 +49,3 @@ struct run {
  * why. Returns the exit status if the program itself ended well.
  */
 int run_finish(struct run *r);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_TRACE_H
-#define TIDEMARK_RUN_RUN_TRACE_H
+#pragma once
 
 /* Turns a finished recording into a trace with names, a file and a report. */
 
@@ -67,5 +66,3 @@ int run_trace_finish_nothing(struct run_traces *r, const char *why, struct err *
 
 /* "x.tracy" → "x.WHAT.tracy"; the caller frees it. */
 char *run_trace_name(const char *output, const char *what);
-
-#endif

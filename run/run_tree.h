@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_TREE_H
-#define TIDEMARK_RUN_RUN_TREE_H
+#pragma once
 
 /*
  * The processes of one `tidemark run`. Their recordings are read while they run, as far as CPU time
@@ -113,5 +112,3 @@ const struct run_process *run_tree_last(const struct run_tree *t);
 void run_tree_save_folded(struct run_tree *t);
 
 void run_tree_release(struct run_tree *t);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_UNSEEN_H
-#define TIDEMARK_RUN_RUN_UNSEEN_H
+#pragma once
 
 /*
  * Programs of a process tree that ran without being recorded: children that are not followed, and
@@ -60,5 +59,3 @@ const char *run_unseen_program(const struct run_unseen *u, pid_t pid);
 void run_unseen_reason(const char *path, struct buf *out);
 
 void run_unseen_release(struct run_unseen *u);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RUN_WHY_H
-#define TIDEMARK_RUN_RUN_WHY_H
+#pragma once
 
 /* Explains why `tidemark run` recorded nothing of a program. */
 
@@ -17,5 +16,3 @@ bool run_why_memory(const struct rec_header *h, struct buf *out);
  * True when the reason is more than that it called no hooked function.
  */
 bool run_why_nothing(const struct run_process *p, struct buf *out);
-
-#endif

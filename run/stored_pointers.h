@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_STORED_POINTERS_H
-#define TIDEMARK_RUN_STORED_POINTERS_H
+#pragma once
 
 /*
  * Changes function pointers that a process has stored itself: in variables, on stacks, in heap
@@ -25,5 +24,3 @@
  */
 int stored_pointers_change(pid_t pid, const struct rec_stored *s, bool back, uint64_t *changed,
                            struct err *e);
-
-#endif

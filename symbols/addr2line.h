@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ADDR2LINE_H
-#define TIDEMARK_SYMBOLS_ADDR2LINE_H
+#pragma once
 
 /*
  * Runs addr2line, or a tool with the same arguments and output, to look up addresses of an image.
@@ -43,5 +42,3 @@ bool addr2line_is_there(void);
 int addr2line_ask(const struct addr2line_options *options, const char *image,
                   const uint64_t *addresses, size_t n, addr2line_put *put, void *ctx,
                   size_t *answered, struct err *e);
-
-#endif

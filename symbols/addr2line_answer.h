@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ADDR2LINE_ANSWER_H
-#define TIDEMARK_SYMBOLS_ADDR2LINE_ANSWER_H
+#pragma once
 
 /* Parses the output of addr2line as it arrives through the pipe (see symbols/addr2line.h). */
 
@@ -24,5 +23,3 @@ struct addr2line_answer {
 /* Parses the next bytes, split anywhere, and puts the entries that they complete. */
 int addr2line_answer_feed(struct addr2line_answer *a, const char *bytes, size_t n, struct err *e);
 void addr2line_answer_release(struct addr2line_answer *a);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INSTRUCTIONS_H
-#define TIDEMARK_SYMBOLS_INSTRUCTIONS_H
+#pragma once
 
 /*
  * Decodes machine code to the addresses of its instructions and the targets of its jumps and calls.
@@ -45,5 +44,3 @@ int instructions_print(struct instructions *in, uint64_t address, struct view co
                        int (*line)(void *ctx, uint64_t address, size_t size, const char *text,
                                    bool known, struct err *e),
                        void *ctx, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_LANDLOCK_H
-#define TIDEMARK_SYMBOLS_LANDLOCK_H
+#pragma once
 
 /*
  * Landlock, by which a process gives up access to files. Numbers and layouts are those of
@@ -27,5 +26,3 @@ bool landlock_allow(int rules, int folder, uint64_t access);
 
 /* Restricts this process and its threads. It needs PR_SET_NO_NEW_PRIVS. */
 bool landlock_enter(int rules);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_SECCOMP_RULES_H
-#define TIDEMARK_SYMBOLS_SECCOMP_RULES_H
+#pragma once
 
 /*
  * Instructions of seccomp filters. RULES_ARCHITECTURE is defined if this processor's calls are
@@ -50,5 +49,3 @@
 
 /* clone3 fails, so that libc uses clone, whose flags a filter can read. */
 #define RULES_NO_CLONE3 UNLESS_CALL(435, 1), DENY(ENOSYS)
-
-#endif

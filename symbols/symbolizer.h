@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_SYMBOLIZER_H
-#define TIDEMARK_SYMBOLS_SYMBOLIZER_H
+#pragma once
 
 /*
  * Maps places in one image to functions, files and lines. Sources, best first:
@@ -67,5 +66,3 @@ bool symbolizer_code(struct symbolizer *s, const struct place *place, struct pla
 
 /* Stores new index entries in the cache, if there is a cache. */
 void symbolizer_keep(struct symbolizer *s);
-
-#endif

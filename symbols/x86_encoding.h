@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_X86_ENCODING_H
-#define TIDEMARK_SYMBOLS_X86_ENCODING_H
+#pragma once
 
 /*
  * Decodes how an x86 instruction is encoded: prefixes, opcode map, opcode and ModRM. The length
@@ -37,5 +36,3 @@ struct x86_encoding {
  * if its opcode is undefined or `code` ends within it.
  */
 bool x86_encoding_read(struct x86_encoding *to, struct view code, bool wide);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_X86_MISREAD_H
-#define TIDEMARK_SYMBOLS_X86_MISREAD_H
+#pragma once
 
 /*
  * Detects instructions that Capstone 4 decodes as another instruction of the same length. Capstone
@@ -12,5 +11,3 @@
 #include "symbols/x86_encoding.h"
 
 bool x86_is_misread(const struct x86_encoding *x);
-
-#endif

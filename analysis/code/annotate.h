@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CODE_ANNOTATE_H
-#define TIDEMARK_ANALYSIS_CODE_ANNOTATE_H
+#pragma once
 
 /*
  * The machine code of one function as far as the trace holds it: its instructions, the source of
@@ -160,5 +159,3 @@ int annotate_build(struct annotation *a, struct annotate_texts *texts,
                    const struct sample_input *samples, const struct annotate_function *function,
                    struct selection *s, const struct disassembler *d, struct err *e);
 void annotation_release(struct annotation *a);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CODE_ANNOTATE_PARTS_H
-#define TIDEMARK_ANALYSIS_CODE_ANNOTATE_PARTS_H
+#pragma once
 
 /* Functions shared by the files of annotate.h. */
 
@@ -33,5 +32,3 @@ struct annotate_line *annotate_line_at(struct annotation *a, uint64_t address);
 /* Counts the selected samples by line and for the function. */
 void annotate_count_samples(struct annotation *a, const struct sample_input *samples,
                             const struct selection *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CODE_DISASSEMBLER_H
-#define TIDEMARK_ANALYSIS_CODE_DISASSEMBLER_H
+#pragma once
 
 /*
  * Turns machine code into text: `walk` calls `line` for each instruction in order, and ends without
@@ -23,5 +22,3 @@ struct disassembler {
                 void *to, struct err *e);
     unsigned unit; /* bytes: instructions are at multiples of it */
 };
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CODE_MODULE_FACTS_H
-#define TIDEMARK_ANALYSIS_CODE_MODULE_FACTS_H
+#pragma once
 
 /*
  * The module table that a capture stores in a trace: facts "tidemark.module=START-END OFFSET
@@ -23,5 +22,3 @@ struct module_fact {
 int module_facts_walk(const struct trace *t,
                       int (*put)(void *ctx, const struct module_fact *m, struct err *e), void *ctx,
                       struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CODE_SAMPLE_PROFILE_H
-#define TIDEMARK_ANALYSIS_CODE_SAMPLE_PROFILE_H
+#pragma once
 
 /*
  * Call stack samples by thread and by function. These are the statistics of the profiler, but by
@@ -86,5 +85,3 @@ struct sample_profile {
 int sample_profile_build(struct sample_profile *p, const struct sample_input *in,
                          const struct selection *s, struct err *e);
 void sample_profile_release(struct sample_profile *p);
-
-#endif

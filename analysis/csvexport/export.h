@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CSVEXPORT_EXPORT_H
-#define TIDEMARK_ANALYSIS_CSVEXPORT_EXPORT_H
+#pragma once
 
 /*
  * The rows of the official csvexport, in its order, from one pass over the file. Memory grows with
@@ -79,5 +78,3 @@ struct record_sink export_sink(struct export *x);
 
 /* After the last record: passes on the remaining rows. */
 int export_finish(struct export *x, struct err *e);
-
-#endif

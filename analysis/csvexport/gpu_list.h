@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CSVEXPORT_GPU_LIST_H
-#define TIDEMARK_ANALYSIS_CSVEXPORT_GPU_LIST_H
+#pragma once
 
 /*
  * The GPU zones of a trace by source location. Within a context, the official tools process threads
@@ -79,5 +78,3 @@ int gpu_list_end(struct gpu_list *l, const struct rec_gpu_zone_end *r, struct er
 /* After the last zone: passes those whose name matches the filter to `rows`. */
 int gpu_list_finish(struct gpu_list *l, const struct names *names, const struct name_filter *filter,
                     struct zone_list *rows, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CSVEXPORT_HASH_ORDER_H
-#define TIDEMARK_ANALYSIS_CSVEXPORT_HASH_ORDER_H
+#pragma once
 
 /*
  * The order in which the official tools iterate over their hash maps, which determines the order of
@@ -37,5 +36,3 @@ int hash_order_add(struct hash_order *h, uint64_t key, bool *fresh, struct err *
 
 /* Iterates over the keys: start with *iter = 0; false at the end. */
 bool hash_order_next(const struct hash_order *h, size_t *iter, uint64_t *key);
-
-#endif

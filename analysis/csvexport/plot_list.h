@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CSVEXPORT_PLOT_LIST_H
-#define TIDEMARK_ANALYSIS_CSVEXPORT_PLOT_LIST_H
+#pragma once
 
 /*
  * The plots of a trace: those that it stores, and the use of each memory pool, which official tools
@@ -71,5 +70,3 @@ int plot_list_put(struct plot_list *l, enum record_type type, const void *recs, 
  * most likely case.
  */
 int plot_list_finish(struct plot_list *l, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CSVEXPORT_POOL_USE_H
-#define TIDEMARK_ANALYSIS_CSVEXPORT_POOL_USE_H
+#pragma once
 
 /*
  * The use of a memory pool over time: a point for each allocation and each free, in order of time,
@@ -41,5 +40,3 @@ int pool_use_begin(struct pool_use *u, int64_t time, struct err *e);
 int pool_use_add(struct pool_use *u, const struct rec_memory_event *r, size_t n, struct err *e);
 /* Ends the pool: writes the remaining points. */
 int pool_use_end(struct pool_use *u, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CSVEXPORT_ZONE_GROUPS_H
-#define TIDEMARK_ANALYSIS_CSVEXPORT_ZONE_GROUPS_H
+#pragma once
 
 /*
  * The source locations by which zones are grouped: which of them a filter matches, and their order,
@@ -48,5 +47,3 @@ uint32_t zone_groups_rank_of(struct zone_groups *g, int16_t srcloc);
 /* Whether the filter matches a source location; looks up its name once. */
 bool zone_groups_takes(struct zone_groups *g, int16_t srcloc, const struct names *names,
                        const struct name_filter *filter);
-
-#endif

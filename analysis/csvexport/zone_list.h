@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CSVEXPORT_ZONE_LIST_H
-#define TIDEMARK_ANALYSIS_CSVEXPORT_ZONE_LIST_H
+#pragma once
 
 /*
  * Every zone of a trace, processor or GPU, by source location: collected in file order, passed on
@@ -41,5 +40,3 @@ int zone_list_add(struct zone_list *l, uint32_t rank, uint64_t number, struct zo
 typedef int zone_list_put(void *ctx, const struct zone_row *rows, size_t n, struct err *e);
 
 int zone_list_drain(struct zone_list *l, zone_list_put *put, void *ctx, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_CSVEXPORT_ZONE_STATS_H
-#define TIDEMARK_ANALYSIS_CSVEXPORT_ZONE_STATS_H
+#pragma once
 
 /*
  * Figures of the zones of each source location. Only zones with an end after their start count.
@@ -94,5 +93,3 @@ void percentile_start(struct percentile *p, double part, uint64_t n);
 void percentile_add(struct percentile *p, int64_t value);
 int64_t percentile_value(const struct percentile *p);
 int64_t percentile_truncated_mean(const struct percentile *p);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_DIFF_DIFF_H
-#define TIDEMARK_ANALYSIS_DIFF_DIFF_H
+#pragma once
 
 /*
  * What changed between two traces. Call stacks are matched from the allocation site outwards by
@@ -96,5 +95,3 @@ uint64_t diff_figure(const struct diff_side *s, enum diff_metric m);
 int diff_build(struct diff *d, struct selection *base, struct selection *now,
                const struct diff_options *options, struct err *e);
 void diff_release(struct diff *d);
-
-#endif

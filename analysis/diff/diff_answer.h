@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_DIFF_DIFF_ANSWER_H
-#define TIDEMARK_ANALYSIS_DIFF_DIFF_ANSWER_H
+#pragma once
 
 #include "analysis/diff/diff.h"
 #include "base/buf.h"
@@ -12,5 +11,3 @@ void diff_answer(struct buf *out, const struct diff *d);
 
 /* "+1.50 MiB (+3.2 %)"; "=" if nothing changed. `size` is 2 * FORMAT_SIZE at least. */
 const char *diff_change(char *out, size_t size, uint64_t base, uint64_t now, bool is_bytes);
-
-#endif

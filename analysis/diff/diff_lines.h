@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_DIFF_DIFF_LINES_H
-#define TIDEMARK_ANALYSIS_DIFF_DIFF_LINES_H
+#pragma once
 
 /*
  * Matches the lines of a function in one trace with those in the other. For diff*.c only.
@@ -65,5 +64,3 @@ const struct diff_line *diff_lines_at(const struct diff_lines *l, int side, uint
  * ".part.2", ".cold", ".lto_priv.3", ".llvm.4", " [clone …]", Rust's "::h0123456789abcdef".
  */
 struct view diff_plain_name(struct view name);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_DIFF_DIFF_TYPES_H
-#define TIDEMARK_ANALYSIS_DIFF_DIFF_TYPES_H
+#pragma once
 
 /* The types of the rows of a comparison (types.h). For diff*.c only. */
 
@@ -12,5 +11,3 @@
  */
 int diff_types_attach(const struct accounting *stacks, struct diff *d, int side,
                       const struct map *rows, const uint32_t *groups, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_DUMP_DUMP_H
-#define TIDEMARK_ANALYSIS_DUMP_DUMP_H
+#pragma once
 
 /*
  * Everything in a trace as lines, the same whichever tool wrote it and in whatever order it stored
@@ -113,5 +112,3 @@ struct dump_source {
  * ERR_OUTPUT (temporary file).
  */
 int dump_run(const struct dump_source *source, const struct dump_options *options, struct err *e);
-
-#endif

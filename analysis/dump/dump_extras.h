@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_DUMP_DUMP_EXTRAS_H
-#define TIDEMARK_ANALYSIS_DUMP_DUMP_EXTRAS_H
+#pragma once
 
 /*
  * The zone extras of a trace, by number. There may be as many as zones, so most of them are in a
@@ -38,5 +37,3 @@ static inline const struct rec_zone_extra *dump_extras_get(const struct dump_ext
     number -= x->written;
     return number < x->recent.len ? &x->recent.at[number] : NULL;
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_DUMP_DUMP_LINES_H
-#define TIDEMARK_ANALYSIS_DUMP_DUMP_LINES_H
+#pragma once
 
 /*
  * The second pass of a dump: turns records into lines. Each line is sorted by section, by three
@@ -165,5 +164,3 @@ dump_handler dump_gpu_context, dump_gpu_note_name, dump_gpu_thread, dump_gpu_zon
 
 /* Makes lines of the messages, after all thread lists were read (dump_messages.c). */
 int dump_join_messages(struct dump *d, struct err *e);
-
-#endif

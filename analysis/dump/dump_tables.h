@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_DUMP_DUMP_TABLES_H
-#define TIDEMARK_ANALYSIS_DUMP_DUMP_TABLES_H
+#pragma once
 
 /*
  * The first pass of a dump: resolves the references of a file. Lookups accept any number, since the
@@ -95,5 +94,3 @@ void dump_fields_location(const struct dump_tables *t, struct buf *out,
                           const struct rec_source_location *r);
 void dump_fields_gpu_context(const struct dump_tables *t, struct buf *out,
                              const struct rec_gpu_context *r);
-
-#endif

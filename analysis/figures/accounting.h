@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_ACCOUNTING_H
-#define TIDEMARK_ANALYSIS_FIGURES_ACCOUNTING_H
+#pragma once
 
 /*
  * Running figures per pool and per (pool, key). The key is the allocation's call stack id, a group
@@ -87,5 +86,3 @@ void accounting_pool(const struct accounting *a, uint32_t pool, struct pool_figu
  */
 bool accounting_next(const struct accounting *a, uint32_t pool, uint64_t *iter, uint32_t *key,
                      struct counter *out);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_ANSWER_SITE_H
-#define TIDEMARK_ANALYSIS_FIGURES_ANSWER_SITE_H
+#pragma once
 
 /* An allocation site within a sentence. */
 
@@ -12,5 +11,3 @@
  * hold any bytes.
  */
 void answer_put_site(struct buf *out, struct view name, const struct frame_view *f);
-
-#endif

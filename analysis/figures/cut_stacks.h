@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_CUT_STACKS_H
-#define TIDEMARK_ANALYSIS_FIGURES_CUT_STACKS_H
+#pragma once
 
 /*
  * Which call stacks lack callers, because the recording is limited to a depth.
@@ -44,5 +43,3 @@ bool cut_stacks_has(const struct cut_stacks *c, uint32_t callstack);
 
 /* The depth limit of the cut call stacks; a lower bound if depths_differ (after a merge). */
 uint32_t cut_stacks_depth(const struct cut_stacks *c);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_FAULTS_H
-#define TIDEMARK_ANALYSIS_FIGURES_FAULTS_H
+#pragma once
 
 /*
  * Memory faults with both sides: the faulty call, and the block that makes it a fault. For an
@@ -98,5 +97,3 @@ int faults_build(struct faults *f, struct selection *s, const struct skiplist *s
  */
 int faults_build_noted(struct faults *f, struct selection *s, struct err *e);
 void faults_release(struct faults *f);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_FIGURE_BYTES_H
-#define TIDEMARK_ANALYSIS_FIGURES_FIGURE_BYTES_H
+#pragma once
 
 /* Figures as bytes: LEB128 numbers, negative ones as the two's complement of 64 bits. */
 
@@ -68,5 +67,3 @@ static inline void figures_take_all(struct cursor *c, void *fields, size_t n)
     for (size_t i = 0; i < n; i++)
         store_u64((uint8_t *)fields + i * 8, figures_take(c));
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_GPU_SEGMENTS_H
-#define TIDEMARK_ANALYSIS_FIGURES_GPU_SEGMENTS_H
+#pragma once
 
 /*
  * Fragmentation of a GPU's memory when an imported snapshot of PyTorch was made. Facts of the
@@ -27,5 +26,3 @@ bool gpu_segments_read(const struct trace *t, unsigned n, struct gpu_segments *s
 
 /* "gpu0: 36 segments reserve 1.67 GiB, …", without a newline. */
 void gpu_segments_words(struct buf *out, const struct gpu_segments *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_KERNEL_CURVE_H
-#define TIDEMARK_ANALYSIS_FIGURES_KERNEL_CURVE_H
+#pragma once
 
 /*
  * What the kernel counted of the process's memory over time, from the plots of
@@ -41,5 +40,3 @@ struct kernel_curve {
 int kernel_curve_build(struct kernel_curve *c, struct trace *t, int64_t begin, int64_t end,
                        size_t count, struct err *e);
 void kernel_curve_release(struct kernel_curve *c);
-
-#endif

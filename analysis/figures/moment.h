@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_MOMENT_H
-#define TIDEMARK_ANALYSIS_FIGURES_MOMENT_H
+#pragma once
 
 /*
  * The zone of a thread and the current frame, at times that only increase: both lists are read
@@ -54,5 +53,3 @@ int moments_finish_zones(struct moments *m, struct err *e);
  * the first. Times must not decrease.
  */
 int moments_frame(struct moments *m, int64_t time, uint64_t *begun, struct err *e);
-
-#endif

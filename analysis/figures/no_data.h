@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_NO_DATA_H
-#define TIDEMARK_ANALYSIS_FIGURES_NO_DATA_H
+#pragma once
 
 /*
  * Why a trace has no allocations, and why allocations have no call stacks: what the trace proves,
@@ -33,5 +32,3 @@ void no_data_put_causes(struct buf *out, unsigned causes);
 
 /* Appends the settings that control whether allocations have call stacks and how deep these are. */
 void no_data_put_stack_settings(struct buf *out, const struct trace *t);
-
-#endif

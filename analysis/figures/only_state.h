@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_ONLY_STATE_H
-#define TIDEMARK_ANALYSIS_FIGURES_ONLY_STATE_H
+#pragma once
 
 /* Shared by the files of analysis/figures/figures_only.h. */
 
@@ -67,5 +66,3 @@ int only_encode(const struct only *o, struct buf *out, struct err *e);
 
 /* Takes them into a new struct only. ERR_INPUT. */
 int only_decode(struct only *o, struct view bytes, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_OUTLIERS_H
-#define TIDEMARK_ANALYSIS_FIGURES_OUTLIERS_H
+#pragma once
 
 /*
  * Outliers by robust measures, which outliers themselves do not shift: the median, and the median
@@ -41,5 +40,3 @@ static inline bool outlier_is_one(double score)
 {
     return score > OUTLIER_SCORE || score < -OUTLIER_SCORE;
 }
-
-#endif

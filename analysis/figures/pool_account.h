@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_POOL_ACCOUNT_H
-#define TIDEMARK_ANALYSIS_FIGURES_POOL_ACCOUNT_H
+#pragma once
 
 /*
  * The figures of one pool and its counters, and how a step changes them. For accounting.h, and for
@@ -211,5 +210,3 @@ static inline void pool_step(struct pool_account *p, struct counter_hot *h, stru
         h->last_time = p->now;
     }
 }
-
-#endif

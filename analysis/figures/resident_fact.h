@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_RESIDENT_FACT_H
-#define TIDEMARK_ANALYSIS_FIGURES_RESIDENT_FACT_H
+#pragma once
 
 /*
  * Where the resident pages of a process were at one time, as bytes by kind. Stored as a fact of the
@@ -52,5 +51,3 @@ bool resident_fact_read(const struct trace *t, struct resident_shares *s);
 
 /* "resident 14.2 MiB at 3.21 s: blocks 5 %, …", without a newline. */
 void resident_words(struct buf *out, const struct resident_shares *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_SELECTION_H
-#define TIDEMARK_ANALYSIS_FIGURES_SELECTION_H
+#pragma once
 
 /*
  * Selects the allocations that a question is about, and streams them to the code that answers it. A
@@ -177,5 +176,3 @@ int selection_figures(struct selection *s, struct err *e);
 
 /* The end of the selected history, ns. */
 int64_t selection_end(const struct selection *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_SELECTION_PARTS_H
-#define TIDEMARK_ANALYSIS_FIGURES_SELECTION_PARTS_H
+#pragma once
 
 /* Steps of selection_init in separate files. For selection*.c only. */
 
@@ -10,5 +9,3 @@ int selection_match_callstacks(struct selection *s, struct err *e);
 
 /* selection_zones.c: fills s->zones from options.zone. */
 int selection_find_zones(struct selection *s, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_SITES_H
-#define TIDEMARK_ANALYSIS_FIGURES_SITES_H
+#pragma once
 
 /*
  * The site of an allocation: the innermost frame of its call stack, inlined functions included,
@@ -46,5 +45,3 @@ int sites_build(struct sites *s, const struct trace *t, const struct skiplist *s
 int sites_build_from(struct sites *s, struct program_frames *program, enum site_detail detail,
                      struct err *e);
 void sites_release(struct sites *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_STORED_FIGURES_H
-#define TIDEMARK_ANALYSIS_FIGURES_STORED_FIGURES_H
+#pragma once
 
 /*
  * The figures of a summary by site, in a form that is stored beside a trace, so that the summary
@@ -90,5 +89,3 @@ int stored_figures_make_pools(const struct stored_figures *f, struct trace *t, s
 int stored_figures_give(const struct stored_figures *f, const struct selection *selection,
                         const struct site_map *sites, struct accounting *by_site,
                         struct accounting *by_callstack, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_STREAM_FIGURES_H
-#define TIDEMARK_ANALYSIS_FIGURES_STREAM_FIGURES_H
+#pragma once
 
 /*
  * Counts the figures of a summary while a trace is read, without storing its memory events. In a
@@ -211,5 +210,3 @@ int stream_figures_peaks(struct stream_figures *f, uint32_t pool, const struct s
  */
 int stream_figures_callstacks(const struct stream_figures *f, const struct selection *s,
                               struct accounting *into, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_STREAM_LOG_H
-#define TIDEMARK_ANALYSIS_FIGURES_STREAM_LOG_H
+#pragma once
 
 /*
  * A compact log of the steps of a stream, for the figures by group: for each step the call stack,
@@ -74,5 +73,3 @@ void log_reader_release(struct log_reader *r);
 
 /* Reads the next portion, without any_…. `n` is 0 at the end. -1 with `e`. */
 int log_reader_next(struct log_reader *r, struct log_steps *s, struct err *e);
-
-#endif

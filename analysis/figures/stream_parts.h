@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_STREAM_PARTS_H
-#define TIDEMARK_ANALYSIS_FIGURES_STREAM_PARTS_H
+#pragma once
 
 /*
  * Shared by the files of analysis/figures/stream_figures.h: the steps that the reader passes to the
@@ -77,5 +76,3 @@ int stream_count(void *ctx, void *portion, struct err *e);
  * temporary blocks.
  */
 int stream_count_run(struct stream_counting *c, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_STREAM_PIPE_H
-#define TIDEMARK_ANALYSIS_FIGURES_STREAM_PIPE_H
+#pragma once
 
 /*
  * A bounded queue of portions of time-ordered steps between the code that orders them and the code
@@ -38,5 +37,3 @@ int stream_pipe_put(struct stream_pipe *p, struct err *e);
 
 /* Waits until all portions are counted. */
 int stream_pipe_drain(struct stream_pipe *p, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_SUMMARY_H
-#define TIDEMARK_ANALYSIS_FIGURES_SUMMARY_H
+#pragma once
 
 /*
  * The memory summary of a trace, captured or loaded: figures per pool, per allocation site and per
@@ -337,5 +336,3 @@ uint64_t summary_count_faults(const struct summary *s, uint64_t *least);
 
 /* "free-of-unknown" or "allocated-twice". */
 const char *fault_kind_name(enum memory_fault_kind kind);
-
-#endif

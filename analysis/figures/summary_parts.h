@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_SUMMARY_PARTS_H
-#define TIDEMARK_ANALYSIS_FIGURES_SUMMARY_PARTS_H
+#pragma once
 
 /* The steps of summary_build, in separate files. For summary*.c only. */
 
@@ -34,5 +33,3 @@ int summary_attach_callers(struct summary *s, struct row_list *rows, struct prog
 
 /* summary_frames.c: s->frames, s->outliers and the scores of the rows of s->groups. */
 int summary_score_frames(struct summary *s, struct err *e);
-
-#endif

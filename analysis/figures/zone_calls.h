@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_ZONE_CALLS_H
-#define TIDEMARK_ANALYSIS_FIGURES_ZONE_CALLS_H
+#pragma once
 
 /*
  * The allocations of single calls of zones: a call is one execution of a zone. moment.h calls this
@@ -64,5 +63,3 @@ int zone_calls_end(struct zone_calls *z, uint32_t label, struct zone_tallies *t,
 /* False if zones of that name did nothing in the pool. */
 bool zone_calls_cost(const struct zone_calls *z, uint32_t pool, uint32_t label,
                      struct zone_cost *out);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_BLOCKS_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_BLOCKS_H
+#pragma once
 
 /*
  * Single blocks for the page's memory map, as many as there is room for: those live at the end
@@ -33,5 +32,3 @@ int page_blocks_offer(struct page_blocks *b, const struct page_block *block, str
 
 /* Orders the list by pool, address and time. */
 void page_blocks_finish(struct page_blocks *b);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_CELLS_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_CELLS_H
+#pragma once
 
 /*
  * Sums over time, by key, in bounded memory. A cell holds the sums of a key within a step of time;
@@ -76,5 +75,3 @@ static inline uint32_t page_cells_steps(const struct page_cells *c)
 {
     return c->options.slots >> c->shift;
 }
-
-#endif

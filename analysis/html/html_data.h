@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_DATA_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_DATA_H
+#pragma once
 
 /*
  * The data of the page (report/html/html.h), in bounded size: the history of html_series.h for the
@@ -103,5 +102,3 @@ struct page_data {
 int page_data_build(struct page_data *d, struct trace *t, const struct summary *s,
                     const struct skiplist *skip, size_t size, struct err *e);
 void page_data_release(struct page_data *d);
-
-#endif

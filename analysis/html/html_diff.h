@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_DIFF_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_DIFF_H
+#pragma once
 
 /*
  * The data of the page that compares two traces: both call-stack trees as one, with the figures of
@@ -48,5 +47,3 @@ struct page_diff {
 int page_diff_build(struct page_diff *p, const struct diff *d, struct selection *base,
                     struct selection *now, struct err *e);
 void page_diff_release(struct page_diff *p);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_LANES_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_LANES_H
+#pragma once
 
 /*
  * The program's zones, messages and plots for each slot of the page's timeline (PAGE_SLOTS). Of the
@@ -55,5 +54,3 @@ struct page_lanes {
 int page_lanes_build(struct page_lanes *l, const struct page_data *d, struct trace *t,
                      struct related_input *input, struct err *e);
 void page_lanes_release(struct page_lanes *l);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_LIVES_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_LIVES_H
+#pragma once
 
 /*
  * When freed blocks were allocated: for each row (a pool and a site) and each pair of parts of
@@ -41,5 +40,3 @@ int page_lives_add(struct page_lives *l, uint32_t row, uint32_t born, uint32_t f
 
 /* Orders the list by row, born and freed; nothing may be added after that. */
 void page_lives_finish(struct page_lives *l);
-
-#endif

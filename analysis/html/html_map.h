@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_MAP_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_MAP_H
+#pragma once
 
 /*
  * The memory map of the page: for each pool, the pieces of the address space that ever held its
@@ -77,5 +76,3 @@ void page_map_count(struct page_map *m, const struct page_span *at,
  * ones.
  */
 void page_map_owners(const struct page_map *m, enum page_map_kind kind, uint8_t *most);
-
-#endif

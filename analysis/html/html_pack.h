@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_PACK_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_PACK_H
+#pragma once
 
 /*
  * Packs numbers for the page: variable-length integers, compressed with zlib, in base 85.
@@ -43,5 +42,3 @@ void pack_blocks(const struct page_data *d, struct buf *raw, size_t *n);
 
 /* Adds to *size the bytes that `raw` has in the page. -1 if memory is short. */
 int pack_size(const struct buf *raw, size_t *size, struct err *e);
-
-#endif

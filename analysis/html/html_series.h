@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_SERIES_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_SERIES_H
+#pragma once
 
 /*
  * The history of a trace's memory for the page: use over time for each pool, and for each key
@@ -115,5 +114,3 @@ static inline uint32_t page_histogram_key(const struct page_series_options *o, u
     uint32_t owner = pool * o->thread_count + (o->all_threads ? 0 : thread);
     return (owner * PAGE_HISTOGRAMS + which) * PAGE_CLASSES + class;
 }
-
-#endif

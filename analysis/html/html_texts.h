@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_TEXTS_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_TEXTS_H
+#pragma once
 
 /*
  * The source and machine code of allocation sites for the page: the lines around a site, and the
@@ -58,5 +57,3 @@ int page_texts_put(void *ctx, enum record_type type, const void *recs, size_t n,
 /* After loading: builds the texts of the sites of `d`. */
 int page_texts_build(struct page_texts *p, const struct page_data *d, const struct skiplist *skip,
                      const struct disassembler *disassembler, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_HTML_HTML_TREE_H
-#define TIDEMARK_ANALYSIS_HTML_HTML_TREE_H
+#pragma once
 
 /*
  * The page's tree of call stacks. Frames that look the same in the page, such as two calls of a
@@ -57,5 +56,3 @@ int page_tree_child(struct page_tree *t, struct page_data *d, uint32_t frame, ui
 /* The number of a call stack in d->stacks, which is added if there is none like it. */
 int page_tree_stack(struct page_tree *t, struct page_data *d, struct page_stack stack,
                     uint32_t *number, struct err *e);
-
-#endif

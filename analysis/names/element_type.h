@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_ELEMENT_TYPE_H
-#define TIDEMARK_ANALYSIS_NAMES_ELEMENT_TYPE_H
+#pragma once
 
 /*
  * The type of a block's elements, from the name of an allocator or container function in its call
@@ -32,5 +31,3 @@ enum element_evidence {
 
 /* Appends the type to `out` if there is one. `function`: demangled, as in a trace. */
 enum element_evidence element_type(struct view function, struct buf *out);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_ELEMENT_TYPE_D_H
-#define TIDEMARK_ANALYSIS_NAMES_ELEMENT_TYPE_D_H
+#pragma once
 
 /*
  * As element_type.h, for demangled names of D:
@@ -19,5 +18,3 @@
 bool element_type_is_d(struct view function);
 
 enum element_evidence element_type_d(struct view function, struct buf *out);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_FRAMES_H
-#define TIDEMARK_ANALYSIS_NAMES_FRAMES_H
+#pragma once
 
 /* Iterates over the frames of a call stack, inlined functions included, with their names. */
 
@@ -55,5 +54,3 @@ void frame_short_name(struct buf *out, const struct frame_view *f);
 
 /* Appends " (file.cpp:12)", bytes of the trace; nothing if the file is unknown. */
 void frame_source(struct buf *out, const struct frame_view *f);
-
-#endif

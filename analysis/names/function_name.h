@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_FUNCTION_NAME_H
-#define TIDEMARK_ANALYSIS_NAMES_FUNCTION_NAME_H
+#pragma once
 
 #include <stddef.h>
 
@@ -37,5 +36,3 @@ size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE]);
  * Other texts, and those whose bare name does not fit FUNCTION_NAME_SIZE, come out as they are.
  */
 void function_name_short(struct buf *out, struct view text);
-
-#endif

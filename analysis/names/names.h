@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_NAMES_H
-#define TIDEMARK_ANALYSIS_NAMES_NAMES_H
+#pragma once
 
 /*
  * Strings, threads and source locations of a trace that is read as a stream of records. Lookups are
@@ -64,5 +63,3 @@ int names_add_thread(struct names *n, uint64_t id, uint32_t *number, struct err 
 
 /* A thread's name by its number; empty if it has none. */
 struct view names_thread(const struct names *n, uint32_t number);
-
-#endif

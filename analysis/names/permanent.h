@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_PERMANENT_H
-#define TIDEMARK_ANALYSIS_NAMES_PERMANENT_H
+#pragma once
 
 /*
  * Blocks that the C library, the C++ library and the loader keep until the process ends: live at
@@ -27,5 +26,3 @@ unsigned permanent_kinds(void);
  * `e` filled if memory is short.
  */
 uint8_t *permanent_of_callstacks(struct program_frames *program, struct err *e);
-
-#endif

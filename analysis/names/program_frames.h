@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_PROGRAM_FRAMES_H
-#define TIDEMARK_ANALYSIS_NAMES_PROGRAM_FRAMES_H
+#pragma once
 
 /*
  * Where the program begins in a call stack: at the innermost function, inlined ones included, that
@@ -81,5 +80,3 @@ void program_frames_explain(struct program_frames *p, uint32_t callstack, struct
  * one.
  */
 struct stack_place program_frames_caller(struct program_frames *p, struct stack_place of);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_SKIPLIST_H
-#define TIDEMARK_ANALYSIS_NAMES_SKIPLIST_H
+#pragma once
 
 /*
  * Separates allocators and instrumentation from the program in an allocation's call stack: the site
@@ -50,5 +49,3 @@ struct frame_verdict {
 
 struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view function,
                                       struct view file);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_TYPE_TEXT_H
-#define TIDEMARK_ANALYSIS_NAMES_TYPE_TEXT_H
+#pragma once
 
 /*
  * Parses demangled names of C++ and Rust: qualified names with their template arguments, and types,
@@ -50,5 +49,3 @@ struct view type_argument(struct view args, unsigned number);
  * traits, comparisons), with std::string by its short name, and with uniform spaces.
  */
 void type_put_short(struct buf *out, struct view type);
-
-#endif

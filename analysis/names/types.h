@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_TYPES_H
-#define TIDEMARK_ANALYSIS_NAMES_TYPES_H
+#pragma once
 
 /*
  * The type of the blocks of each call stack, from the functions of allocators and containers at its
@@ -33,5 +32,3 @@ static inline uint32_t types_of(const struct types *t, uint32_t callstack)
 {
     return callstack < t->callstack_count ? t->of_callstack[callstack] : TYPE_NONE;
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_WRAPPER_FUNCTIONS_H
-#define TIDEMARK_ANALYSIS_NAMES_WRAPPER_FUNCTIONS_H
+#pragma once
 
 /*
  * Functions that a trace shows to be allocation wrappers: they do nothing with memory but call
@@ -51,5 +50,3 @@ bool wrapper_functions_have(const struct wrapper_functions *w, struct view funct
 /* Adds those of another trace, which must outlive `w`. */
 int wrapper_functions_join(struct wrapper_functions *w, const struct wrapper_functions *other,
                            struct err *e);
-
-#endif

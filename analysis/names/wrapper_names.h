@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_WRAPPER_NAMES_H
-#define TIDEMARK_ANALYSIS_NAMES_WRAPPER_NAMES_H
+#pragma once
 
 /* Names of the allocation functions of well-known projects. The data is in wrapper_names.c. */
 
@@ -10,5 +9,3 @@
  * none. The string is static.
  */
 const char *wrapper_project(const char *name, size_t len);
-
-#endif

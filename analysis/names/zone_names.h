@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_NAMES_ZONE_NAMES_H
-#define TIDEMARK_ANALYSIS_NAMES_ZONE_NAMES_H
+#pragma once
 
 #include "base/view.h"
 #include "trace/store/store.h"
@@ -9,5 +8,3 @@
  * none, and for a location that the trace does not describe.
  */
 struct view zone_name(const struct trace *t, int16_t srcloc);
-
-#endif

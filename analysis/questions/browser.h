@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_BROWSER_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_BROWSER_H
+#pragma once
 
 /*
  * The state of the interactive tree view: open nodes, visible rows, cursor. Nodes are identified by
@@ -71,5 +70,3 @@ struct browser_match {
  * Nodes in closed ones are found and opened, too. *match: all 0 if there is none.
  */
 bool browser_find(struct browser *b, const char *text, bool forward, struct browser_match *match);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_BUDGET_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_BUDGET_H
+#pragma once
 
 /*
  * Expressions on the figures of a trace, or of two, for checks in CI:
@@ -109,5 +108,3 @@ typedef double budget_figure(void *ctx, const struct budget_term *t, enum budget
  */
 struct buf;
 bool budget_holds(const struct budget *b, budget_figure *figure, void *ctx, struct buf *why);
-
-#endif

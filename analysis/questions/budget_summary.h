@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_BUDGET_SUMMARY_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_BUDGET_SUMMARY_H
+#pragma once
 
 /*
  * The figures of expressions, from the summary of a trace.
@@ -60,5 +59,3 @@ int budget_summary_compare(struct budget_checks *out, struct trace *base, struct
                            const struct summary_options *options,
                            const struct selection_options *base_only, struct budget_list list,
                            struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_BUDGETS_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_BUDGETS_H
+#pragma once
 
 /* Expressions of a command line: --fail-if, --expect. */
 
@@ -24,5 +23,3 @@ const struct budget *budgets_of_leaks(const struct budgets *b);
  */
 int budgets_check(const struct budgets *b, struct summary *s, const char *name, bool wanted,
                   struct err *e);
-
-#endif

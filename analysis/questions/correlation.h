@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_CORRELATION_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_CORRELATION_H
+#pragma once
 
 /*
  * The correlation of two series of values, and its significance.
@@ -37,5 +36,3 @@ double combined_probability(double sum, size_t n);
  * by rising probability.
  */
 void holm_adjust(const double *p, double *adjusted, size_t *order, size_t n);
-
-#endif

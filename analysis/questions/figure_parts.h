@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_FIGURE_PARTS_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_FIGURE_PARTS_H
+#pragma once
 
 /*
  * What questions need of a trace of figures only (analysis/figures/figures_only.h) beside its
@@ -16,5 +15,3 @@ enum figure_part { PART_CURVE, PART_SIZES, PART_STACKS, PART_PATTERNS, PART_COUN
 
 /* figures_only_begin, with all parts. */
 int figure_parts_begin(struct trace *t, struct err *e);
-
-#endif

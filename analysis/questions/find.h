@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_FIND_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_FIND_H
+#pragma once
 
 /*
  * The allocations at an address, or in a range of addresses: at a time, with those before and
@@ -40,5 +39,3 @@ struct find_result {
 int find_run(struct find_result *r, const struct history *h, const struct find_options *options,
              struct err *e);
 void find_release(struct find_result *r);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_GROWTH_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_GROWTH_H
+#pragma once
 
 /* What grew between two times: the live blocks of each site at the end of both nanoseconds. */
 
@@ -51,5 +50,3 @@ int growth_begin(struct selection_pass *p, struct growth *g, struct selection *s
 int growth_build(struct growth *g, struct selection *s, const struct skiplist *skip, int64_t from,
                  int64_t to, struct err *e);
 void growth_release(struct growth *g);
-
-#endif

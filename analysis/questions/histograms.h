@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_HISTOGRAMS_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_HISTOGRAMS_H
+#pragma once
 
 /* Sizes and lifetimes of the selected blocks, and events that cost time or space. One sweep. */
 
@@ -65,5 +64,3 @@ int histograms_begin(struct selection_pass *p, struct histograms *h, struct sele
 
 /* The same in a separate sweep. */
 int histograms_build(struct histograms *h, struct selection *s, struct err *e);
-
-#endif

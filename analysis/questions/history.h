@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_HISTORY_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_HISTORY_H
+#pragma once
 
 /*
  * All selected allocations of a loaded trace by address, for queries of an address or a range at
@@ -68,5 +67,3 @@ static inline bool history_is_live(const struct history_block *b, int64_t time)
 {
     return b->time <= time && (!is_freed(b->freed) || b->freed > time);
 }
-
-#endif

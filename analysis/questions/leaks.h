@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_LEAKS_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_LEAKS_H
+#pragma once
 
 /*
  * What is live at the end, by site, and whether it grows. The use of a site goes up and down; a
@@ -102,5 +101,3 @@ double mann_kendall(const uint64_t *values, size_t n);
 
 /* The median of the slopes between any two values, per step; 0 if n < 2. n is at most 64. */
 double sen_slope(const uint64_t *values, size_t n);
-
-#endif

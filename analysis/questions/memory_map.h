@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_MEMORY_MAP_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_MEMORY_MAP_H
+#pragma once
 
 /*
  * The addresses of the live blocks of each pool, their ages, and their fragmentation over time: one
@@ -64,5 +63,3 @@ struct map_options {
 int memory_map_build(struct memory_map *m, struct selection *s, const struct map_options *options,
                      struct err *e);
 void memory_map_release(struct memory_map *m);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_MESSAGE_RANGE_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_MESSAGE_RANGE_H
+#pragma once
 
 /*
  * The range of time between two messages of a trace: from the first that matches one expression to
@@ -23,5 +22,3 @@ struct message_range {
  */
 int message_range_find(const char *path, const char *from, const char *to,
                        struct message_range *range, struct err *e);
-
-#endif

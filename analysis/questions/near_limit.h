@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_NEAR_LIMIT_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_NEAR_LIMIT_H
+#pragma once
 
 /*
  * What grew as a process came near the limit of its memory cgroup: that is, the use was 90 % of the
@@ -34,5 +33,3 @@ bool near_limit_read(const struct trace *t, struct near_limit *n);
 
 /* "limit: 97.7 MiB of the cgroup's 100 MiB at 3.21 s, …", without a newline. */
 void near_limit_words(struct buf *out, const struct near_limit *n);
-
-#endif

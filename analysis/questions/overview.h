@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_OVERVIEW_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_OVERVIEW_H
+#pragma once
 
 /* The contents of a trace file: its origin, its compression, and its counts. */
 
@@ -56,5 +55,3 @@ struct overview {
 int overview_build(struct overview *o, const struct trace *t, const struct trace_counts *counts,
                    const struct trace_info *info, const struct summary *summary, struct err *e);
 void overview_release(struct overview *o);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_PATTERNS_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_PATTERNS_H
+#pragma once
 
 /*
  * How sites waste time or space: growth by copying, temporary blocks in loops, large blocks that
@@ -123,5 +122,3 @@ enum pattern_order {
 };
 
 void patterns_sort(struct patterns *p, enum pattern_order order);
-
-#endif

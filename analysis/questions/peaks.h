@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_PEAKS_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_PEAKS_H
+#pragma once
 
 /*
  * Local peaks of the use of all selected pools together, which rise above their surroundings by at
@@ -21,5 +20,3 @@ struct peaks {
 /* `p` need not be initialised. */
 int peaks_find(struct peaks *p, struct selection *s, struct err *e);
 void peaks_release(struct peaks *p);
-
-#endif

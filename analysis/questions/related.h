@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_RELATED_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_RELATED_H
+#pragma once
 
 /*
  * Plots and messages that correlate with memory use.
@@ -85,5 +84,3 @@ static inline bool related_is_one(double adjusted)
 int related_build(struct related *r, struct selection *s, struct related_input *input,
                   const struct related_options *options, struct err *e);
 void related_release(struct related *r);
-
-#endif

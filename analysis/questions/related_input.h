@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_RELATED_INPUT_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_RELATED_INPUT_H
+#pragma once
 
 /*
  * Plots and messages of a trace, stored while it is loaded, since they come before the memory
@@ -55,5 +54,3 @@ uint64_t related_input_memory(const struct related_input *i, size_t budget);
 /* The record types needed, and the function that takes them: see trace_load_options. */
 void related_input_wanted(bool wanted[REC_TYPE_COUNT]);
 int related_input_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e);
-
-#endif

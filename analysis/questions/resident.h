@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_RESIDENT_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_RESIDENT_H
+#pragma once
 
 /*
  * A look at the pages of a process (trace/store/page_look.h) joined with the blocks that were live
@@ -87,5 +86,3 @@ const struct page_look *resident_find_look(const struct trace *t, uint64_t numbe
 
 /* Adds the fact (resident_fact.h) of the highest look, if there is one, and sets t->resident. */
 int resident_note(struct trace *t, struct err *e);
-
-#endif

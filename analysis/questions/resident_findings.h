@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_RESIDENT_FINDINGS_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_RESIDENT_FINDINGS_H
+#pragma once
 
 /*
  * Known reasons why a process has more or less in memory than its blocks: each with its figure and
@@ -47,5 +46,3 @@ const char *finding_key(enum finding_kind kind);
 /* What was found, and then what usually helps, without the site. */
 void finding_words(struct buf *out, const struct resident_finding *f);
 const char *finding_remedy(enum finding_kind kind);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_STACK_PROFILE_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_STACK_PROFILE_H
+#pragma once
 
 /*
  * The allocations of each call stack in the terms that profile formats share: samples of locations,
@@ -121,5 +120,3 @@ enum profile_of { PROFILE_TOTAL, PROFILE_LIVE, PROFILE_PEAK, PROFILE_TEMPORARY, 
  * temporary ones (accounting.h).
  */
 uint64_t profile_value(const struct counter *c, enum profile_of of, bool bytes);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_STEP_CURVE_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_STEP_CURVE_H
+#pragma once
 
 /*
  * The use of a pool in steps of time, in bounded room: when there are too many, two become one. A
@@ -55,5 +54,3 @@ void step_curve_coarsen(struct step_curve *c, unsigned shift);
 
 /* The bucket of n steps from `first` on; later ones than the last are as its end. */
 struct timeline_bucket step_curve_bucket(const struct step_curve *c, uint64_t first, uint64_t n);
-
-#endif

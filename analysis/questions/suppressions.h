@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_SUPPRESSIONS_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_SUPPRESSIONS_H
+#pragma once
 
 /*
  * Known leaks to hide, in the file format of LeakSanitizer: a line "leak:PATTERN" for each, empty
@@ -45,5 +44,3 @@ bool suppression_matches(const char *pattern, struct view text);
  */
 uint32_t *suppressions_of_callstacks(const struct suppressions *s, const struct trace *t,
                                      struct err *e);
-
-#endif

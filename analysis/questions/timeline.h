@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_TIMELINE_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_TIMELINE_H
+#pragma once
 
 /*
  * Memory use over time: a range of time in buckets of equal length, for each pool. Use is that at
@@ -75,5 +74,3 @@ struct timeline_peak {
  */
 bool timeline_peaks(const struct timeline *t, const struct timeline_series *s, uint64_t least,
                     struct timeline_peak **list, size_t *n);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_TREE_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_TREE_H
+#pragma once
 
 /*
  * The call-stack tree of selected allocations: what each caller and everything below it allocated.
@@ -129,5 +128,3 @@ const uint32_t *tree_children(struct tree *t, uint32_t node);
 void tree_label_name(struct buf *out, const struct tree *t, const struct tree_label *label);
 /* … with long functions shortened (function_name_short): for text that people read. */
 void tree_label_short(struct buf *out, const struct tree *t, const struct tree_label *label);
-
-#endif

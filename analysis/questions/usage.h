@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_USAGE_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_USAGE_H
+#pragma once
 
 /*
  * The use of each pool over time: values at the ends of nanoseconds, frees before allocations.
@@ -27,5 +26,3 @@ struct usage_point {
 int usage_walk(struct selection *s, uint64_t points,
                int (*put)(void *ctx, const struct usage_point *p, struct err *e), void *ctx,
                struct err *e);
-
-#endif

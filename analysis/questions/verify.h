@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_VERIFY_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_VERIFY_H
+#pragma once
 
 /* Checks that a trace has the data that a user needs. Each question is a check with a cause. */
 
@@ -54,5 +53,3 @@ int verify_summarize(struct summary *s, struct trace *t, struct verify_options *
 int verify_run(struct verify_result *r, const struct summary *s, const struct trace_counts *counts,
                const struct verify_options *options, struct err *e);
 void verify_release(struct verify_result *r);
-
-#endif

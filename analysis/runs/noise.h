@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_RUNS_NOISE_H
-#define TIDEMARK_ANALYSIS_RUNS_NOISE_H
+#pragma once
 
 /*
  * Which of many figures changed between two groups of runs by more than the noise between runs.
@@ -73,5 +72,3 @@ size_t noise_runs_needed(double level);
  */
 int noise_test(struct noise *n, const size_t runs[2], const double *values, struct noise_row *rows,
                size_t count, const struct noise_options *options, struct err *e);
-
-#endif

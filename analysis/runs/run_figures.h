@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_RUNS_RUN_FIGURES_H
-#define TIDEMARK_ANALYSIS_RUNS_RUN_FIGURES_H
+#pragma once
 
 /*
  * The figures of one run, without its trace: pools, sites and faults of a summary. They are kept as
@@ -37,5 +36,3 @@ bool run_figures_is_json(struct view begin);
 int run_figures_read(struct run_figures *f, const char *name, struct view text, struct err *e);
 
 void run_figures_release(struct run_figures *f);
-
-#endif

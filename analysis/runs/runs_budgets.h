@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_RUNS_RUNS_BUDGETS_H
-#define TIDEMARK_ANALYSIS_RUNS_RUNS_BUDGETS_H
+#pragma once
 
 /*
  * Budgets of several runs. A figure is the median of the newer runs. A change is that of the means
@@ -20,5 +19,3 @@
 int runs_budgets_check(struct budget_checks *out, const struct run_figures *runs,
                        const size_t count[2], struct budget_list list,
                        const struct noise_options *options, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_RUNS_RUNS_DIFF_H
-#define TIDEMARK_ANALYSIS_RUNS_RUNS_DIFF_H
+#pragma once
 
 /*
  * What changed between two groups of runs, against the noise between runs (noise.h). A row is a
@@ -63,5 +62,3 @@ static inline bool runs_is_bytes(const struct runs_diff *d)
 int runs_diff_build(struct runs_diff *d, const struct run_figures *runs, const size_t count[2],
                     const struct runs_diff_options *options, struct err *e);
 void runs_diff_release(struct runs_diff *d);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_TABLES_FLEET_H
-#define TIDEMARK_ANALYSIS_TABLES_FLEET_H
+#pragma once
 
 /*
  * The tables of many traces together, for engines that hold whole fleets: those of tables.h with
@@ -114,5 +113,3 @@ struct fleet_sink {
  */
 int fleet_export(const struct tables_source *source, struct fleet_trace *trace,
                  const struct fleet_sink *sink, struct err *e);
-
-#endif

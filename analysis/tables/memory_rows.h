@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_TABLES_MEMORY_ROWS_H
-#define TIDEMARK_ANALYSIS_TABLES_MEMORY_ROWS_H
+#pragma once
 
 /*
  * The memory events of a trace in file order: by pool, then by time. One pass; memory grows with
@@ -46,5 +45,3 @@ void memory_rows_release(struct memory_rows *m);
 void memory_rows_wanted(bool wanted[REC_TYPE_COUNT]);
 
 struct record_sink memory_rows_sink(struct memory_rows *m);
-
-#endif

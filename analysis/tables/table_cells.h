@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_TABLES_TABLE_CELLS_H
-#define TIDEMARK_ANALYSIS_TABLES_TABLE_CELLS_H
+#pragma once
 
 /* Filling the cells of a row, and the two sources of rows. For analysis/ only. */
 
@@ -148,5 +147,3 @@ static inline bool tables_need_events(const bool wanted[TABLE_COUNT])
 
 int table_store_rows(const struct table_sink *sink, struct trace *t, struct stream_figures *counted,
                      struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_TABLES_TABLES_H
-#define TIDEMARK_ANALYSIS_TABLES_TABLES_H
+#pragma once
 
 /*
  * A trace as tables of rows: the columns, for databases and column files alike, and the order of
@@ -333,5 +332,3 @@ struct tables_source {
  */
 int tables_export(const struct tables_source *source, const struct table_sink *sink,
                   const char *spool_dir, struct err *e);
-
-#endif

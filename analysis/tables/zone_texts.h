@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_TABLES_ZONE_TEXTS_H
-#define TIDEMARK_ANALYSIS_TABLES_ZONE_TEXTS_H
+#pragma once
 
 /*
  * The text of each zone extra, by its number. A trace has as many extras as zones with a text, so
@@ -33,5 +32,3 @@ int zone_texts_add(struct zone_texts *t, uint32_t text, struct err *e);
 
 /* The string number of an extra's text; 0 if there is no such extra. */
 int zone_texts_get(struct zone_texts *t, uint32_t extra, uint32_t *text, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_TABLES_ZONE_WALK_H
-#define TIDEMARK_ANALYSIS_TABLES_ZONE_WALK_H
+#pragma once
 
 /*
  * Turns the records of a thread's zones, nested starts and ends, into whole zones. A zone is
@@ -57,5 +56,3 @@ static inline struct walked_zone zone_walk_end(struct zone_walk *w, const struct
     }
     return zone;
 }
-
-#endif

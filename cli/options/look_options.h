@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_LOOK_OPTIONS_H
-#define TIDEMARK_CLI_OPTIONS_LOOK_OPTIONS_H
+#pragma once
 
 /* Options of `run` and `capture`: when to look at the pages of what is recorded. */
 
@@ -10,5 +9,3 @@ extern const struct option_row look_rows[]; /* of struct look_wishes */
 
 /* USR1 or USR2, with or without SIG; 0: another one. */
 int look_signal(const char *name);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_NEAREST_H
-#define TIDEMARK_CLI_OPTIONS_NEAREST_H
+#pragma once
 
 /* "Did you mean": the name that a mistyped word is most like. */
 
@@ -16,5 +15,3 @@ unsigned nearest_distance(const char *a, const char *b);
 
 /* Whether a word this far from one of this length is taken for a typing error. */
 int nearest_is_close(unsigned distance, size_t len);
-
-#endif

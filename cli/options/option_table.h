@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_OPTION_TABLE_H
-#define TIDEMARK_CLI_OPTIONS_OPTION_TABLE_H
+#pragma once
 
 /*
  * Options as data: a row describes an option, groups of rows a command. Parsing, the text of
@@ -115,5 +114,3 @@ void option_print_completions(const struct option_group *groups, const char *arg
 
 /* The option whose name is most similar to the unknown `text`; NULL if none is similar. */
 const char *option_nearest(const struct option_group *groups, const char *text);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_OPTIONS_H
-#define TIDEMARK_CLI_OPTIONS_OPTIONS_H
+#pragma once
 
 /*
  * Parses command lines. Option values are parsed in full or rejected with ERR_USAGE naming the
@@ -106,5 +105,3 @@ bool option_time(const char *text, const char *option, int64_t *out, struct err 
  */
 bool option_range(const char *text, const char *option, int64_t *begin, int64_t *end,
                   struct err *e);
-
-#endif

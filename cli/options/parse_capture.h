@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_PARSE_CAPTURE_H
-#define TIDEMARK_CLI_OPTIONS_PARSE_CAPTURE_H
+#pragma once
 
 /* The command line of `tidemark capture` and of the drop-in for tracy-capture. */
 
@@ -17,5 +16,3 @@ void capture_options_release(struct capture_options *o);
  * it on later. ERR_USAGE.
  */
 bool capture_option_check(const char *option, const char *value, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_PARSE_DAEMON_H
-#define TIDEMARK_CLI_OPTIONS_PARSE_DAEMON_H
+#pragma once
 
 /* The command line of `tidemark daemon` and of the drop-in for tracy-capture-daemon. */
 
@@ -10,5 +9,3 @@ int daemon_parse(struct daemon *d, int argc, char **argv);
 
 /* Adds an option for each capture. The last one of a kind counts, as everywhere. */
 void daemon_hand_on(struct daemon *d, const char *option, const char *value);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_PARSE_RUN_H
-#define TIDEMARK_CLI_OPTIONS_PARSE_RUN_H
+#pragma once
 
 /* The command line of `tidemark run`. */
 
@@ -8,5 +7,3 @@
 /* Returns -1 to go on, else the exit status. */
 int run_options_parse(struct run_options *o, int argc, char **argv);
 void run_options_release(struct run_options *o);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_PROGRESS_H
-#define TIDEMARK_CLI_OPTIONS_PROGRESS_H
+#pragma once
 
 /*
  * A line on standard error that says how much is done and how long the rest takes. It appears after
@@ -24,5 +23,3 @@ struct progress progress_again(struct progress *p);
 
 /* Removes the line; call it before anything else is printed. */
 void progress_clear(struct progress *p);
-
-#endif

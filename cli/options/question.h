@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_QUESTION_H
-#define TIDEMARK_CLI_OPTIONS_QUESTION_H
+#pragma once
 
 /*
  * Options of all commands that answer a question about a trace: which allocations it covers, the
@@ -91,5 +90,3 @@ int question_find_range(struct selection_options *o, const char *path, struct er
  */
 typedef int question_answer(void *ctx, struct trace *t, FILE *out, struct err *e);
 int question_run(struct question *q, question_answer *answer, void *ctx);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_RESOLVE_OPTIONS_H
-#define TIDEMARK_CLI_OPTIONS_RESOLVE_OPTIONS_H
+#pragma once
 
 /* The options of commands that resolve the names of frames. */
 
@@ -16,5 +15,3 @@ extern const struct option_row resolve_trace_rows[];
 extern const struct option_row resolve_source_rows[]; /* --debug-dir and --debuginfod */
 extern const struct option_row resolve_file_rows[];
 extern const struct option_row resolve_thread_rows[];
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_OPTIONS_TREE_OPTIONS_H
-#define TIDEMARK_CLI_OPTIONS_TREE_OPTIONS_H
+#pragma once
 
 /* Options of `tree` and `top`: which call-stack tree is made. */
 
@@ -13,5 +12,3 @@ struct tree_choice {
 };
 
 extern const struct option_row tree_rows[]; /* of struct tree_choice */
-
-#endif

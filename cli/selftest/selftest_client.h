@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_SELFTEST_SELFTEST_CLIENT_H
-#define TIDEMARK_CLI_SELFTEST_SELFTEST_CLIENT_H
+#pragma once
 
 /*
  * The client that `tidemark selftest` captures: it speaks any protocol number over the loopback,
@@ -50,5 +49,3 @@ void selftest_client_release(struct selftest_client *c);
 
 /* Waits up to `ms` for the server and serves it. */
 int selftest_client_step(struct selftest_client *c, int ms, struct err *e);
-
-#endif

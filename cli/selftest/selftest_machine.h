@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_SELFTEST_SELFTEST_MACHINE_H
-#define TIDEMARK_CLI_SELFTEST_SELFTEST_MACHINE_H
+#pragma once
 
 #include "cli/selftest/selftest_run.h"
 
@@ -9,5 +8,3 @@
  * threads.
  */
 void selftest_machine(struct selftest_run *r, const char *trace);
-
-#endif

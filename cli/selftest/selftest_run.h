@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_SELFTEST_SELFTEST_RUN_H
-#define TIDEMARK_CLI_SELFTEST_SELFTEST_RUN_H
+#pragma once
 
 /* Commands of this program, each in a child process and in the folder of one selftest. */
 
@@ -48,5 +47,3 @@ int selftest_run(struct selftest_run *r, const char *const *words, struct buf *o
 
 /* The same for a command that prints JSON; NULL with `e` when it fails or prints something else. */
 json_t *selftest_run_json(struct selftest_run *r, const char *const *words, struct err *e);
-
-#endif

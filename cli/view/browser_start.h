@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_VIEW_BROWSER_START_H
-#define TIDEMARK_CLI_VIEW_BROWSER_START_H
+#pragma once
 
 /* Opens a file in the browser of the user's desktop. */
 
@@ -10,5 +9,3 @@
  * standard streams. False if there is none, no xdg-open, or it fails within seconds.
  */
 bool browser_start(char *path);
-
-#endif

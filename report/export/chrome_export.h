@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_EXPORT_CHROME_EXPORT_H
-#define TIDEMARK_REPORT_EXPORT_CHROME_EXPORT_H
+#pragma once
 
 /*
  * Exports a trace in Chrome's trace event format, which Perfetto also opens: zones, messages,
@@ -19,5 +18,3 @@ void chrome_free(struct chrome *c);
 
 struct table_sink chrome_sink(struct chrome *c);
 int chrome_finish(struct chrome *c, struct err *e);
-
-#endif

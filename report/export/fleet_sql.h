@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_EXPORT_FLEET_SQL_H
-#define TIDEMARK_REPORT_EXPORT_FLEET_SQL_H
+#pragma once
 
 /*
  * SQL for the fleet tables (analysis/tables/fleet.h) in ClickHouse, in the dialect common since
@@ -26,5 +25,3 @@ void fleet_sql_insert(struct buf *out, const char *database, unsigned table);
 /* Appends a row as a line of TabSeparated. `scratch` is a buffer for texts. */
 void fleet_sql_row(struct buf *out, const char *day, unsigned table, const struct cell *cells,
                    struct buf *scratch);
-
-#endif

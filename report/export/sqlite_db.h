@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_EXPORT_SQLITE_DB_H
-#define TIDEMARK_REPORT_EXPORT_SQLITE_DB_H
+#pragma once
 
 /*
  * Exports the tables of a trace (analysis/tables/tables.h) to an SQLite database. Indices and views
@@ -25,5 +24,3 @@ int sqlite_db_finish(struct sqlite_db *d, struct err *e);
 
 /* Closes the database. Without sqlite_db_finish the file is no valid database. */
 void sqlite_db_free(struct sqlite_db *d);
-
-#endif

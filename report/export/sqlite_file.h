@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_EXPORT_SQLITE_FILE_H
-#define TIDEMARK_REPORT_EXPORT_SQLITE_FILE_H
+#pragma once
 
 /*
  * An SQLite VFS for a database in an open file that may be unnamed (base/outfile.h). By itself,
@@ -29,5 +28,3 @@ int sqlite_file_failed(sqlite3 *db, struct err *e);
 
 /* Closes the database; `db` may be NULL. */
 int sqlite_file_close(struct sqlite_file *f, sqlite3 *db, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_EXPORT_STACK_FORMATS_H
-#define TIDEMARK_REPORT_EXPORT_STACK_FORMATS_H
+#pragma once
 
 /*
  * Exports the allocations of each call stack to formats of other viewers. All of them keep pools
@@ -35,5 +34,3 @@ int pprof_write(const struct profile *p, FILE *out, struct err *e);
 /* https://www.speedscope.app/file-format-schema.json: a profile for each pool and measure. */
 int speedscope_write(const struct profile *p, const struct stack_format_options *o, FILE *out,
                      struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_EXPORT_TABLE_FILES_H
-#define TIDEMARK_REPORT_EXPORT_TABLE_FILES_H
+#pragma once
 
 /*
  * Exports the tables of a trace (analysis/tables/tables.h) to row files, one per table.
@@ -34,5 +33,3 @@ struct table_sink table_files_sink(struct table_files *f);
 
 /* Writes the rest of each file. */
 int table_files_finish(struct table_files *f, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_EXPORT_THRIFT_H
-#define TIDEMARK_REPORT_EXPORT_THRIFT_H
+#pragma once
 
 /*
  * Thrift's compact protocol, as far as Parquet's metadata needs it, written to a buffer. After a
@@ -45,5 +44,3 @@ void thrift_element_struct(struct thrift *t);
 
 /* Ends the innermost open struct: a field, an element or the outermost. */
 void thrift_end(struct thrift *t);
-
-#endif

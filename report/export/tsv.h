@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_EXPORT_TSV_H
-#define TIDEMARK_REPORT_EXPORT_TSV_H
+#pragma once
 
 /*
  * Tab-separated values as PostgreSQL's COPY and ClickHouse's TabSeparated read them: \N is no
@@ -25,5 +24,3 @@ extern const struct cell_form cell_form_tsv, cell_form_copy, cell_form_json;
 /* Appends a value, without a flush. `scratch` is a buffer for texts. */
 void cell_put(struct emit *w, const struct cell_form *form, enum cell_type type,
               const struct cell *c, struct buf *scratch);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_HTML_HTML_H
-#define TIDEMARK_REPORT_HTML_HTML_H
+#pragma once
 
 /*
  * Writes a memory report as one self-contained HTML file: the page built from web/, with the data
@@ -24,5 +23,3 @@ bool html_available(void);
  */
 int html_write(struct page_data *d, const struct page_texts *texts, const struct page_lanes *lanes,
                FILE *out, size_t *written, struct err *e);
-
-#endif

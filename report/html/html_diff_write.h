@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_HTML_HTML_DIFF_WRITE_H
-#define TIDEMARK_REPORT_HTML_HTML_DIFF_WRITE_H
+#pragma once
 
 /*
  * Writes a comparison of two traces as one self-contained HTML file ("tidemark.diffpage/1"), or
@@ -19,5 +18,3 @@ int html_diff_write(const struct page_diff *p, const struct summary_check *check
 
 /* `json` is the document of the runs, "tidemark.runs/1". ERR_OUTPUT if `out` cannot be written. */
 int html_runs_write(struct view json, FILE *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_HTML_HTML_JSON_H
-#define TIDEMARK_REPORT_HTML_HTML_JSON_H
+#pragma once
 
 /*
  * The data block of a page while it is written: JSON that is safe within an HTML element, and the
@@ -53,5 +52,3 @@ int html_put_tables(struct html_json *p, const char *schema, struct err *e);
 
 /* Writes the page with that data, and sets *written to its bytes. ERR_OUTPUT: it cannot. */
 int html_json_write(const struct html_json *p, FILE *out, size_t *written, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_HTML_HTML_TEMPLATE_H
-#define TIDEMARK_REPORT_HTML_HTML_TEMPLATE_H
+#pragma once
 
 /*
  * The page as `make web` builds it from web/, in two parts with the data in between. Both are empty
@@ -17,5 +16,3 @@ struct page_template {
 
 /* In the generated file $(BUILD)/gen/page_template.c. */
 extern const struct page_template page_template;
-
-#endif

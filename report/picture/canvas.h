@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_PICTURE_CANVAS_H
-#define TIDEMARK_REPORT_PICTURE_CANVAS_H
+#pragma once
 
 /*
  * A drawing surface with two formats: SVG, and pixels that become a PNG. Drawing code is the same
@@ -89,5 +88,3 @@ void canvas_shorten(struct buf *out, struct view text, size_t chars);
 void canvas_group(struct canvas *c, const char *class_name, struct view title,
                   const char *attributes);
 void canvas_group_end(struct canvas *c);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_PICTURE_MAP_PICTURE_H
-#define TIDEMARK_REPORT_PICTURE_MAP_PICTURE_H
+#pragma once
 
 /* The memory map as a picture: a cell's opacity is its fill level, its colour its age. */
 
@@ -12,5 +11,3 @@
 /* ERR_OUTPUT if `out` cannot be written. */
 int memory_map_draw(const struct memory_map *m, const struct trace *trace,
                     enum picture_format format, FILE *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_PICTURE_RASTER_H
-#define TIDEMARK_REPORT_PICTURE_RASTER_H
+#pragma once
 
 /*
  * An anti-aliased picture of pixels: filled polygons, strokes with round ends, and text in a stroke
@@ -41,5 +40,3 @@ bool raster_fill(struct raster *r, const struct point *points, size_t n);
 
 /* Paints the covered pixels and clears the cover. `opacity` from 0 to 1. */
 void raster_paint(struct raster *r, uint32_t rgb, double opacity);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_PICTURE_STROKE_FONT_H
-#define TIDEMARK_REPORT_PICTURE_STROKE_FONT_H
+#pragma once
 
 /*
  * A stroke font for pixel pictures: ASCII, the letters of Latin-1, the micro sign and the ellipsis.
@@ -14,5 +13,3 @@ double font_width(struct view text, double size);
 
 /* Adds the strokes of a text to the cover, starting at `at`, on the base line. */
 void font_draw(struct raster *r, struct view text, struct point at, double size, bool bold);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_PICTURE_TIMELINE_PICTURE_H
-#define TIDEMARK_REPORT_PICTURE_TIMELINE_PICTURE_H
+#pragma once
 
 /*
  * Memory use over time as a picture: for each pool a line of the highest use per time interval,
@@ -20,5 +19,3 @@
 /* ERR_OUTPUT if `out` cannot be written. */
 int timeline_draw(const struct timeline *t, const struct trace *trace, enum picture_format format,
                   FILE *out, struct err *e);
-
-#endif

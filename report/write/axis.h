@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_AXIS_H
-#define TIDEMARK_REPORT_WRITE_AXIS_H
+#pragma once
 
 /* Positions and labels of the tick marks of a chart's axes. */
 
@@ -27,5 +26,3 @@ int64_t axis_mark(const struct axis *a, unsigned i);
 
 /* "1.5 GiB", "20,000", "0.25 s". Returns `out`. */
 const char *axis_label(char out[FORMAT_SIZE], const struct axis *a, unsigned i);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_COUNTER_COLUMNS_H
-#define TIDEMARK_REPORT_WRITE_COUNTER_COLUMNS_H
+#pragma once
 
 /*
  * The figures of a counter that documents show, described once: for JSON, CSV and text of reports,
@@ -38,5 +37,3 @@ json_t *counter_json(json_t *object, const struct counter *c);
 /* Append ",KEY" or ",VALUE" for each column. */
 void counter_csv_titles(struct buf *out);
 void counter_csv(struct buf *out, const struct counter *c);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_CSV_FIELD_H
-#define TIDEMARK_REPORT_WRITE_CSV_FIELD_H
+#pragma once
 
 #include "analysis/names/frames.h"
 #include "base/buf.h"
@@ -14,5 +13,3 @@ void csv_field(struct buf *b, struct view text);
 
 /* Appends the columns function, file, line and image of an allocation site. */
 void csv_site(struct buf *b, const struct frame_view *f, bool no_callstack);
-
-#endif

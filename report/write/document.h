@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_DOCUMENT_H
-#define TIDEMARK_REPORT_WRITE_DOCUMENT_H
+#pragma once
 
 /*
  * A document written in pieces, so that memory does not grow with its length. Also writes JSON
@@ -67,5 +66,3 @@ static inline size_t rows_shown(size_t rows, uint64_t limit)
 {
     return limit && limit < rows ? (size_t)limit : rows;
 }
-
-#endif

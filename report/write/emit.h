@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_EMIT_H
-#define TIDEMARK_REPORT_WRITE_EMIT_H
+#pragma once
 
 /*
  * Buffered output to a file in large pieces. Bytes put after an error are dropped; emit_flush
@@ -52,5 +51,3 @@ void emit_real(struct emit *w, double x);
 
 /* Writes a quoted JSON string; invalid UTF-8 becomes U+FFFD. */
 void emit_json(struct emit *w, struct view text);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_JSON_VALUE_H
-#define TIDEMARK_REPORT_WRITE_JSON_VALUE_H
+#pragma once
 
 /*
  * Values for JSON documents. All return a new reference, NULL if memory is short. The `_new`
@@ -40,5 +39,3 @@ json_t *json_add(json_t *list, json_t *value);
 
 /* Appends the document `value` and drops the reference. False if memory is short. */
 bool json_put(struct buf *out, json_t *value, size_t flags);
-
-#endif

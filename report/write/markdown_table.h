@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_MARKDOWN_TABLE_H
-#define TIDEMARK_REPORT_WRITE_MARKDOWN_TABLE_H
+#pragma once
 
 /*
  * Tables in Markdown, for a pull request comment. All text of a trace passes through markup.h, so
@@ -35,5 +34,3 @@ void markdown_rest(struct document *d, size_t shown, size_t all, const char *wha
  */
 void markdown_stack(struct document *d, const struct trace *t, const struct frame_view *site,
                     uint32_t callstack);
-
-#endif

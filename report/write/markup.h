@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_MARKUP_H
-#define TIDEMARK_REPORT_WRITE_MARKUP_H
+#pragma once
 
 /*
  * Escapes text of a trace for Markdown, XML and SVG. First escapes it as for a terminal, so that
@@ -26,5 +25,3 @@ void markup_code(struct buf *out, struct view text);
 
 /* For XML, between tags and in attributes. */
 void markup_xml(struct buf *out, struct view text);
-
-#endif

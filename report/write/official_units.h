@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_OFFICIAL_UNITS_H
-#define TIDEMARK_REPORT_WRITE_OFFICIAL_UNITS_H
+#pragma once
 
 /*
  * Formats numbers as the official tools do, for output under their names, which scripts may parse.
@@ -18,5 +17,3 @@ const char *official_bytes(char out[FORMAT_SIZE], uint64_t bytes);
  * returns it.
  */
 const char *official_time(char out[FORMAT_SIZE], int64_t ns);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_RESIDENT_JSON_H
-#define TIDEMARK_REPORT_WRITE_RESIDENT_JSON_H
+#pragma once
 
 #include <jansson.h>
 
@@ -7,5 +6,3 @@
 
 /* The shares as an object; NULL if memory is short. */
 json_t *resident_json(const struct resident_shares *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_ROW_TABLE_H
-#define TIDEMARK_REPORT_WRITE_ROW_TABLE_H
+#pragma once
 
 /*
  * Rows of a question, described once: the columns that a row has, and which of them each form of a
@@ -136,5 +135,3 @@ void rows_end(struct row_writer *w, size_t shown, size_t all, const char *what);
 
 /* In Markdown with `stack_traces`: the call stacks of these rows, collapsible. */
 void rows_stacks(struct row_writer *w, const void *rows, size_t n, size_t size);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_TERMINAL_FORM_H
-#define TIDEMARK_REPORT_WRITE_TERMINAL_FORM_H
+#pragma once
 
 /*
  * How text fits a terminal: its width, colours, bars, columns that fit, names shortened in the
@@ -74,5 +73,3 @@ unsigned fit_columns(struct fitted_column *columns, size_t n, unsigned room);
  * indented two blanks more than the line. Without a terminal: as it is.
  */
 void write_folded(struct terminal_form form, struct view text, FILE *out);
-
-#endif

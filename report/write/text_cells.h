@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_WRITE_TEXT_CELLS_H
-#define TIDEMARK_REPORT_WRITE_TEXT_CELLS_H
+#pragma once
 
 /* Text tables. Numbers are right-aligned, text left-aligned; columns are two blanks apart. */
 
@@ -33,5 +32,3 @@ void put_site(struct buf *out, const struct frame_view *f, bool no_callstack);
 
 /* A line of a call stack for a terminal; `indent` columns before the name. */
 void put_stack_line(struct buf *out, const struct frame_view *f, unsigned indent);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RECORDING_CHUNK_RUN_H
-#define TIDEMARK_RUN_RECORDING_CHUNK_RUN_H
+#pragma once
 
 /*
  * Reads the records of one chunk in order; stamps never decrease. Several runs are merged.
@@ -107,5 +106,3 @@ static inline int run_peek(struct run *r, const struct chunks *file, struct err 
     r->peeked = true;
     return 1;
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RECORDING_RECORDING_H
-#define TIDEMARK_RUN_RECORDING_RECORDING_H
+#pragma once
 
 /*
  * Reads the recording of a process into a trace: the records of all threads are merged by stamp and
@@ -112,5 +111,3 @@ int recording_header(const struct recording *r, struct rec_header *h, struct err
 struct view recording_thread_name(const struct recording *r, uint64_t thread);
 
 const struct recording_counts *recording_counts(const struct recording *r);
-
-#endif

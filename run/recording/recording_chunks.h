@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RECORDING_RECORDING_CHUNKS_H
-#define TIDEMARK_RUN_RECORDING_RECORDING_CHUNKS_H
+#pragma once
 
 /*
  * Finds the chunks of a recording file (client/recording_format.h), while the writing process lives
@@ -54,5 +53,3 @@ void chunks_give_back(const struct chunks *c, const struct chunk *chunk);
 /* Reads bytes after a chunk's header. Returns how many could be read. */
 size_t chunks_read(const struct chunks *c, const struct chunk *chunk, uint32_t from, void *bytes,
                    size_t n);
-
-#endif

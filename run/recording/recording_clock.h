@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RECORDING_RECORDING_CLOCK_H
-#define TIDEMARK_RUN_RECORDING_RECORDING_CLOCK_H
+#pragma once
 
 /*
  * Converts stamps to nanoseconds by pairs of both: straight lines between pairs; after the last
@@ -37,5 +36,3 @@ static inline int64_t recording_clock_ns(struct recording_clock *c, uint64_t sta
     double ns = (double)(int64_t)(stamp - c->from.stamp) * c->slope;
     return (int64_t)c->from.ns + (int64_t)(ns < 0 ? 0 : ns > 1e18 ? 1e18 : ns);
 }
-
-#endif

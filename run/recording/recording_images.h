@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RECORDING_RECORDING_IMAGES_H
-#define TIDEMARK_RUN_RECORDING_RECORDING_IMAGES_H
+#pragma once
 
 /*
  * Finds the image of an address in a process, and the image's place in the trace.
@@ -79,5 +78,3 @@ void process_images_unload(struct process_images *p, uint32_t module, uint32_t e
  * REC_PC_CUT.
  */
 int process_images_frame(struct process_images *p, uint64_t pc, uint64_t *frame, struct err *e);
-
-#endif

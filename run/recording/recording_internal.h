@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RECORDING_RECORDING_INTERNAL_H
-#define TIDEMARK_RUN_RECORDING_RECORDING_INTERNAL_H
+#pragma once
 
 /* Shared by the files of this folder. */
 
@@ -103,5 +102,3 @@ int recording_say_pause(struct recording *r, uint64_t stamp, uint32_t thread, bo
 
 /* Reads a record of the kinds with a length. run->pos is after the stamp. */
 int recording_rare(struct recording *r, struct run *run, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_RUN_RECORDING_RECORDING_NODES_H
-#define TIDEMARK_RUN_RECORDING_RECORDING_NODES_H
+#pragma once
 
 /*
  * The call stacks of a recording: a tree of nodes that the library writes as it goes, and the
@@ -44,5 +43,3 @@ static inline struct stack_node *nodes_get(const struct nodes *n, uint64_t numbe
     struct stack_node *node = number < n->list.len ? &n->list.at[number] : NULL;
     return node && node->pc ? node : NULL;
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_CAPTURE_OPTIONS_H
-#define TIDEMARK_SERVER_CAPTURE_CAPTURE_OPTIONS_H
+#pragma once
 
 /* Options of `tidemark capture` and of the drop-in for tracy-capture. */
 
@@ -43,5 +42,3 @@ struct capture_options {
     struct journal_options journaling;
     size_t buffer; /* 0: the store's default */
 };
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_CAPTURE_RUN_H
-#define TIDEMARK_SERVER_CAPTURE_CAPTURE_RUN_H
+#pragma once
 
 /* One capture: connects to a client, records it, saves the trace and prints its memory summary. */
 
@@ -19,5 +18,3 @@ int capture_run(struct capture *c);
 
 /* Reports the end to the daemon, if one watches. */
 void capture_release(struct capture *c);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_CAPTURE_SAVE_H
-#define TIDEMARK_SERVER_CAPTURE_CAPTURE_SAVE_H
+#pragma once
 
 /*
  * The state of `tidemark capture`, and how it saves its trace: at the end, or a part during the
@@ -99,5 +98,3 @@ int capture_settle_part(struct capture *c, struct err *e);
  * first request to stop prints a message; -1 at the second one.
  */
 int capture_save(struct capture *c, struct trace *t, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_CAPTURE_STAND_IN_H
-#define TIDEMARK_SERVER_CAPTURE_CAPTURE_STAND_IN_H
+#pragma once
 
 /*
  * A capture that connected to `tidemark run` because it came before the program's own Tracy client.
@@ -16,5 +15,3 @@
  */
 bool capture_stand_in_left(struct capture *c, const struct connection *was, enum session_end end,
                            struct connection *own);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_CHANNEL_H
-#define TIDEMARK_SERVER_CAPTURE_CHANNEL_H
+#pragma once
 
 /*
  * Messages between the daemon and its sessions, over a socket pair. Neither side trusts the other's
@@ -65,5 +64,3 @@ int channel_pump(struct channel *c);
 
 /* Takes the next whole message. False if there is none. */
 bool channel_next(struct channel *c, struct channel_message *m);
-
-#endif

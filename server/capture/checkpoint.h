@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_CHECKPOINT_H
-#define TIDEMARK_SERVER_CAPTURE_CHECKPOINT_H
+#pragma once
 
 /*
  * The first content of a journal segment whose predecessors may be removed: all state that decoding
@@ -48,5 +47,3 @@ int checkpoint_open(int dir, uint32_t segment, struct checkpoint *out, struct er
  * released.
  */
 int checkpoint_read(int fd, const struct checkpoint *c, struct intake *r, struct err *e);
-
-#endif

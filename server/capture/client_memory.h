@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_CLIENT_MEMORY_H
-#define TIDEMARK_SERVER_CAPTURE_CLIENT_MEMORY_H
+#pragma once
 
 /*
  * Plots of what the kernel counts of a client's process on this host (proc/process_memory.h), and
@@ -82,5 +81,3 @@ int client_memory_play(struct client_memory_player *p, struct view record, struc
 int client_memory_play_pages(struct client_memory_player *p, struct view record, struct ingest *in,
                              struct err *e);
 void client_memory_player_release(struct client_memory_player *p);
-
-#endif

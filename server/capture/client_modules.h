@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_CLIENT_MODULES_H
-#define TIDEMARK_SERVER_CAPTURE_CLIENT_MODULES_H
+#pragma once
 
 /*
  * The module table of a client on this host (docs/facts.md): the mapped images with their addresses
@@ -54,5 +53,3 @@ int modules_refresh(struct modules *m, struct trace *t, long long now, struct er
 
 /* Reads the table one last time. Call it before the client is released. */
 int modules_finish(struct modules *m, struct trace *t, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_INTAKE_H
-#define TIDEMARK_SERVER_CAPTURE_INTAKE_H
+#pragma once
 
 /*
  * Decodes a client's bytes into the store: wire frames → items → events, with the queries that they
@@ -110,5 +109,3 @@ enum session_end intake_end_of(const struct err *e);
  * could not be saved and so became the last, updates only the end.
  */
 int intake_finish(struct intake *r, enum session_end end, const struct err *cause, struct err *e);
-
-#endif

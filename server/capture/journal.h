@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_JOURNAL_H
-#define TIDEMARK_SERVER_CAPTURE_JOURNAL_H
+#pragma once
 
 /*
  * A client's bytes, written to disk as they arrive, so that a killed capture loses nothing. A
@@ -137,5 +136,3 @@ void journal_abandon(struct journal *j);
 
 /* Closes the journal; its files stay. */
 void journal_close(struct journal *j);
-
-#endif

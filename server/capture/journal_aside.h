@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_JOURNAL_ASIDE_H
-#define TIDEMARK_SERVER_CAPTURE_JOURNAL_ASIDE_H
+#pragma once
 
 /*
  * Journals that were recovered but hold bytes that could not be used. They are renamed to
@@ -21,5 +20,3 @@ char *journal_move_aside(const char *path, struct err *e);
 
 /* The length of the name without such a suffix; `len` if it has none. */
 size_t journal_without_aside(const char *path, size_t len);
-
-#endif

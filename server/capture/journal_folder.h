@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_JOURNAL_FOLDER_H
-#define TIDEMARK_SERVER_CAPTURE_JOURNAL_FOLDER_H
+#pragma once
 
 /*
  * The folder of a journal and its files. A symlink in its place is not followed, and files are
@@ -51,5 +50,3 @@ bool journal_file_is_ours(int dir, const char *name);
 
 /* Removes such a file and returns its size; 0 when there is none. */
 off_t journal_file_remove(int dir, const char *name);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_JOURNAL_FORMAT_H
-#define TIDEMARK_SERVER_CAPTURE_JOURNAL_FORMAT_H
+#pragma once
 
 /* Shared by the writers and the reader of a journal only. */
 
@@ -67,5 +66,3 @@ static inline void segment_name(uint32_t number, char out[SEGMENT_NAME])
 {
     snprintf(out, SEGMENT_NAME, "%08u", number);
 }
-
-#endif

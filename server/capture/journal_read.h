@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_JOURNAL_READ_H
-#define TIDEMARK_SERVER_CAPTURE_JOURNAL_READ_H
+#pragma once
 
 /*
  * Reads a journal (server/capture/journal.h) up to the last whole record. Its bytes are not
@@ -113,5 +112,3 @@ int journal_remove_empty(const char *path, struct err *e);
  * ERR_OUTPUT, also if the folder holds other files; it then stays.
  */
 int journal_reader_remove(struct journal_reader *r, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_MEMORY_LIMIT_H
-#define TIDEMARK_SERVER_CAPTURE_MEMORY_LIMIT_H
+#pragma once
 
 /*
  * A bound on this process's anonymous resident memory, which a capture keeps by moving event data
@@ -75,5 +74,3 @@ uint64_t memory_physical(void);
  * `root` is put before /proc and /sys: "" for those of the system.
  */
 uint64_t memory_within_group(const char *root, uint64_t most);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_MONITOR_H
-#define TIDEMARK_SERVER_CAPTURE_MONITOR_H
+#pragma once
 
 /*
  * Messages between a session and the daemon that began it, over a channel, sent and received at the
@@ -93,5 +92,3 @@ void monitor_saved(struct monitor *m, const char *path, uint64_t bytes, bool las
  */
 void monitor_tick(struct monitor *m, struct trace *t, const struct session_progress *p,
                   struct memory_limit *limit);
-
-#endif

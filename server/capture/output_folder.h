@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_OUTPUT_FOLDER_H
-#define TIDEMARK_SERVER_CAPTURE_OUTPUT_FOLDER_H
+#pragma once
 
 /*
  * The folder in which a capture began, held open, so that renaming it does not matter. Captures
@@ -36,5 +35,3 @@ bool working_folder_is_removed(void);
  * when memory is short or the path is unknown.
  */
 char *output_folder_path(const struct output_folder *f, const char *name, const char *path);
-
-#endif

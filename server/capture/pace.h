@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_PACE_H
-#define TIDEMARK_SERVER_CAPTURE_PACE_H
+#pragma once
 
 /*
  * Flow control for streams that expand far more than those of real clients. The time to save a
@@ -33,5 +32,3 @@ void pace_note(struct pace *p, uint64_t in, uint64_t out, long long began, long 
 
 /* Whole milliseconds after `now`, rounded up, during which the socket must not be read. */
 int pace_rest_ms(const struct pace *p, long long now);
-
-#endif

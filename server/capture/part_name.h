@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_PART_NAME_H
-#define TIDEMARK_SERVER_CAPTURE_PART_NAME_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ bool part_name_is(const char *output, const char *path);
  * NULL when memory is short.
  */
 char *part_name_unused(const char *folder, const char *name);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_PART_SAVER_H
-#define TIDEMARK_SERVER_CAPTURE_PART_SAVER_H
+#pragma once
 
 /*
  * Saves a part of a trace while its capture goes on. A forked child has a copy-on-write view of the
@@ -42,5 +41,3 @@ bool part_saver_ended(struct part_saver *p, bool wait, struct part_result *r);
  * the child then ends with this process, whose work is done. Harmless when there is none.
  */
 void part_saver_stop(struct part_saver *p);
-
-#endif

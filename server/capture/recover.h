@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_RECOVER_H
-#define TIDEMARK_SERVER_CAPTURE_RECOVER_H
+#pragma once
 
 /* Recovers the journal of a capture that was cut off, for `recover` and for the next capture. */
 
@@ -61,5 +60,3 @@ void recover_list_left(const char *folder, const char *outputs,
  */
 int recover_leftover(const char *journal, const char *output,
                      const struct container_options *container, struct err *e);
-
-#endif

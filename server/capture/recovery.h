@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_RECOVERY_H
-#define TIDEMARK_SERVER_CAPTURE_RECOVERY_H
+#pragma once
 
 /* Rebuilds the trace of a capture from its journal, up to the last whole frame in it. */
 
@@ -71,5 +70,3 @@ int recovery_look(struct journal_reader *reader, struct recovery *out, struct er
  */
 int recovery_run(struct journal_reader *reader, struct trace *t,
                  const struct recovery_options *options, struct recovery *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_REPLAY_H
-#define TIDEMARK_SERVER_CAPTURE_REPLAY_H
+#pragma once
 
 /*
  * Plays a recorded client to each server that connects. The recording holds all bytes that the
@@ -56,5 +55,3 @@ const char *replay_address(const struct replay *r);
 int replay_run(struct replay *r, struct stop *stop, bool *stopped, struct err *e);
 
 const struct replay_stats *replay_stats(const struct replay *r);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_RUN_SIGNPOST_H
-#define TIDEMARK_SERVER_CAPTURE_RUN_SIGNPOST_H
+#pragma once
 
 /*
  * Symlinks that show other commands where a process's malloc events are recorded. They lie in the
@@ -29,5 +28,3 @@ void run_signpost_remove(const char *folder);
  * cannot be read.
  */
 bool run_signpost_read(pid_t pid, struct buf texts[RUN_SIGNPOSTS]);
-
-#endif

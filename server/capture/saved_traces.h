@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_SAVED_TRACES_H
-#define TIDEMARK_SERVER_CAPTURE_SAVED_TRACES_H
+#pragma once
 
 /*
  * The traces that one capture has saved: its only one, its parts, or those that a flight recorder
@@ -41,5 +40,3 @@ json_t *saved_traces_json(json_t *o, const struct saved_traces *s);
 
 /* Frees the list; the totals stay. */
 void saved_traces_forget(struct saved_traces *s);
-
-#endif

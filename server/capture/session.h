@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_SESSION_H
-#define TIDEMARK_SERVER_CAPTURE_SESSION_H
+#pragma once
 
 /*
  * Records one client: socket → wire frames → events → store, and queries back, until the client
@@ -160,5 +159,3 @@ bool session_is_torn(const struct session *s);
 uint64_t session_unanswered(const struct session *s);
 
 void session_free(struct session *s);
-
-#endif

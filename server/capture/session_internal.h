@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_SESSION_INTERNAL_H
-#define TIDEMARK_SERVER_CAPTURE_SESSION_INTERNAL_H
+#pragma once
 
 /*
  * What the files of a session share: session.c begins, loops and ends; session_receive.c takes
@@ -117,5 +116,3 @@ int session_finish_store(struct session *s, enum session_end end, const struct e
 int session_last_modules(struct session *s, struct err *e);
 
 void session_report(struct session *s, long long now, bool last);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_STORED_SUMMARY_H
-#define TIDEMARK_SERVER_CAPTURE_STORED_SUMMARY_H
+#pragma once
 
 /*
  * The figures of a summary, stored after its trace (trace/file/appendix.h), so that a report need
@@ -95,5 +94,3 @@ uint64_t stored_summary_bytes(const struct trace *t, const char *path);
  * `figures`: -1 with `e` where they would be lost.
  */
 int stored_pages_keep(const char *input, int fd, bool fits, bool figures, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_TRACE_NAME_H
-#define TIDEMARK_SERVER_CAPTURE_TRACE_NAME_H
+#pragma once
 
 /*
  * Makes names of traces from a template with {program}, {host}, {port}, {pid} and {time}, the time
@@ -40,5 +39,3 @@ char *trace_name_with_program(const char *name_template, const char *program);
  */
 char *trace_name_make(const char *folder, const char *name_template,
                       const struct trace_name_facts *facts, unsigned n);
-
-#endif

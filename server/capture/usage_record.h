@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_USAGE_RECORD_H
-#define TIDEMARK_SERVER_CAPTURE_USAGE_RECORD_H
+#pragma once
 
 /*
  * A client's memory use over a session, for monitoring: a bounded number of points. When they are
@@ -38,5 +37,3 @@ unsigned usage_record_shape(const struct usage_record *r, uint8_t percent[USAGE_
 
 /* Call it regularly; `seconds` is the time since the beginning. */
 void usage_record_add(struct usage_record *r, const struct memory *memory, double seconds);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_GUARD_GUARD_H
-#define TIDEMARK_SERVER_GUARD_GUARD_H
+#pragma once
 
 /*
  * Permanently gives up rights that a process reading untrusted bytes does not need:
@@ -39,5 +38,3 @@ bool guard_calls(void);
 bool guard_sockets(void); /* forbids making and connecting sockets; after guard_calls */
 bool guard_forks(void);   /* no fork from then on, threads still are; after guard_calls */
 bool guard_files(const struct guard_folders *folders);
-
-#endif

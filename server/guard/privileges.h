@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_PRIVILEGES_H
-#define TIDEMARK_SERVER_PRIVILEGES_H
+#pragma once
 
 /* Capabilities of this process (capabilities(7)). Without them, user id 0 is an ordinary user. */
 
@@ -18,5 +17,3 @@ bool privileges_held(void);
  * included. Of `kept` it then has those that it had before. ERR_USAGE when the kernel refuses.
  */
 int privileges_keep(uint64_t kept, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_SAMPLER_H
-#define TIDEMARK_SERVER_SAMPLER_H
+#pragma once
 
 /*
  * The one process of a daemon that uses privileges: it inspects clients' processes on behalf of
@@ -64,5 +63,3 @@ int sampler_find(int fd, int socket, struct sampled *found);
 
 /* Opens the file of an executable mapping of the process found last. -1: there is none. */
 int sampler_open(int fd, uint64_t start, uint64_t end);
-
-#endif

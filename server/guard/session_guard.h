@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_GUARD_SESSION_GUARD_H
-#define TIDEMARK_SERVER_GUARD_SESSION_GUARD_H
+#pragma once
 
 /* Restricts the processes that record the daemon's clients (server/guard/guard.h). */
 
@@ -20,5 +19,3 @@ bool session_guard_connected(int fd, const char *output, const char *spool);
  * namespace, or -1.
  */
 void session_guard_looked(const char *output, const char *spool, int root);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_SOCKET_OWNER_H
-#define TIDEMARK_SERVER_SOCKET_OWNER_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -10,5 +9,3 @@
  * /proc; 0 when it is not on this host, or not visible. ERR_MEMORY.
  */
 int socket_owner(int fd, pid_t *owner, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_NET_ADDRESS_H
-#define TIDEMARK_SERVER_NET_ADDRESS_H
+#pragma once
 
 /* Parses and formats network addresses. */
 
@@ -28,5 +27,3 @@ int address_resolve(const char *text, uint16_t port, int flags, struct addrinfo 
 
 /* Formats "localhost:8086" or "[::1]:8086"; the host may already have brackets. */
 const char *address_text(char out[ADDRESS_TEXT_SIZE], const char *host, uint16_t port);
-
-#endif

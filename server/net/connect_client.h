@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_NET_CONNECT_CLIENT_H
-#define TIDEMARK_SERVER_NET_CONNECT_CLIENT_H
+#pragma once
 
 /*
  * Connects to a client and receives its welcome: waits for a client that is not up yet, tries both
@@ -42,5 +41,3 @@ enum connect_failure {
 /* Fills `c`; otherwise returns the reason, with ERR_CONNECT in `e`. */
 enum connect_failure connect_client(const struct connect_options *o, struct stop *stop,
                                     struct connection *c, struct err *e);
-
-#endif

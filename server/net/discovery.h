@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_NET_DISCOVERY_H
-#define TIDEMARK_SERVER_NET_DISCOVERY_H
+#pragma once
 
 /*
  * Receives announcements: a client sends a UDP datagram every three seconds while it waits for a
@@ -34,5 +33,3 @@ bool discovery_next(int fd, bool local_only, struct announcement *a);
 
 /* Whether an IPv4 address is one of this host's own. */
 bool address_is_own(const struct sockaddr_in *address);
-
-#endif

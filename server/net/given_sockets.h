@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_NET_GIVEN_SOCKETS_H
-#define TIDEMARK_SERVER_NET_GIVEN_SOCKETS_H
+#pragma once
 
 /*
  * Sockets passed by the service manager, as sd_listen_fds(3) defines them: descriptors from 3 on,
@@ -29,5 +28,3 @@ struct given_sockets {
  */
 int given_sockets_take(struct given_sockets *g, struct err *e);
 void given_sockets_close(struct given_sockets *g);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_NET_HTTP_CLIENT_H
-#define TIDEMARK_SERVER_NET_HTTP_CLIENT_H
+#pragma once
 
 /* One request to a daemon's web server (server/daemon/http.h). */
 
@@ -25,5 +24,3 @@ struct http_question {
  * ERR_CONNECT when the server does not answer in time, or the answer is invalid or incomplete.
  */
 int http_ask(const struct http_question *q, unsigned *status, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_NET_KEEPALIVE_H
-#define TIDEMARK_SERVER_NET_KEEPALIVE_H
+#pragma once
 
 /*
  * Detects whether the peer of a TCP connection is still there. A host that loses power, or a cut
@@ -25,5 +24,3 @@ void keepalive_begin(int fd);
  * buffer is full.
  */
 bool keepalive_is_lost(int fd);
-
-#endif

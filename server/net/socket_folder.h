@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_NET_SOCKET_FOLDER_H
-#define TIDEMARK_SERVER_NET_SOCKET_FOLDER_H
+#pragma once
 
 /*
  * A private folder for one socket, in /tmp if possible, since the socket's path must be short. Its
@@ -22,5 +21,3 @@ int socket_folder_make(struct socket_folder *f, const char *parent, struct err *
 
 /* Removes the folder and the socket. */
 void socket_folder_release(struct socket_folder *f);
-
-#endif

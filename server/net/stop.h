@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_NET_STOP_H
-#define TIDEMARK_SERVER_NET_STOP_H
+#pragma once
 
 /*
  * Requests to stop: SIGINT, SIGTERM and SIGHUP as a readable file descriptor, so that every wait
@@ -56,5 +55,3 @@ bool stop_asked(struct stop *s);
  * passed (-1: no limit). `fd` may be -1. Returns the ready events, otherwise 0.
  */
 short stop_wait(struct stop *s, int fd, short events, int timeout_ms);
-
-#endif

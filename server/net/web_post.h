@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_NET_WEB_POST_H
-#define TIDEMARK_SERVER_NET_WEB_POST_H
+#pragma once
 
 /*
  * Sends data to a web server: HTTP or HTTPS (certificates are checked, see base/library.h),
@@ -30,5 +29,3 @@ int web_post_send(struct web_post *p, const char *name, const char *value, const
 
 /* Status of the last answer: 200, 404, …; 0: none. */
 unsigned web_post_status(const struct web_post *p);
-
-#endif

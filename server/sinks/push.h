@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_SINKS_PUSH_H
-#define TIDEMARK_SERVER_SINKS_PUSH_H
+#pragma once
 
 /* tidemark push: destinations of the rows of traces. */
 
@@ -59,5 +58,3 @@ int push_clickhouse_definitions(const bool wanted[FLEET_TABLE_COUNT], struct err
  * `traces` last. A table without rows has no file.
  */
 int push_files_open(struct push_sink *s, const char *folder, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_DWARF_DWARF_H
-#define TIDEMARK_SYMBOLS_DWARF_DWARF_H
+#pragma once
 
 /*
  * Walks DWARF (versions 2 to 5) behind one narrow interface with two back ends, libdwarf and libdw.
@@ -179,5 +178,3 @@ struct dwarf_back_end {
 
 extern const struct dwarf_back_end dwarf_libdwarf;
 extern const struct dwarf_back_end dwarf_libdw;
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_DWARF_DWARF_CHOICE_H
-#define TIDEMARK_SYMBOLS_DWARF_DWARF_CHOICE_H
+#pragma once
 
 /*
  * Chooses the back end for an image. A cheap scan first checks unit headers, abbreviations and line
@@ -37,5 +36,3 @@ bool dwarf_libdwarf_reads(const char *version, const struct dwarf_outline *outli
 /* The back end for these sections; `alternate` may be NULL. */
 const struct dwarf_back_end *dwarf_choose(const struct dwarf_sections *s,
                                           const struct dwarf_sections *alternate);
-
-#endif

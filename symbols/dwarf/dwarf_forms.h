@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_DWARF_DWARF_FORMS_H
-#define TIDEMARK_SYMBOLS_DWARF_DWARF_FORMS_H
+#pragma once
 
 /*
  * Decodes the attributes of an entry from its bytes. libdwarf is slow at that, since it allocates
@@ -36,5 +35,3 @@ bool dwarf_forms_known(const struct dwarf_form *forms, size_t n);
  */
 bool dwarf_forms_read(const struct dwarf_form_unit *unit, uint64_t offset,
                       const struct dwarf_form *forms, size_t n, struct dwarf_entry *entry);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_DWARF_DWARF_LIBDWARF_H
-#define TIDEMARK_SYMBOLS_DWARF_DWARF_LIBDWARF_H
+#pragma once
 
 /* Shared by the two files of the libdwarf back end. */
 
@@ -81,5 +80,3 @@ static inline Dwarf_Debug debug_of(const struct reader *r, const struct dwarf_no
 
 /* A function of struct dwarf_back_end. */
 int libdwarf_lines(void *reader, const struct dwarf_node *root, const struct dwarf_line_sink *sink);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_BUILD_ID_H
-#define TIDEMARK_SYMBOLS_ELF_BUILD_ID_H
+#pragma once
 
 /* The GNU build id of an ELF file: a note that identifies one build of an image. */
 
@@ -35,5 +34,3 @@ static inline bool build_id_equal(const struct build_id *a, const struct build_i
 
 /* Writes lower-case hexadecimal with a terminating NUL; "-" if there is none. */
 void build_id_text(const struct build_id *id, char out[2 * BUILD_ID_MAX + 1]);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_DEBUG_FILES_H
-#define TIDEMARK_SYMBOLS_ELF_DEBUG_FILES_H
+#pragma once
 
 /*
  * Finds the files that describe an image: the image itself, its separate debug file, the alternate
@@ -94,5 +93,3 @@ typedef bool debug_dwo_fits(void *ctx, struct elf_file *dwo);
 int debug_dwo_find(const struct debug_search *s, const struct debug_file *image,
                    const struct debug_file *debug, struct view comp_dir, struct view name,
                    debug_dwo_fits *fits, void *ctx, struct debug_file *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_DEBUG_LINK_H
-#define TIDEMARK_SYMBOLS_ELF_DEBUG_LINK_H
+#pragma once
 
 /*
  * The links of an ELF file to its debug files: .gnu_debuglink, which strip writes, and
@@ -25,5 +24,3 @@ bool debug_altlink_read(struct elf_file *f, struct debug_link *out);
 
 /* The CRC-32 of a whole file, as in .gnu_debuglink. */
 uint32_t debug_link_crc(struct view bytes);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_DEBUG_PATHS_H
-#define TIDEMARK_SYMBOLS_ELF_DEBUG_PATHS_H
+#pragma once
 
 /* Paths as text: no function here accesses the file system. Results go into an empty buffer. */
 
@@ -36,5 +35,3 @@ bool path_is_below(struct view path, struct view folder);
 
 /* ".build-id/ab/cdef…" and `suffix`. False if the id is too short. */
 bool path_of_build_id(struct buf *out, const struct build_id *id, const char *suffix);
-
-#endif

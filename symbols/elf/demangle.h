@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_DEMANGLE_H
-#define TIDEMARK_SYMBOLS_ELF_DEMANGLE_H
+#pragma once
 
 /*
  * Demangles linkage names of C++ (Itanium), Rust (legacy and v0) and D through libiberty. Names are
@@ -18,5 +17,3 @@
  * long in either form; the caller then uses the name as is.
  */
 bool demangle(const char *name, struct buf *out);
-
-#endif

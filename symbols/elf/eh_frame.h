@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_EH_FRAME_H
-#define TIDEMARK_SYMBOLS_ELF_EH_FRAME_H
+#pragma once
 
 /*
  * Function bounds from unwind entries (.eh_frame; .pdata of PE images for x86-64), which even
@@ -33,5 +32,3 @@ const struct eh_range *eh_ranges_find(const struct eh_ranges *r, uint64_t addres
 
 /* The lowest start above `address`; UINT64_MAX if there is none. */
 uint64_t eh_ranges_next(const struct eh_ranges *r, uint64_t address);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_ELF_FILE_H
-#define TIDEMARK_SYMBOLS_ELF_ELF_FILE_H
+#pragma once
 
 /*
  * Reads an ELF file, 32- or 64-bit, little-endian: segments, sections by name (inflated if
@@ -137,5 +136,3 @@ void elf_file_at_address(const struct elf_file *f, uint64_t address, struct view
 
 /* Address and size of PT_GNU_EH_FRAME, the table of unwind entries. False if there is none. */
 bool elf_file_eh_frame_hdr(const struct elf_file *f, uint64_t *address, uint64_t *size);
-
-#endif

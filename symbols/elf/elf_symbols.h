@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_ELF_SYMBOLS_H
-#define TIDEMARK_SYMBOLS_ELF_ELF_SYMBOLS_H
+#pragma once
 
 /*
  * The functions of an image by address, from its symbol tables: .symtab of the debug file or of the
@@ -84,5 +83,3 @@ bool elf_symbols_nearest(const struct elf_symbols *s, uint64_t address, struct e
  * prelink moved the image after its debug file was split off.
  */
 uint64_t elf_debug_shift(const struct elf_file *image, const struct elf_file *debug);
-
-#endif

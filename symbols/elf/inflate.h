@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_INFLATE_H
-#define TIDEMARK_SYMBOLS_ELF_INFLATE_H
+#pragma once
 
 /*
  * Inflates parts of ELF files. The result's pages get memory only as bytes arrive, so a false
@@ -28,5 +27,3 @@ int inflate_exactly(struct inflated *out, enum inflate_method method, struct vie
 
 /* Inflates an .xz stream of unknown size, of at most `limit` bytes. */
 int inflate_xz(struct inflated *out, struct view packed, uint64_t limit, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_REGULAR_FILE_H
-#define TIDEMARK_SYMBOLS_ELF_REGULAR_FILE_H
+#pragma once
 
 /*
  * Opens `path` for reading if it is a regular file, after symlinks. Other types (devices, FIFOs,
@@ -13,5 +12,3 @@ int regular_file_open(const char *path);
  * not mounted.
  */
 int regular_file_open_place(int place);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_SUBSTITUTE_H
-#define TIDEMARK_SYMBOLS_ELF_SUBSTITUTE_H
+#pragma once
 
 /*
  * Substitutions in paths of images, "REGEX;REPLACEMENT". The first rule whose regular expression
@@ -31,5 +30,3 @@ int substitutions_add(struct substitutions *s, const char *text, struct err *e);
 
 /* True if a rule matches; `out`, which must be empty, then holds the new path. */
 bool substitutions_apply(const struct substitutions *s, const char *path, struct buf *out);
-
-#endif

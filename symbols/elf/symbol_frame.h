@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_ELF_SYMBOL_FRAME_H
-#define TIDEMARK_SYMBOLS_ELF_SYMBOL_FRAME_H
+#pragma once
 
 /* A function at an address: what debug information and symbol tables say, from the index on. */
 
@@ -22,5 +21,3 @@ struct symbol_frame {
      */
     uint32_t function_number, file_number;
 };
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_HELPER_DEBUGINFOD_H
-#define TIDEMARK_SYMBOLS_HELPER_DEBUGINFOD_H
+#pragma once
 
 /*
  * Fetches debug files from debuginfod servers. A separate process, the fetcher, has network access
@@ -61,5 +60,3 @@ typedef int debuginfod_progress(void *ctx, uint64_t done, uint64_t total);
  */
 int debuginfod_ask(int socket, const struct build_id *id, bool executable,
                    debuginfod_progress *progress, void *ctx, int *fd, struct err *e);
-
-#endif

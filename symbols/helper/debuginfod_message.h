@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_HELPER_DEBUGINFOD_MESSAGE_H
-#define TIDEMARK_SYMBOLS_HELPER_DEBUGINFOD_MESSAGE_H
+#pragma once
 
 /*
  * The packets between the fetcher and its client, one per message. Both are processes of the same
@@ -45,5 +44,3 @@ int fetch_answer_receive(int socket, struct fetch_answer *a, int *fd);
 
 /* The fetcher's main loop: answers requests until the last client is gone. */
 void fetcher_run(int socket, const struct debuginfod_options *o);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_HELPER_HELPER_H
-#define TIDEMARK_SYMBOLS_HELPER_HELPER_H
+#pragma once
 
 /*
  * The program's side of the symbol helper. The helper is a separate process that reads ELF and
@@ -88,5 +87,3 @@ int helper_read_code(struct helper *h, const struct place *place, struct place_c
 /* See symbolizer_infer. Uses at most the first HELPER_HINTS_MAX hints. */
 int helper_infer_bias(struct helper *h, const struct helper_hint *hints, size_t n,
                       struct helper_bias *bias, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_HELPER_HELPER_ANSWERS_H
-#define TIDEMARK_SYMBOLS_HELPER_HELPER_ANSWERS_H
+#pragma once
 
 /*
  * The body of a FRAMES message (symbols/place/helper_wire.h):
@@ -74,5 +73,3 @@ int answers_open(struct answers_in *in, struct view body, uint32_t *n, struct er
 int answers_get(struct answers_in *in, struct place_answer *answer, struct symbol_frame *frames,
                 struct err *e);
 void answers_close(struct answers_in *in);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_HELPER_HELPER_SERVE_H
-#define TIDEMARK_SYMBOLS_HELPER_HELPER_SERVE_H
+#pragma once
 
 /* The helper's side of symbols/place/helper_wire.h: `tidemark symbolize --serve`. */
 
@@ -39,5 +38,3 @@ int helper_serve(int socket, const struct helper_backend *backend, struct err *e
 
 /* As helper_serve, without giving up rights: for fuzzing. */
 int helper_answer_all(int socket, const struct helper_backend *backend, struct err *e);
-
-#endif

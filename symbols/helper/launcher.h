@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_HELPER_LAUNCHER_H
-#define TIDEMARK_SYMBOLS_HELPER_LAUNCHER_H
+#pragma once
 
 /*
  * A small process that starts helpers. It is forked while the program has no threads and has read
@@ -29,5 +28,3 @@ int launcher_spawn(struct launcher *l, int *socket, struct err *e);
 
 /* Kills the helper. *status is its status from waitpid, even if it exited before. */
 int launcher_kill(struct launcher *l, int *status, struct err *e);
-
-#endif

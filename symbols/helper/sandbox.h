@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_HELPER_SANDBOX_H
-#define TIDEMARK_SYMBOLS_HELPER_SANDBOX_H
+#pragma once
 
 /*
  * Gives up the rights that a computing process does not need. It keeps memory, threads, clocks and
@@ -27,5 +26,3 @@ struct sandbox_limits {
  * helper_guard bits (symbols/place/helper_wire.h) that this kernel supports.
  */
 unsigned sandbox_enter(const struct sandbox_limits *limits);
-
-#endif

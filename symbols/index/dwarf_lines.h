@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INDEX_DWARF_LINES_H
-#define TIDEMARK_SYMBOLS_INDEX_DWARF_LINES_H
+#pragma once
 
 /*
  * Line rows of code that the linker discarded begin at address 0 or at a tombstone address, and may
@@ -20,5 +19,3 @@
  */
 int dwarf_lines_set_apart(struct view lines, const struct code_map *code, uint8_t **copy,
                           struct err *e);
-
-#endif

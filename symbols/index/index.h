@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_H
-#define TIDEMARK_SYMBOLS_INDEX_INDEX_H
+#pragma once
 
 /*
  * Maps addresses of one image to functions, inlined calls, files and lines. The index is sorted and
@@ -135,5 +134,3 @@ void symbol_index_facts(const struct symbol_index *x, struct index_facts *out);
  */
 int symbol_index_save(const struct symbol_index *x, int fd, struct view key, struct err *e);
 int symbol_index_load(struct symbol_index **out, int fd, struct view key, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_AHEAD_H
-#define TIDEMARK_SYMBOLS_INDEX_INDEX_AHEAD_H
+#pragma once
 
 /*
  * symbol_index_lookup in three steps, for look-ups of many addresses. Most of a look-up's time is
@@ -24,5 +23,3 @@ void symbol_index_fetch(const struct symbol_index *x, const struct symbol_index_
 /* As symbol_index_lookup. */
 bool symbol_index_take(struct symbol_index *x, const struct symbol_index_place *at,
                        struct symbol_frame *frames, size_t max, size_t *n);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_BLOCK_H
-#define TIDEMARK_SYMBOLS_INDEX_INDEX_BLOCK_H
+#pragma once
 
 /*
  * The data of one unit, in one block of bytes that is the same in memory and in the cache file:
@@ -92,5 +91,3 @@ static inline uint32_t block_file(const struct block *b, uint32_t file)
  */
 const struct block_row *block_row_at(const struct block *b, uint64_t address, size_t *near);
 uint32_t block_scope_at(const struct block *b, uint64_t address, size_t *near);
-
-#endif

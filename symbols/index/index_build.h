@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_BUILD_H
-#define TIDEMARK_SYMBOLS_INDEX_INDEX_BUILD_H
+#pragma once
 
 /* Shared by the threads that build an index. */
 
@@ -39,5 +38,3 @@ struct index_build {
  */
 bool split_walk(struct index_build *b, struct unit_walk *w, const struct dwarf_entry *skeleton,
                 uint64_t id);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_MAKER_H
-#define TIDEMARK_SYMBOLS_INDEX_INDEX_MAKER_H
+#pragma once
 
 /*
  * Collects the data that a walk finds in one unit, and makes a block (symbols/index/index_block.h)
@@ -112,5 +111,3 @@ void maker_scope_row(struct unit_maker *m, uint32_t scope, const struct dwarf_ro
 
 /* Makes the block, which the caller frees; NULL if memory is short. */
 void *maker_finish(struct unit_maker *m, size_t *size);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_PARTS_H
-#define TIDEMARK_SYMBOLS_INDEX_INDEX_PARTS_H
+#pragma once
 
 /* Shared by the parts of symbols/index. */
 
@@ -116,5 +115,3 @@ static inline size_t index_name_count(const struct symbol_index *x)
 
 /* The unit that owns an address; NULL if there is none. */
 struct index_unit *index_unit_at(const struct symbol_index *x, uint64_t address);
-
-#endif

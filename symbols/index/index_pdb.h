@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_PDB_H
-#define TIDEMARK_SYMBOLS_INDEX_INDEX_PDB_H
+#pragma once
 
 /* Units of a PDB file: its modules. The counterpart of index_walk.h and of a DWARF back end. */
 
@@ -16,5 +15,3 @@ uint64_t index_pdb_size(const struct index_build *b, uint64_t module);
 
 /* Walks the functions and lines of a module. Sets maker->fault on unreadable data. */
 void index_pdb_walk(const struct index_build *b, struct unit_walk *w, uint64_t module);
-
-#endif

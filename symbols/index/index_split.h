@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_SPLIT_H
-#define TIDEMARK_SYMBOLS_INDEX_INDEX_SPLIT_H
+#pragma once
 
 /*
  * Split units: the entries of a unit in a separate file (.dwo), or together with others in one file
@@ -23,5 +22,3 @@ struct split_package {
 
 /* `f` must stay open as long as the package is used. */
 int split_package_read(struct split_package *p, struct elf_file *f, struct err *e);
-
-#endif

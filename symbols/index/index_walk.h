@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_WALK_H
-#define TIDEMARK_SYMBOLS_INDEX_INDEX_WALK_H
+#pragma once
 
 /*
  * Walks one unit with a back end and feeds its functions, their inlined calls and its lines to a
@@ -52,5 +51,3 @@ void walk_functions(struct unit_walk *w, const struct dwarf_node *root);
  */
 bool walk_unit_ranges(const struct dwarf_back_end *ops, void *reader, const struct dwarf_node *root,
                       const struct dwarf_entry *entry, dwarf_range_fn *fn, void *user);
-
-#endif

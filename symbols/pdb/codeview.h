@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PDB_CODEVIEW_H
-#define TIDEMARK_SYMBOLS_PDB_CODEVIEW_H
+#pragma once
 
 /*
  * Numbers of CodeView records, from Microsoft's cvinfo.h (microsoft-pdb). Records are
@@ -69,5 +68,3 @@ static inline const char *codeview_text(struct cursor *c)
         return "";
     return (const char *)cursor_take(c, (size_t)(end - c->pos) + 1);
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PDB_INLINE_SITE_H
-#define TIDEMARK_SYMBOLS_PDB_INLINE_SITE_H
+#pragma once
 
 /*
  * The binary annotations of S_INLINESITE: a small program that states which code an inlined call
@@ -30,5 +29,3 @@ struct inline_site {
 
 /* Gives the next step. False at the end; site->c.short_read if the annotations are damaged. */
 bool inline_site_next(struct inline_site *site, struct inline_step *step);
-
-#endif

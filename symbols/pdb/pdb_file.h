@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PDB_PDB_FILE_H
-#define TIDEMARK_SYMBOLS_PDB_PDB_FILE_H
+#pragma once
 
 /*
  * A PDB file: its id, the sections of its image, its modules (object files) and public symbols.
@@ -58,5 +57,3 @@ void pdb_file_parts(const struct pdb_file *f, pdb_take_part *take, void *user);
 typedef bool pdb_take_public(void *user, uint64_t address, uint32_t name);
 int pdb_file_publics(struct pdb_file *f, struct view *names, pdb_take_public *take, void *user,
                      struct err *e);
-
-#endif

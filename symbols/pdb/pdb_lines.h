@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PDB_PDB_LINES_H
-#define TIDEMARK_SYMBOLS_PDB_PDB_LINES_H
+#pragma once
 
 /*
  * The line information of one module (C13): rows, files, and where inlined functions begin. The
@@ -46,5 +45,3 @@ void pdb_lines_release(struct pdb_lines *l);
 uint32_t pdb_lines_file(const struct pdb_lines *l, uint32_t position);
 /* NULL if the function is not listed. */
 const struct pdb_inlinee *pdb_lines_inlinee(const struct pdb_lines *l, uint32_t id);
-
-#endif

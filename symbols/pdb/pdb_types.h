@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PDB_PDB_TYPES_H
-#define TIDEMARK_SYMBOLS_PDB_PDB_TYPES_H
+#pragma once
 
 /*
  * Names of inlined functions: records of the IPI stream, with classes of the TPI stream. Nothing
@@ -23,5 +22,3 @@ void pdb_types_free(struct pdb_types *t);
 
 /* Appends the name of a function by its number in the IPI stream. False if it has none. */
 bool pdb_types_function(const struct pdb_types *t, uint32_t id, struct buf *out);
-
-#endif

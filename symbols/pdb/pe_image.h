@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PDB_PE_IMAGE_H
-#define TIDEMARK_SYMBOLS_PDB_PE_IMAGE_H
+#pragma once
 
 /*
  * The headers of a PE image (a Windows program or DLL): sections, and the CodeView record, which
@@ -67,5 +66,3 @@ bool pe_sections_read(pe_sections *out, struct view headers);
 
 /* The ELF machine number (EM_…) of a PE machine; EM_NONE if it is another. */
 uint16_t pe_elf_machine(uint16_t machine);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PLACE_BIAS_H
-#define TIDEMARK_SYMBOLS_PLACE_BIAS_H
+#pragma once
 
 /*
  * Infers where an image was mapped from symbols with known addresses. The difference to the
@@ -19,5 +18,3 @@
  */
 int bias_infer(struct elf_file *image, struct elf_file *debug, const struct helper_hint *hints,
                size_t n, struct helper_bias *out, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PLACE_HELPER_WIRE_H
-#define TIDEMARK_SYMBOLS_PLACE_HELPER_WIRE_H
+#pragma once
 
 /*
  * The protocol between the program and its symbol helper over a pair of stream sockets. Neither end
@@ -159,5 +158,3 @@ int helper_get_wish(struct view body, struct file_wish *wish, struct err *e);
 
 void helper_put_text(struct buf *out, struct view text);
 int helper_get_text(struct cursor *c, struct view *text, struct err *e);
-
-#endif

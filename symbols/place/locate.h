@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PLACE_LOCATE_H
-#define TIDEMARK_SYMBOLS_PLACE_LOCATE_H
+#pragma once
 
 /*
  * Maps addresses of a trace to an image and a place in it. A trace has neither load addresses nor
@@ -119,5 +118,3 @@ const char *locate_step_text(enum locate_step step);
 
 /* Parses "IMAGE=ADDRESS" (hexadecimal, with or without 0x); `room` receives the image's name. */
 int locate_base_parse(const char *text, struct locate_base *out, char **room, struct err *e);
-
-#endif

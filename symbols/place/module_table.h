@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PLACE_MODULE_TABLE_H
-#define TIDEMARK_SYMBOLS_PLACE_MODULE_TABLE_H
+#pragma once
 
 /*
  * Which part of which file a process had mapped where. Addresses of a trace have a meaning only
@@ -77,5 +76,3 @@ int module_table_sort(struct module_table *t, struct err *e);
  */
 const struct module *module_table_find(const struct module_table *t, uint64_t address,
                                        const char *path);
-
-#endif

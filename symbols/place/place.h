@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PLACE_PLACE_H
-#define TIDEMARK_SYMBOLS_PLACE_PLACE_H
+#pragma once
 
 /* A place in an image, and the functions there. */
 
@@ -83,5 +82,3 @@ struct file_wish {
 };
 
 #define FILE_ID_MAX 64u
-
-#endif

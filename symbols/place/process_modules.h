@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PLACE_PROCESS_MODULES_H
-#define TIDEMARK_SYMBOLS_PLACE_PROCESS_MODULES_H
+#pragma once
 
 /* The module table of a running process, with the build ids of its mapped files. */
 
@@ -33,5 +32,3 @@ int process_modules(pid_t pid, process_modules_put *put, void *ctx, struct err *
 int process_modules_open(pid_t pid);
 int process_modules_read(int maps, const struct process_view *view, process_modules_put *put,
                          void *ctx, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PLACE_PROCESS_ROOT_H
-#define TIDEMARK_SYMBOLS_PLACE_PROCESS_ROOT_H
+#pragma once
 
 /*
  * The root directory of a process whose file system differs from this process's: in a container, or
@@ -27,5 +26,3 @@ struct process_root process_root_copy(const struct process_root *r);
  * with errno, ENOSYS before Linux 5.6.
  */
 int process_root_file(const struct process_root *r, const char *path);
-
-#endif

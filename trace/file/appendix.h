@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_APPENDIX_H
-#define TIDEMARK_TRACE_FILE_APPENDIX_H
+#pragma once
 
 /*
  * Tidemark's data after a trace compressed with zstd, in the same file. Official readers stop at
@@ -85,5 +84,3 @@ bool appendix_goes_on(uint64_t len);
 
 /* Parses the end piece; false if it is not one. */
 bool appendix_sums(const uint8_t end[APPENDIX_END_PIECE], struct appendix_sums *sums);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_BC1_H
-#define TIDEMARK_TRACE_FILE_BC1_H
+#pragma once
 
 /*
  * BC1 (DXT1) texture blocks: two 16-bit colours (RGB 5:6:5), then sixteen 2-bit numbers that choose
@@ -16,5 +15,3 @@
  * v0.14.0.
  */
 void bc1_from_client(uint8_t *blocks, size_t n);
-
-#endif

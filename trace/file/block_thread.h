@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_BLOCK_THREAD_H
-#define TIDEMARK_TRACE_FILE_BLOCK_THREAD_H
+#pragma once
 
 /*
  * Compresses and writes the blocks of a stream in separate threads, one per lane, while the caller
@@ -31,5 +30,3 @@ int block_thread_finish(struct block_thread *t, struct err *e);
 
 /* Drops queued blocks unless it was finished. Accepts NULL. */
 void block_thread_free(struct block_thread *t);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_CHECK_H
-#define TIDEMARK_TRACE_FILE_CHECK_H
+#pragma once
 
 /*
  * Checks of the references in records and of their counts (trace/file/limits.h). Reader and writer
@@ -60,5 +59,3 @@ bool check_wanted(enum record_type type);
 /* Fills `e` with ERR_INPUT for record `i` of a batch: "memory event 7 of 9, offset 5 …: <text>". */
 int check_failed(const struct record_place *place, size_t i, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_CODEC_H
-#define TIDEMARK_TRACE_FILE_CODEC_H
+#pragma once
 
 /*
  * Encodes and decodes records. codec.c describes the layout of every record once, in a function
@@ -72,5 +71,3 @@ void codec_write(struct codec *c, enum record_type type, const void *recs, size_
 void codec_write_magic(uint32_t version, uint8_t out[INNER_MAGIC_SIZE]);
 /* Returns 0 and the version, or -1 when the bytes are not the magic. */
 int codec_read_magic(const uint8_t in[INNER_MAGIC_SIZE], uint32_t *version);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_CODEC_FIELD_H
-#define TIDEMARK_TRACE_FILE_CODEC_FIELD_H
+#pragma once
 
 /*
  * The fields of records, for codec.c. Each function takes the direction as a constant and moves one
@@ -176,5 +175,3 @@ ALWAYS_INLINE void x_string_ref(struct xfer *x, enum dir d, struct rec_string_re
     x_u64(x, d, &r->value);
     x_u8(x, d, &r->flags);
 }
-
-#endif

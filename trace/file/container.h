@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_CONTAINER_H
-#define TIDEMARK_TRACE_FILE_CONTAINER_H
+#pragma once
 
 /*
  * The outer container of a .tracy file: a magic, then compressed blocks to the end of the file,
@@ -166,5 +165,3 @@ const struct container_options *container_writer_options(const struct container_
  */
 uint64_t container_writer_bytes(const struct container_writer *w);
 uint64_t container_writer_time(const struct container_writer *w);
-
-#endif

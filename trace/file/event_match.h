@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_EVENT_MATCH_H
-#define TIDEMARK_TRACE_FILE_EVENT_MATCH_H
+#pragma once
 
 /*
  * A match finder for zstd for memory events. Nearly all bytes of a trace are records of one size in
@@ -33,5 +32,3 @@ size_t event_match_block(struct event_match *m, const uint8_t *block, size_t len
 
 /* Advances to the next block, after the current one of `len` bytes was compressed in either way. */
 void event_match_next(struct event_match *m, size_t len);
-
-#endif

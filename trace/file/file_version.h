@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_FILE_VERSION_H
-#define TIDEMARK_TRACE_FILE_FILE_VERSION_H
+#pragma once
 
 /*
  * File versions and the contents of their layouts. The layout is chosen once, when a file is opened
@@ -60,5 +59,3 @@ int file_version_parse(const char *text, uint32_t *version, struct err *e);
 #define FILE_VERSION_TEXT_SIZE 16
 /* Writes "0.12.2" to `out` and returns it. */
 const char *file_version_text(uint32_t version, char out[FILE_VERSION_TEXT_SIZE]);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_FREE_TIME_H
-#define TIDEMARK_TRACE_FILE_FREE_TIME_H
+#pragma once
 
 /*
  * The time at which a block was freed, in nanoseconds since the trace began, or NEVER_FREED.
@@ -29,5 +28,3 @@ static inline int64_t time_of_free(int64_t time)
 {
     return time == NEVER_FREED ? 0 : time;
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_GRAMMAR_H
-#define TIDEMARK_TRACE_FILE_GRAMMAR_H
+#pragma once
 
 /*
  * Defines which record may follow which. Reader and writer share this description of a file's
@@ -90,5 +89,3 @@ static inline int grammar_enter(struct grammar *g, enum record_type type, const 
     }
     return 0;
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_LIMITS_H
-#define TIDEMARK_TRACE_FILE_LIMITS_H
+#pragma once
 
 /*
  * The most elements of each kind that a trace can hold, for the store, the writer and the reader.
@@ -50,5 +49,3 @@
 
 _Static_assert(ZONE_DEPTH_MAX < GRAMMAR_DEPTH_MAX, "open zones can be saved");
 _Static_assert(3 * PROCESSORS_MAX <= TOPOLOGY_MAX, "processors can be saved");
-
-#endif

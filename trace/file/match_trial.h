@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_MATCH_TRIAL_H
-#define TIDEMARK_TRACE_FILE_MATCH_TRIAL_H
+#pragma once
 
 /*
  * Decides whether Tidemark's search for matches in memory events (event_match.h) benefits a trace.
@@ -37,5 +36,3 @@ void match_trial_free(struct match_trial *t);
  */
 enum trial_verdict match_trial_block(struct match_trial *t, const struct stream_block *block,
                                      bool events, size_t size);
-
-#endif

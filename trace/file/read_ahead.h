@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_READ_AHEAD_H
-#define TIDEMARK_TRACE_FILE_READ_AHEAD_H
+#pragma once
 
 /*
  * Reads the blocks of a container in a separate thread, so that they are decompressed while the
@@ -31,5 +30,3 @@ struct container_mark read_ahead_mark(const struct read_ahead *r);
 
 /* Ends the thread at any point. Accepts NULL. */
 void read_ahead_free(struct read_ahead *r);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_READER_H
-#define TIDEMARK_TRACE_FILE_READER_H
+#pragma once
 
 /*
  * Reads a .tracy file of any version from 0.9.0 on as a stream of records (trace/file/record.h),
@@ -122,5 +121,3 @@ int trace_read(int fd, const char *name, const struct record_sink *sink,
 int trace_read_inner(struct byte_source source, const struct record_sink *sink,
                      const struct trace_read_options *options, struct trace_info *info,
                      struct err *e);
-
-#endif

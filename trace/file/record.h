@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_RECORD_H
-#define TIDEMARK_TRACE_FILE_RECORD_H
+#pragma once
 
 /*
  * The vocabulary of the file side. A .tracy file is a fixed sequence of lists. Here it is a stream
@@ -528,5 +527,3 @@ static inline int record_put(const struct record_sink *s, enum record_type type,
 /* sizeof of a record type's struct; the type's name in lower case, for messages. */
 size_t record_size(enum record_type type);
 const char *record_name(enum record_type type);
-
-#endif

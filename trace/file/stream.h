@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_STREAM_H
-#define TIDEMARK_TRACE_FILE_STREAM_H
+#pragma once
 
 /*
  * The two ends of an inner (uncompressed) byte stream, between the container and the codec. The
@@ -158,5 +157,3 @@ static inline void out_stream_end_events(struct out_stream *s)
 
 /* Passes on the remaining bytes. Returns 0, or -1 with the first error. */
 int out_stream_finish(struct out_stream *s, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILE_WRITER_H
-#define TIDEMARK_TRACE_FILE_WRITER_H
+#pragma once
 
 /*
  * Writes a stream of records (trace/file/record.h) as a .tracy file of any version from 0.9.0 to
@@ -66,5 +65,3 @@ struct trace_write_stats {
 
 /* After the last record: checks that none is missing and flushes the buffers. */
 int trace_writer_finish(struct trace_writer *w, struct trace_write_stats *stats, struct err *e);
-
-#endif

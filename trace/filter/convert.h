@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_CONVERT_H
-#define TIDEMARK_TRACE_FILTER_CONVERT_H
+#pragma once
 
 /*
  * A filter between a reader and a writer that converts the records of one file version to another,
@@ -68,5 +67,3 @@ uint64_t convert_loss(const struct convert *c, enum convert_loss loss);
  * Appends "12 GPU annotation values, 3 message severities" to `out`; nothing when nothing was lost.
  */
 void convert_losses(const struct convert *c, struct buf *out);
-
-#endif

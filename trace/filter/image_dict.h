@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_IMAGE_DICT_H
-#define TIDEMARK_TRACE_FILTER_IMAGE_DICT_H
+#pragma once
 
 /*
  * A filter that adds a zstd dictionary for the frame images to a trace. The file stores the images
@@ -42,5 +41,3 @@ size_t image_dict_size(const struct image_dict *d);
 
 /* Second pass. `next` is copied. */
 struct record_sink image_dict_sink(struct image_dict *d, const struct record_sink *next);
-
-#endif

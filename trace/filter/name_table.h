@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_NAME_TABLE_H
-#define TIDEMARK_TRACE_FILTER_NAME_TABLE_H
+#pragma once
 
 /*
  * The strings of a file and the targets of client pointers, collected from its records by filters
@@ -38,5 +37,3 @@ struct view name_table_text(const struct name_table *t, const struct rec_string_
 
 /* An unused string key; call it after all strings of the file were put. 0 with `e` on an error. */
 uint64_t name_table_new_key(struct name_table *t, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_POOLS_H
-#define TIDEMARK_TRACE_FILTER_POOLS_H
+#pragma once
 
 /*
  * A filter that keeps or drops memory pools by name or key. The number of pools precedes them, so
@@ -45,5 +44,3 @@ int pools_check(struct pools *p, struct err *e);
 
 /* Second pass. `next` is copied. */
 struct record_sink pools_sink(struct pools *p, const struct record_sink *next);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_RANGE_H
-#define TIDEMARK_TRACE_FILTER_RANGE_H
+#pragma once
 
 /*
  * A filter that keeps a range of time. List lengths precede the lists, so the trace is read twice,
@@ -56,5 +55,3 @@ int range_counted(struct range *r, struct err *e);
 
 /* Second pass. `next` is copied. ERR_INPUT when the records differ from the first pass. */
 struct record_sink range_sink(struct range *r, const struct record_sink *next);
-
-#endif

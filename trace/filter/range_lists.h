@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_RANGE_LISTS_H
-#define TIDEMARK_TRACE_FILTER_RANGE_LISTS_H
+#pragma once
 
 /*
  * Internals of trace/filter/range.h: its state, and the lists that need more than a check per
@@ -149,5 +148,3 @@ void range_begin_pool(struct range *r);
 int range_end_pool(struct range *r, struct err *e);
 int range_put_pool(struct range *r, const struct rec_pool *pool, struct err *e);
 int range_put_pool_end(struct range *r, const struct rec_pool_end *end, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_RANGE_ZONES_H
-#define TIDEMARK_TRACE_FILTER_RANGE_ZONES_H
+#pragma once
 
 /*
  * Decides which zones of a tree a range keeps, for range.c. A zone's end follows its children but
@@ -58,5 +57,3 @@ int range_zones_counted(struct range_zones *z, struct err *e);
 /* Second pass: whether the next zone is kept, and its number of children. */
 int range_zones_outcome(struct range_zones *z, bool starts_in_range, uint32_t *children, bool *kept,
                         struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_REFRAME_H
-#define TIDEMARK_TRACE_FILTER_REFRAME_H
+#pragma once
 
 /*
  * A filter that gives call stack frames new names, files and lines, and more functions for inlined
@@ -50,5 +49,3 @@ int reframe_set_fact(struct reframe *r, const char *text, struct err *e);
 
 /* Second pass. `next` is copied. */
 struct record_sink reframe_sink(struct reframe *r, const struct record_sink *next);
-
-#endif

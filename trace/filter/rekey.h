@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_REKEY_H
-#define TIDEMARK_TRACE_FILTER_REKEY_H
+#pragma once
 
 /*
  * Gives strings and messages new keys: the consecutive addresses that they have when an official
@@ -37,5 +36,3 @@ struct rekey {
 void rekey_init(struct rekey *r, const struct record_sink *next);
 void rekey_release(struct rekey *r);
 struct record_sink rekey_sink(struct rekey *r);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_REWRITE_H
-#define TIDEMARK_TRACE_FILTER_REWRITE_H
+#pragma once
 
 /*
  * Runs a trace through all filters into a writer, in this order:
@@ -68,5 +67,3 @@ unsigned rewrite_passes(const struct rewrite_options *options);
 /* Returns 0, or -1 with `e`. The caller finishes the writer. */
 int rewrite_trace(const struct rewrite_source *source, const struct rewrite_options *options,
                   struct trace_writer *writer, struct rewrite_outcome *outcome, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_SOURCE_CACHE_H
-#define TIDEMARK_TRACE_FILTER_SOURCE_CACHE_H
+#pragma once
 
 /*
  * A filter that adds source files to a trace: those that its source locations and symbols name, or,
@@ -45,5 +44,3 @@ int source_cache_scan(struct source_cache *s, struct source_cache_found *found, 
 
 /* Second pass. `next` is copied. ERR_INPUT when a file found earlier cannot be read. */
 struct record_sink source_cache_sink(struct source_cache *s, const struct record_sink *next);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_STRIP_H
-#define TIDEMARK_TRACE_FILTER_STRIP_H
+#pragma once
 
 /*
  * A filter that drops kinds of data from a trace, by the letters of the official update tool's
@@ -32,5 +31,3 @@ int strip_add(struct strip *s, const char *letters, struct err *e);
 void strip_unwanted(const struct strip *s, bool *wanted);
 
 struct record_sink strip_sink(struct strip *s);
-
-#endif

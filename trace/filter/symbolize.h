@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_FILTER_SYMBOLIZE_H
-#define TIDEMARK_TRACE_FILTER_SYMBOLIZE_H
+#pragma once
 
 /*
  * A filter that names call stack frames after the capture. A client built with
@@ -55,5 +54,3 @@ int symbolize_answer(struct symbolize *s, size_t image, size_t i, struct view na
 
 /* Second pass. `next` is copied. */
 struct record_sink symbolize_sink(struct symbolize *s, const struct record_sink *next);
-
-#endif

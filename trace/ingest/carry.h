@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_INGEST_CARRY_H
-#define TIDEMARK_TRACE_INGEST_CARRY_H
+#pragma once
 
 /*
  * Continues in a second trace when the first one has reached a limit of the format. Names, call
@@ -10,5 +9,3 @@
 
 /* The value of the fact `end` in a trace that another one continues. */
 #define PART_CONTINUED "continued in the next part"
-
-#endif

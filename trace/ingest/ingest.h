@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_INGEST_INGEST_H
-#define TIDEMARK_TRACE_INGEST_INGEST_H
+#pragma once
 
 /* Takes canonical events into the store: the receiving end of the decoder's event_sink. */
 
@@ -117,5 +116,3 @@ int64_t ingest_latest(const struct ingest *in);
  * facts about them, and records the memory faults as messages with their call stacks.
  */
 int ingest_finish(struct ingest *in, struct err *e);
-
-#endif

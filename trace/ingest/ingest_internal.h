@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_INGEST_INGEST_INTERNAL_H
-#define TIDEMARK_TRACE_INGEST_INGEST_INTERNAL_H
+#pragma once
 
 /*
  * Shared by the files of the ingest. Each file handles some kinds of events (the table in
@@ -112,5 +111,3 @@ int ingest_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id
 void ingest_find_callstacks(void *ctx, struct sent_callstack *stacks, size_t n);
 int ingest_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
                         uint64_t *frame, struct err *e);
-
-#endif

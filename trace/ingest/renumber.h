@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_INGEST_RENUMBER_H
-#define TIDEMARK_TRACE_INGEST_RENUMBER_H
+#pragma once
 
 /*
  * Tracks which elements of a store's tables are still needed, and their positions after the others
@@ -79,5 +78,3 @@ static inline bool renumber_keeps(const struct snapshot *s, enum renumber_table 
 
 /* How many of a table's first `n` elements are written. */
 size_t renumber_kept(const struct snapshot *s, enum renumber_table table, size_t n);
-
-#endif

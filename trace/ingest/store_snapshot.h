@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_INGEST_STORE_SNAPSHOT_H
-#define TIDEMARK_TRACE_INGEST_STORE_SNAPSHOT_H
+#pragma once
 
 /*
  * The store and the ingest at the beginning of a part, right after ingest_begin_part: names, call
@@ -41,5 +40,3 @@ void snapshot_string_map(struct snapshot *s, const struct trace *t, struct map *
 /* … and lasting state (trace/ingest/snapshot_lasting.c, trace/ingest/snapshot_gpu.c). */
 void snapshot_lasting(struct snapshot *s, struct trace *t);
 void snapshot_gpu(struct snapshot *s, struct trace *t);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_LOAD_LOAD_H
-#define TIDEMARK_TRACE_LOAD_LOAD_H
+#pragma once
 
 /*
  * Loads a saved trace into the store: names, call stacks, frames, symbols, messages, app info and
@@ -62,5 +61,3 @@ int trace_load_inner(struct trace *t, struct byte_source source,
 
 /* The same without memory events, whose pools stay empty: for queries about names. */
 int trace_load_names(struct trace *t, const char *path, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_LOAD_LOAD_BESIDE_H
-#define TIDEMARK_TRACE_LOAD_LOAD_BESIDE_H
+#pragma once
 
 /*
  * What was in memory, which is stored after a trace (trace/file/appendix.h): looks at the pages of
@@ -28,5 +27,3 @@ bool trace_has_only_figures(const char *path);
 
 /* Reads the appendix of the trace at `path`. The caller frees a->content; false: there is none. */
 bool trace_read_appendix(const char *path, struct appendix *a);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_LOAD_LOAD_REPLAY_H
-#define TIDEMARK_TRACE_LOAD_LOAD_REPLAY_H
+#pragma once
 
 /*
  * Leaves the memory events of a trace in its file: each sweep over them reads the file
@@ -18,5 +17,3 @@
  * order of time, or memory is short.
  */
 bool trace_replay(struct trace *t, int fd, const char *name, bool in_turn);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_LOAD_LOAD_ZONES_H
-#define TIDEMARK_TRACE_LOAD_LOAD_ZONES_H
+#pragma once
 
 /* Data that trace/load/load.c loads only on request: zones of threads and the base set's frames. */
 
@@ -23,5 +22,3 @@ struct zone_loader {
 int zone_loader_put(struct zone_loader *l, struct trace *t, enum record_type type, const void *recs,
                     size_t n, struct err *e);
 void zone_loader_release(struct zone_loader *l);
-
-#endif

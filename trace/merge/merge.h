@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_MERGE_MERGE_H
-#define TIDEMARK_TRACE_MERGE_MERGE_H
+#pragma once
 
 /*
  * Merges several traces into one and keeps all their data. Things that several inputs have are
@@ -67,5 +66,3 @@ struct merge_outcome {
  */
 int merge_traces(const struct merge_source *source, const struct merge_options *options,
                  struct trace_writer *writer, struct merge_outcome *outcome, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_MERGE_MERGE_INTERNAL_H
-#define TIDEMARK_TRACE_MERGE_MERGE_INTERNAL_H
+#pragma once
 
 /* Shared by the files of the merge: the tables of the inputs and the mapping of their numbers. */
 
@@ -246,5 +245,3 @@ static inline bool merge_has_crash(const struct merge_input *in)
 /* ---- merge_write.c */
 
 int merge_write(struct merge *m, struct trace_writer *writer, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_MERGE_MERGE_STEP_H
-#define TIDEMARK_TRACE_MERGE_MERGE_STEP_H
+#pragma once
 
 /*
  * Runs the readers of several traces in step. A reader pushes its records, so each has a separate
@@ -41,5 +40,3 @@ int step_wait(struct step *s, struct err *e);
 
 /* Aborts the reader if it has not ended, and joins its thread. */
 void step_end(struct step *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_SAVE_SAVE_H
-#define TIDEMARK_TRACE_SAVE_SAVE_H
+#pragma once
 
 /*
  * Writes the store as a stream of records, in file order. A store loaded from a file holds only the
@@ -17,5 +16,3 @@ int trace_save(struct trace *t, const struct record_sink *sink, struct err *e);
  * frames, symbols and app info keep their numbers; there are no events of any kind, and no pools.
  */
 int trace_save_names(struct trace *t, const struct record_sink *sink, struct err *e);
-
-#endif

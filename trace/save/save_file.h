@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_SAVE_SAVE_FILE_H
-#define TIDEMARK_TRACE_SAVE_SAVE_FILE_H
+#pragma once
 
 /*
  * Saves the store to a finished file on disk: records → conversion to the requested version →
@@ -47,5 +46,3 @@ int save_check_figures(uint32_t version, const struct container_options *contain
  */
 int trace_save_file(struct trace *t, const char *path, const struct save_options *options,
                     struct trace_write_stats *stats, struct buf *losses, struct err *e);
-
-#endif

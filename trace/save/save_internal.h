@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_SAVE_SAVE_INTERNAL_H
-#define TIDEMARK_TRACE_SAVE_SAVE_INTERNAL_H
+#pragma once
 
 /*
  * Shared by the files of the save. Each listed function puts the records of one part of the file,
@@ -78,5 +77,3 @@ int save_context_switches(struct saver *s); /* CONTEXT_SWITCH_THREADS to CPU_THR
 int save_symbol_codes(struct saver *s);     /* SYMBOL_CODES */
 int save_hw_samples(struct saver *s);       /* HW_SAMPLES */
 int save_source_files(struct saver *s);     /* SOURCE_FILES */
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_CALLSTACKS_H
-#define TIDEMARK_TRACE_STORE_CALLSTACKS_H
+#pragma once
 
 /*
  * Call stacks as a tree: a node is (parent node, frame), the root's children are outermost frames,
@@ -155,5 +154,3 @@ int callstacks_resolve_number(struct callstacks *c, uint32_t number, uint32_t im
 /* The client address of a frame id: the top two bits repeat bits 60 and 61 (0 for custom frames).
  */
 uint64_t frame_address(uint64_t frame_id);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_FRAME_BOOK_H
-#define TIDEMARK_TRACE_STORE_FRAME_BOOK_H
+#pragma once
 
 /*
  * The frames of a trace with their names, to be given better names: of a store, or of a file
@@ -113,5 +112,3 @@ frame_book_fetch_functions(const struct frame_book *b, size_t frame)
     if (f->n > 0)
         __builtin_prefetch(&b->callstacks->inlines.at[f->first + f->n - 1]);
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_FRAME_IMAGES_H
-#define TIDEMARK_TRACE_STORE_FRAME_IMAGES_H
+#pragma once
 
 /*
  * Images of frames of the base set. Their pixels are stored compressed in the spool's file
@@ -68,5 +67,3 @@ int frame_images_by_frame(struct frame_images *f, struct column *refs, struct er
  * ones.
  */
 void frame_images_carry(struct frame_images *f, uint64_t frames);
-
-#endif

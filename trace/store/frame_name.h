@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_FRAME_NAME_H
-#define TIDEMARK_TRACE_STORE_FRAME_NAME_H
+#pragma once
 
 /*
  * Interprets the text of a function in a trace. Clients use placeholders for unknown names, and so
@@ -62,5 +61,3 @@ bool frame_image_is_special(struct view image);
 
 /* The part of an image's path after the last slash. */
 struct view frame_image_name(struct view image);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_FRAME_SETS_H
-#define TIDEMARK_TRACE_STORE_FRAME_SETS_H
+#pragma once
 
 /*
  * Frame sets: named lists of frames. A frame of a continuous set lasts until the set's next frame;
@@ -83,5 +82,3 @@ static inline uint32_t frame_set_root(const struct frame_sets *f, uint32_t numbe
 {
     return f->list.at[number].into;
 }
-
-#endif

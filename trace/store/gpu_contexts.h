@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_GPU_CONTEXTS_H
-#define TIDEMARK_TRACE_STORE_GPU_CONTEXTS_H
+#pragma once
 
 /*
  * GPU contexts of a trace and their zones. A zone begins and ends on the CPU. Its two GPU times
@@ -172,5 +171,3 @@ int gpu_settle(struct gpu *g, struct err *e);
  * Zones that are open on the CPU or wait for GPU times begin again at time 0.
  */
 int gpu_carry(struct gpu *g, struct err *e);
-
-#endif

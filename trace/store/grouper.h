@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_GROUPER_H
-#define TIDEMARK_TRACE_STORE_GROUPER_H
+#pragma once
 
 /*
  * Splits a column into lists. The events of all plots, of all locks, and so on are in one column
@@ -48,5 +47,3 @@ struct group_sink {
 
 /* Delivers lists 0 to `lists` - 1, to which all items must belong, and empties the grouper. */
 int grouper_drain(struct grouper *g, uint32_t lists, const struct group_sink *sink, struct err *e);
-
-#endif

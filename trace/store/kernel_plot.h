@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_KERNEL_PLOT_H
-#define TIDEMARK_TRACE_STORE_KERNEL_PLOT_H
+#pragma once
 
 /* Plots of what the kernel counts of a process's memory: proc/ writes, analysis/ reads them. */
 
@@ -26,5 +25,3 @@ enum memory_value {
 
 /* Made-up client pointers of the plots' names: no address of a process, and no key of run/. */
 #define MEMORY_PLOT_KEY(value) ((UINT64_C(3) << 62) + (uint64_t)(value)*16)
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_KEYED_BLOBS_H
-#define TIDEMARK_TRACE_STORE_KEYED_BLOBS_H
+#pragma once
 
 /*
  * Byte strings by key, stored compressed and file-backed (base/blobs.h): machine code of functions,
@@ -52,5 +51,3 @@ void keyed_blobs_reader_release(struct keyed_blobs_reader *r);
  */
 int keyed_blobs_next(struct keyed_blobs_reader *r, uint64_t *key, struct view *bytes,
                      struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_LIVE_SET_H
-#define TIDEMARK_TRACE_STORE_LIVE_SET_H
+#pragma once
 
 /*
  * The live blocks of one pool by exact address. This is the hottest structure of a capture, so it
@@ -238,5 +237,3 @@ static inline struct live_block live_slot_block(const struct live_slot *s)
         .thread = (uint16_t)(s->size_thread >> 48),
     };
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_LOCKS_H
-#define TIDEMARK_TRACE_STORE_LOCKS_H
+#pragma once
 
 /*
  * Locks and the threads that wait for them. A lock lists the threads that use it, 64 at most; its
@@ -88,5 +87,3 @@ int locks_mark(struct locks *l, uint32_t id, uint64_t thread, int16_t location, 
  * do so again at 0.
  */
 int locks_carry(struct locks *l, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_MEMORY_H
-#define TIDEMARK_TRACE_STORE_MEMORY_H
+#pragma once
 
 /*
  * Memory events of a trace, pool by pool: an append-only column of allocations, a parallel column
@@ -320,5 +319,3 @@ static inline uint16_t memory_free_thread(const struct memory_free *f)
 {
     return (uint16_t)(f->after_thread >> 48);
 }
-
-#endif

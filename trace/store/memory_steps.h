@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_MEMORY_STEPS_H
-#define TIDEMARK_TRACE_STORE_MEMORY_STEPS_H
+#pragma once
 
 /*
  * The steps of a pool's history: allocations and frees. Captures consist mostly of these, so they
@@ -241,5 +240,3 @@ static inline int memory_free(struct memory *m, const struct memory_aim *aim,
     struct memory_place copy = at;
     return memory_free_unknown(m, aim, &copy, is_fault, e);
 }
-
-#endif

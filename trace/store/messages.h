@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_MESSAGES_H
-#define TIDEMARK_TRACE_STORE_MESSAGES_H
+#pragma once
 
 /*
  * Messages in order of arrival, and for each thread the numbers of its messages. The columns are
@@ -92,5 +91,3 @@ static inline bool message_is_literal(const struct message *m)
 {
     return m->kind >> 7;
 }
-
-#endif

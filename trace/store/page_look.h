@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_PAGE_LOOK_H
-#define TIDEMARK_TRACE_STORE_PAGE_LOOK_H
+#pragma once
 
 /*
  * A look at the pages of a process: its mappings, and which pages were resident or swapped. The
@@ -114,5 +113,3 @@ void page_looks_encode(const struct page_looks *l, struct buf *out);
 
 /* `l` need not be initialised. ERR_INPUT, with the offset, for malformed bytes. */
 int page_looks_decode(struct page_looks *l, struct view bytes, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_PLOTS_H
-#define TIDEMARK_TRACE_STORE_PLOTS_H
+#pragma once
 
 /*
  * Plots: values over time. Plots of the program have names, and two names with the same text are
@@ -98,5 +97,3 @@ int plots_each(struct plots *p, plots_taker *take, void *ctx, struct err *e);
 
 /* Begins a new part: keeps plots, drops their points. */
 void plots_carry(struct plots *p);
-
-#endif

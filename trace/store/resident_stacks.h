@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_RESIDENT_STACKS_H
-#define TIDEMARK_TRACE_STORE_RESIDENT_STACKS_H
+#pragma once
 
 /*
  * What the live blocks of each call stack had resident at the look with the most resident bytes
@@ -33,5 +32,3 @@ void resident_stacks_encode(const struct resident_stacks *r, struct buf *out);
 
 /* `r` need not be initialised. ERR_INPUT for malformed bytes. */
 int resident_stacks_decode(struct resident_stacks *r, struct view bytes, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_SAMPLES_H
-#define TIDEMARK_TRACE_STORE_SAMPLES_H
+#pragma once
 
 /*
  * Call stack samples of all threads, including those at context switches, and hardware samples.
@@ -103,5 +102,3 @@ struct hw_sink {
 };
 
 int samples_walk_hw(struct samples *s, const char *dir, const struct hw_sink *to, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_SCHED_H
-#define TIDEMARK_TRACE_STORE_SCHED_H
+#pragma once
 
 /*
  * The scheduler's history: the runs of each thread, with the wakeup before and the reason for the
@@ -159,5 +158,3 @@ int sched_walk_cpus(struct sched *s, const char *dir, const struct sched_lists *
 
 /* The number of runs of all CPUs. */
 uint64_t sched_cpu_runs(const struct sched *s);
-
-#endif

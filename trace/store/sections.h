@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_SECTIONS_H
-#define TIDEMARK_TRACE_STORE_SECTIONS_H
+#pragma once
 
 /*
  * Sections: named spans of time, in categories, that belong to no thread. The leave of a section
@@ -50,5 +49,3 @@ int sections_describe(struct sections *s, uint16_t category, uint32_t text, stru
 
 /* Begins a new part: keeps categories, drops sections; open ones begin again at 0. */
 int sections_carry(struct sections *s, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_SPILL_H
-#define TIDEMARK_TRACE_STORE_SPILL_H
+#pragma once
 
 /*
  * Sorts a list of records by time in bounded memory: sorted runs that exceed memory go to an
@@ -56,5 +55,3 @@ typedef int spill_put(void *ctx, const void *recs, size_t n, struct err *e);
 
 /* Delivers all records in order of time and empties the spill for reuse. */
 int spill_drain(struct spill *s, spill_put *put, void *ctx, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_STORE_H
-#define TIDEMARK_TRACE_STORE_STORE_H
+#pragma once
 
 /*
  * A trace in memory: the data of a capture or of a loaded file. Tables of names, call stacks and
@@ -258,5 +257,3 @@ struct view trace_fact(const struct trace *t, const char *key, unsigned n);
 
 /* The number that the first fact with that key has, or 0. */
 uint64_t trace_fact_number(const struct trace *t, const char *key);
-
-#endif

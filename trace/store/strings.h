@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_STRINGS_H
-#define TIDEMARK_TRACE_STORE_STRINGS_H
+#pragma once
 
 /*
  * The strings of a trace. A string's number ("sidx") is 1 + its position; 0 is none, as in the
@@ -89,5 +88,3 @@ int strings_bind(struct strings *s, uint64_t pointer, uint32_t number, struct er
 
 /* The number bound to a client pointer, or 0. */
 uint32_t strings_at_pointer(const struct strings *s, uint64_t pointer);
-
-#endif

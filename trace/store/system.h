@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_SYSTEM_H
-#define TIDEMARK_TRACE_STORE_SYSTEM_H
+#pragma once
 
 /*
  * The client's facts about its machine and its end: CPUs and a crash. The file cannot hold
@@ -36,5 +35,3 @@ void system_release(struct system_facts *s);
 
 /* Adds a CPU. The first report of a CPU counts: an on-demand client may repeat it. */
 int system_add_cpu(struct system_facts *s, const struct system_cpu *cpu, struct err *e);
-
-#endif

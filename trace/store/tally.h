@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_TALLY_H
-#define TIDEMARK_TRACE_STORE_TALLY_H
+#pragma once
 
 /*
  * Numbers that a counting pass over a trace keeps for the writing pass: appended in file order and
@@ -30,5 +29,3 @@ int tally_add(struct tally *t, uint64_t n, struct err *e);
  * passes.
  */
 int tally_take(struct tally *t, uint64_t *n, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_ZONES_H
-#define TIDEMARK_TRACE_STORE_ZONES_H
+#pragma once
 
 /*
  * Zones of threads and fibers. Each thread has its zones in order of their begin, which is the
@@ -158,5 +157,3 @@ static inline int64_t zone_end_time(const struct zone_begin *b, const struct zon
     uint64_t zigzag = end->length - 1;
     return end->length ? b->start + (int64_t)(zigzag >> 1 ^ (0 - (zigzag & 1))) : -1;
 }
-
-#endif
