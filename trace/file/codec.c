@@ -14,13 +14,21 @@ struct codec_scratch {
 
 /* ---- records, in file order */
 
+/* A field that some layouts lack; reading sets it to OTHERWISE there. */
+#define X_SINCE(HAS, KIND, FIELD, OTHERWISE)                                                       \
+    do {                                                                                           \
+        if (HAS)                                                                                   \
+            x_##KIND(x, d, &(FIELD));                                                              \
+        else if (is_read(d))                                                                       \
+            (FIELD) = (OTHERWISE);                                                                 \
+    } while (0)
+
 #define RECORD_CODEC(NAME, STRUCT)                                                                 \
-    ALWAYS_INLINE void NAME(struct xfer *x, enum dir d, struct codec *c, struct rec_##STRUCT *r)
-#define UNUSED_STATE (void)c
+    ALWAYS_INLINE void NAME(struct xfer *x, enum dir d, __attribute__((unused)) struct codec *c,   \
+                            struct rec_##STRUCT *r)
 
 RECORD_CODEC(x_count, count)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->n);
 }
 
@@ -33,13 +41,11 @@ RECORD_CODEC(x_count_of_times, count)
 
 RECORD_CODEC(x_id, id)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->id);
 }
 
 RECORD_CODEC(x_pair, pair)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->key);
     x_u64(x, d, &r->value);
 }
@@ -49,10 +55,7 @@ RECORD_CODEC(x_header, header)
     const struct file_layout *l = c->layout;
     if (is_read(d))
         r->version = l->version;
-    if (l->delay)
-        x_i64(x, d, &r->delay);
-    else if (is_read(d))
-        r->delay = 0;
+    X_SINCE(l->delay, i64, r->delay, 0);
     x_i64(x, d, &r->resolution);
     x_f64(x, d, &r->timer_mul);
     x_i64(x, d, &r->last_time);
@@ -63,10 +66,7 @@ RECORD_CODEC(x_header, header)
     x_u32(x, d, &r->cpu_id);
     for (unsigned i = 0; i < sizeof r->cpu_manufacturer; i++)
         x_i8(x, d, (int8_t *)&r->cpu_manufacturer[i]);
-    if (l->on_demand)
-        x_u8(x, d, &r->on_demand);
-    else if (is_read(d))
-        r->on_demand = r->frame_offset != 0;
+    X_SINCE(l->on_demand, u8, r->on_demand, r->frame_offset != 0);
     x_text64(x, d, &r->capture_name);
     x_text64(x, d, &r->capture_program);
     x_u64(x, d, &r->capture_time);
@@ -76,14 +76,12 @@ RECORD_CODEC(x_header, header)
 
 RECORD_CODEC(x_topology_node, topology_node)
 {
-    UNUSED_STATE;
     x_u32(x, d, &r->id);
     x_u64(x, d, &r->n);
 }
 
 RECORD_CODEC(x_cpu, topology_node)
 {
-    UNUSED_STATE;
     x_u32(x, d, &r->id);
     if (is_read(d))
         r->n = 0;
@@ -91,7 +89,6 @@ RECORD_CODEC(x_cpu, topology_node)
 
 RECORD_CODEC(x_crash, crash)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->thread);
     x_i64(x, d, &r->time);
     x_u64(x, d, &r->message);
@@ -119,16 +116,12 @@ RECORD_CODEC(x_frame, frame)
 
 RECORD_CODEC(x_section_list, section_list)
 {
-    if (c->layout->sections == SECTIONS_BY_CATEGORY)
-        x_u16(x, d, &r->category);
-    else if (is_read(d))
-        r->category = 0;
+    X_SINCE(c->layout->sections == SECTIONS_BY_CATEGORY, u16, r->category, 0);
     x_u64(x, d, &r->n);
 }
 
 RECORD_CODEC(x_section, section)
 {
-    UNUSED_STATE;
     x_time48(x, d, &r->start);
     x_time48(x, d, &r->end);
     x_u24(x, d, &r->text);
@@ -136,21 +129,18 @@ RECORD_CODEC(x_section, section)
 
 RECORD_CODEC(x_section_category, section_category)
 {
-    UNUSED_STATE;
     x_u16(x, d, &r->category);
     x_u24(x, d, &r->description);
 }
 
 RECORD_CODEC(x_string, string)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->key);
     x_text64(x, d, &r->text);
 }
 
 RECORD_CODEC(x_external_name, external_name)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->id);
     x_u64(x, d, &r->program_key);
     x_u64(x, d, &r->thread_key);
@@ -158,7 +148,6 @@ RECORD_CODEC(x_external_name, external_name)
 
 RECORD_CODEC(x_location_payload, source_location)
 {
-    UNUSED_STATE;
     x_string_ref(x, d, &r->name);
     x_string_ref(x, d, &r->function);
     x_string_ref(x, d, &r->file);
@@ -179,7 +168,6 @@ RECORD_CODEC(x_location, source_location)
 
 RECORD_CODEC(x_zone_stat, zone_stat)
 {
-    UNUSED_STATE;
     x_i16(x, d, &r->srcloc);
     x_u64(x, d, &r->n);
 }
@@ -229,7 +217,6 @@ RECORD_CODEC(x_message, message)
 
 RECORD_CODEC(x_zone_extra, zone_extra)
 {
-    UNUSED_STATE;
     x_u24(x, d, &r->callstack);
     x_u24(x, d, &r->text);
     x_u24(x, d, &r->name);
@@ -238,7 +225,6 @@ RECORD_CODEC(x_zone_extra, zone_extra)
 
 RECORD_CODEC(x_threads, threads)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->zones);
     x_u64(x, d, &r->child_lists);
     x_u64(x, d, &r->n);
@@ -250,10 +236,7 @@ RECORD_CODEC(x_thread, thread)
     x_u64(x, d, &r->zones);
     x_u64(x, d, &r->kernel_samples);
     x_u8(x, d, &r->is_fiber);
-    if (c->layout->group_hint)
-        x_i32(x, d, &r->group_hint);
-    else if (is_read(d))
-        r->group_hint = 0;
+    X_SINCE(c->layout->group_hint, i32, r->group_hint, 0);
     x_u32(x, d, &r->n);
     c->time = 0;
 }
@@ -279,7 +262,6 @@ RECORD_CODEC(x_sample, sample)
 
 RECORD_CODEC(x_gpu_context, gpu_context)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->thread);
     x_u8(x, d, &r->calibration);
     x_u64(x, d, &r->zones);
@@ -291,7 +273,6 @@ RECORD_CODEC(x_gpu_context, gpu_context)
 
 RECORD_CODEC(x_gpu_note_name, gpu_note_name)
 {
-    UNUSED_STATE;
     x_i64(x, d, &r->id);
     x_u24(x, d, &r->name);
 }
@@ -318,22 +299,17 @@ RECORD_CODEC(x_gpu_zone_end, gpu_zone_end)
 {
     x_delta(x, d, &c->time, &r->cpu_end);
     x_delta(x, d, &c->gpu_time, &r->gpu_end);
-    if (c->layout->gpu_notes)
-        x_u16(x, d, &r->query_id);
-    else if (is_read(d))
-        r->query_id = 0;
+    X_SINCE(c->layout->gpu_notes, u16, r->query_id, 0);
 }
 
 RECORD_CODEC(x_gpu_note_query, gpu_note_query)
 {
-    UNUSED_STATE;
     x_u16(x, d, &r->query_id);
     x_u64(x, d, &r->n);
 }
 
 RECORD_CODEC(x_gpu_note, gpu_note)
 {
-    UNUSED_STATE;
     x_i64(x, d, &r->id);
     x_f64(x, d, &r->value);
 }
@@ -361,7 +337,6 @@ RECORD_CODEC(x_plot_point, plot_point)
 
 RECORD_CODEC(x_pools, pools)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->n);
     x_u64(x, d, &r->events);
 }
@@ -416,7 +391,6 @@ RECORD_CODEC(x_memory_event, memory_event)
 
 RECORD_CODEC(x_pool_end, pool_end)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->high);
     x_u64(x, d, &r->low);
     x_u64(x, d, &r->usage);
@@ -456,20 +430,17 @@ RECORD_CODEC(x_callstack_frame, callstack_frame)
 
 RECORD_CODEC(x_app_info, string_ref)
 {
-    UNUSED_STATE;
     x_string_ref(x, d, r);
 }
 
 RECORD_CODEC(x_dict, blob)
 {
-    UNUSED_STATE;
     x_text32(x, d, &r->bytes);
 }
 
 /* BC1 blocks take half a byte per pixel, at most 2.1 GiB. */
 RECORD_CODEC(x_frame_image, frame_image)
 {
-    UNUSED_STATE;
     x_u16(x, d, &r->w);
     x_u16(x, d, &r->h);
     x_u8(x, d, &r->flip);
@@ -495,10 +466,7 @@ RECORD_CODEC(x_context_switch, context_switch)
     x_i8(x, d, &r->reason);
     x_i8(x, d, &r->state);
     x_u64(x, d, &r->thread);
-    if (c->layout->wakeup_cpu)
-        x_u8(x, d, &r->wakeup_cpu);
-    else if (is_read(d))
-        r->wakeup_cpu = r->cpu;
+    X_SINCE(c->layout->wakeup_cpu, u8, r->wakeup_cpu, r->cpu);
 }
 
 RECORD_CODEC(x_cpu_switch, cpu_switch)
@@ -510,7 +478,6 @@ RECORD_CODEC(x_cpu_switch, cpu_switch)
 
 RECORD_CODEC(x_cpu_thread, cpu_thread)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->tid);
     x_i64(x, d, &r->running_time);
     x_u32(x, d, &r->running_regions);
@@ -519,7 +486,6 @@ RECORD_CODEC(x_cpu_thread, cpu_thread)
 
 RECORD_CODEC(x_symbols, symbols)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->regular);
     x_u64(x, d, &r->inlined);
     x_u64(x, d, &r->n);
@@ -527,7 +493,6 @@ RECORD_CODEC(x_symbols, symbols)
 
 RECORD_CODEC(x_symbol, symbol)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->address);
     x_u24(x, d, &r->name);
     x_u24(x, d, &r->file);
@@ -541,7 +506,6 @@ RECORD_CODEC(x_symbol, symbol)
 
 RECORD_CODEC(x_symbol_code, symbol_code)
 {
-    UNUSED_STATE;
     x_u64(x, d, &r->address);
     x_text32(x, d, &r->bytes);
 }
@@ -553,7 +517,6 @@ RECORD_CODEC(x_hw_time, time)
 
 RECORD_CODEC(x_source_file, source_file)
 {
-    UNUSED_STATE;
     x_text32(x, d, &r->path);
     x_text32(x, d, &r->bytes);
 }
