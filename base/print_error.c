@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/format.h"
 
-void print_error(const struct err *e)
+int print_error(const struct err *e)
 {
     struct buf text = {0};
     format_terminal(&text, view_of(e->text));
@@ -20,6 +20,7 @@ void print_error(const struct err *e)
         fputc('\n', stderr);
     }
     buf_release(&text);
+    return err_exit_status(e);
 }
 
 void print_behind(const char *path, const char *behind)

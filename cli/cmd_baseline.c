@@ -157,11 +157,7 @@ int cmd_baseline(int argc, char **argv)
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0) {
-        status = c.run_count ? add(&c, &e) : list(&c, &e);
-        if (status != 0) {
-            print_error(&e);
-            status = err_exit_status(&e);
-        }
+        status = (c.run_count ? add(&c, &e) : list(&c, &e)) == 0 ? 0 : print_error(&e);
     }
     skiplist_release(&c.skip);
     return status;

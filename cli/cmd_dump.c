@@ -271,8 +271,5 @@ int cmd_dump(int argc, char **argv)
     int status = command_line_parse(&line, &c, argc, argv);
     if (status >= 0)
         return status;
-    if (run(&c, &e) == 0)
-        return 0;
-    print_error(&e);
-    return err_exit_status(&e);
+    return run(&c, &e) == 0 ? 0 : print_error(&e);
 }

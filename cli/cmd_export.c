@@ -257,8 +257,7 @@ int cmd_export(int argc, char **argv)
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0 && run(&c, &e) != 0) {
         memory_bound_explain(c.question.memory, &e);
-        print_error(&e);
-        status = err_exit_status(&e);
+        status = print_error(&e);
     }
     resolve_request_release(&c.question.resolve);
     return status < 0 ? 0 : status;

@@ -137,6 +137,5 @@ int cmd_mcp(int argc, char **argv)
     if (status == 0)
         return 0;
     memory_bound_explain(c.memory, &e);
-    print_error(&e);
-    return err_exit_status(&e);
+    return print_error(&e);
 }

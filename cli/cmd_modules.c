@@ -97,8 +97,5 @@ int cmd_modules(int argc, char **argv)
     int status = command_line_parse(&line, &c, argc, argv);
     if (status >= 0)
         return status;
-    if ((c.output ? write_file(&c, &e) : print(&c, &e)) == 0)
-        return 0;
-    print_error(&e);
-    return err_exit_status(&e);
+    return (c.output ? write_file(&c, &e) : print(&c, &e)) == 0 ? 0 : print_error(&e);
 }

@@ -375,10 +375,8 @@ int cmd_push(int argc, char **argv)
     struct push p = {.points = TABLES_POINTS};
     struct err e = {0};
     int status = command_line_parse(&line, &p, argc, argv);
-    if (status < 0 && run(&p, &e) != 0) {
-        print_error(&e);
-        status = err_exit_status(&e);
-    }
+    if (status < 0 && run(&p, &e) != 0)
+        status = print_error(&e);
     for (size_t i = 0; i < p.names.len; i++)
         free(p.names.at[i]);
     vec_release(&p.names);

@@ -127,8 +127,7 @@ int cmd_replay(int argc, char **argv)
     status = stopped && replay_stats(r)->connections == 0 ? 5 : 0;
     goto out;
 bad:
-    print_error(&e);
-    status = err_exit_status(&e);
+    status = print_error(&e);
 out:
     stop_release(&stop);
     replay_free(r);

@@ -310,11 +310,7 @@ int cmd_symbolize(int argc, char **argv)
          * need. */
         _exit(helper_serve(STDIN_FILENO, &symbolizer_backend, &e) == 0 ? 0 : 3);
     } else if (status < 0) {
-        status = 0;
-        if (run(&c, &e) != 0) {
-            print_error(&e);
-            status = err_exit_status(&e);
-        }
+        status = run(&c, &e) == 0 ? 0 : print_error(&e);
         resolver_release(&c.resolver);
     }
     json_decref(c.list);

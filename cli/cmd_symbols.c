@@ -151,11 +151,7 @@ int cmd_symbols(int argc, char **argv)
     struct err e = {0};
     int status = command_line_parse(&line, &s, argc, argv);
     if (status < 0) {
-        status = 0;
-        if (run(&s, &e) != 0) {
-            print_error(&e);
-            status = err_exit_status(&e);
-        }
+        status = run(&s, &e) == 0 ? 0 : print_error(&e);
         resolver_release(&s.resolver);
     }
     resolve_summary_release(&s.summary);

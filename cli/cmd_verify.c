@@ -140,8 +140,7 @@ int cmd_verify(int argc, char **argv)
             status = holds ? 0 : 1;
         } else {
             memory_bound_explain(memory, &e);
-            print_error(&e);
-            status = err_exit_status(&e);
+            status = print_error(&e);
         }
     }
     budgets_release(&c.expect);

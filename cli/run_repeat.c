@@ -90,10 +90,8 @@ static int run_all(struct repeat *r)
         struct err e = {0};
         bool asked = false;
         int status = run_once(r, r->traces.at[i], &asked, &e);
-        if (status < 0) {
-            print_error(&e);
-            return err_exit_status(&e);
-        }
+        if (status < 0)
+            return print_error(&e);
         if (status == 0 && !asked)
             continue;
         fprintf(stderr, "tidemark: run %zu of %zu ended with exit status %d%s: no report of runs\n",
@@ -172,8 +170,7 @@ static int report(struct repeat *r)
         optind = 0; /* getopt starts again */
         status = cmd_diff((int)r->texts.len, arguments);
     } else {
-        print_error(&e);
-        status = err_exit_status(&e);
+        status = print_error(&e);
     }
     free(arguments);
     return status;
@@ -184,10 +181,8 @@ int run_repeat(struct run_options *options)
     struct repeat r = {.options = options};
     struct err e = {0};
     int status = 0;
-    if (name_traces(&r, &e) != 0) {
-        print_error(&e);
-        status = err_exit_status(&e);
-    }
+    if (name_traces(&r, &e) != 0)
+        status = print_error(&e);
     if (status == 0)
         status = run_all(&r);
     if (status == 0)

@@ -308,10 +308,8 @@ int run_finish(struct run *r)
         (void)say_why_nothing(r, root, &why);
         status = r->tree.children ? 0 : 3;
         r->traces.replaced = true;
-        if (run_trace_finish_nothing(&r->traces, buf_str(&why), &e) != 0) {
-            print_error(&e);
-            status = err_exit_status(&e);
-        }
+        if (run_trace_finish_nothing(&r->traces, buf_str(&why), &e) != 0)
+            status = print_error(&e);
         buf_release(&why);
     }
     if (status == 0 && r->tree.failure.code)

@@ -247,6 +247,5 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
     if (status == 0)
         return 0;
     memory_bound_explain(q->memory, &e);
-    print_error(&e);
-    return err_exit_status(&e);
+    return print_error(&e);
 }

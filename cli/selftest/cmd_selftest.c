@@ -327,8 +327,7 @@ int cmd_selftest(int argc, char **argv)
         run_checks(&s);
         status = finish(&s, began, &e);
     } else {
-        print_error(&e);
-        status = err_exit_status(&e);
+        status = print_error(&e);
         (void)selftest_run_close(&s.run, &e);
     }
     selftest_client_release(&s.client);

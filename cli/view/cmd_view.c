@@ -164,8 +164,7 @@ int cmd_view(int argc, char **argv)
         status = show_page(&c, folder);
         free(folder);
     } else {
-        print_error(&e);
-        status = err_exit_status(&e);
+        status = print_error(&e);
     }
     skiplist_release(&c.skip);
     return status;

@@ -541,8 +541,7 @@ static int recover_ours(const char *path, const struct recover_options *options,
     char *output = options->outputs ? spooled_output(path, options->outputs, &e) : NULL;
     int status = 0;
     if (e.code != ERR_NONE) {
-        print_error(&e);
-        status = err_exit_status(&e);
+        status = print_error(&e);
     } else if (output || !options->outputs) {
         status = recover_one(path, output, options, found);
     }
