@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_INTERVAL_TREE_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_INTERVAL_TREE_H
+#pragma once
 
 /*
  * Intervals of addresses, in order of address, with insertion and removal: which of them cover an
@@ -61,15 +60,3 @@ bool interval_tree_remove(struct interval_tree *t, uint64_t first, uint64_t valu
 typedef bool interval_visit(void *ctx, const struct interval *i);
 bool interval_tree_overlap(const struct interval_tree *t, uint64_t low, uint64_t high,
                            interval_visit *visit, void *ctx);
-
-/* The same for all that cover one address. */
-static inline bool interval_tree_stab(const struct interval_tree *t, uint64_t address,
-                                      interval_visit *visit, void *ctx)
-{
-    return interval_tree_overlap(t, address, address, visit, ctx);
-}
-
-/* Whether all invariants hold; for tests. */
-bool interval_tree_is_sound(const struct interval_tree *t);
-
-#endif

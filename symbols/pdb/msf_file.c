@@ -160,11 +160,6 @@ void msf_file_close(struct msf_file *m)
     free(m);
 }
 
-uint32_t msf_file_streams(const struct msf_file *m)
-{
-    return m->n_streams;
-}
-
 uint32_t msf_file_size(const struct msf_file *m, uint32_t stream)
 {
     return stream < m->n_streams ? m->streams[stream].size : 0;

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SYMBOLS_PDB_MSF_FILE_H
-#define TIDEMARK_SYMBOLS_PDB_MSF_FILE_H
+#pragma once
 
 /*
  * The container of a PDB file (multi-stream file): streams of bytes in blocks that may lie anywhere
@@ -31,7 +30,6 @@ int msf_file_open(struct msf_file **out, struct view bytes, struct err *e);
 /* `m` may be NULL. */
 void msf_file_close(struct msf_file *m);
 
-uint32_t msf_file_streams(const struct msf_file *m);
 /* Bytes of a stream; 0 if there is no such stream. */
 uint32_t msf_file_size(const struct msf_file *m, uint32_t stream);
 
@@ -41,5 +39,3 @@ uint32_t msf_file_size(const struct msf_file *m, uint32_t stream);
  */
 int msf_file_read(const struct msf_file *m, uint32_t stream, struct msf_stream *out, struct err *e);
 void msf_stream_release(struct msf_stream *s);
-
-#endif

@@ -12,8 +12,72 @@
 
 #include <cmocka.h>
 
-#include "analysis/questions/interval_tree.h"
+/* The nodes, for the check of all invariants. */
+#include "analysis/questions/interval_tree.c" /* NOLINT(bugprone-suspicious-include) */
 #include "base/vec.h"
+
+/*
+ * The bounds of a subtree in the nodes above: keys from (first, value) on, below (end, end_value).
+ */
+struct bounds {
+    uint64_t first, value;
+    uint64_t end, end_value;
+    bool has_first, has_end;
+};
+
+static bool sound_leaf(const struct leaf *l, const struct bounds *b, size_t *count)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->at[i].last < l->at[i].first || l->tag[i] != tag_of(l->at[i].first, l->at[i].value))
+            return false;
+        if ((b->has_first && is_before(l->at[i].first, l->at[i].value, b->first, b->value)) ||
+            (b->has_end && !is_before(l->at[i].first, l->at[i].value, b->end, b->end_value)))
+            return false;
+    }
+    *count += l->n;
+    return l->n != 0 && l->n <= LEAF_ENTRIES;
+}
+
+static bool sound_below(const union interval_node *n, unsigned height, const struct bounds *b,
+                        size_t *count)
+{
+    if (height == 0)
+        return sound_leaf(&n->leaf, b, count);
+    const struct inner *in = &n->inner;
+    if (in->n == 0 || in->n > INNER_ENTRIES)
+        return false;
+    for (uint32_t i = 0; i < in->n; i++) {
+        struct bounds below = *b;
+        if (i) {
+            below.has_first = true;
+            below.first = in->first[i];
+            below.value = in->value[i];
+        }
+        if (i + 1 < in->n) {
+            below.has_end = true;
+            below.end = in->first[i + 1];
+            below.end_value = in->value[i + 1];
+        }
+        if (in->last[i] != reach_of(in->child[i], height == 1) ||
+            !sound_below(in->child[i], height - 1, &below, count))
+            return false;
+    }
+    for (uint32_t i = in->n; i < INNER_ENTRIES; i++) {
+        if (in->first[i] != UINT64_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* Whether all invariants hold. */
+static bool interval_tree_is_sound(const struct interval_tree *t)
+{
+    static const struct bounds none = {0};
+    size_t count = 0;
+    if (!t->root)
+        return t->count == 0 && t->height == 0;
+    return sound_below(t->root, t->height, &none, &count) && count == t->count;
+}
 
 struct model {
     struct interval_tree tree;
@@ -192,17 +256,17 @@ static void test_borders(void **state)
     assert_int_equal(top.last, UINT64_MAX);
     assert_int_equal(none.last, 100);
     assert_false(interval_tree_remove(&t, 0, 0));
-    assert_true(interval_tree_stab(&t, 5, stop_at_second, &n));
+    assert_true(interval_tree_overlap(&t, 5, 5, stop_at_second, &n));
     assert_true(interval_tree_insert(&t, &top));
     assert_true(interval_tree_insert(&t, &none));
     assert_true(interval_tree_insert(&t, &all));
-    assert_false(interval_tree_stab(&t, 100, stop_at_second, &n)); /* stops at the second */
+    assert_false(interval_tree_overlap(&t, 100, 100, stop_at_second, &n)); /* stops at the second */
     assert_int_equal(n, 2);
     n = 0;
-    assert_true(interval_tree_stab(&t, 101, stop_at_second, &n));
+    assert_true(interval_tree_overlap(&t, 101, 101, stop_at_second, &n));
     assert_int_equal(n, 1);
     n = 0;
-    assert_true(interval_tree_stab(&t, UINT64_MAX, stop_at_second, &n));
+    assert_true(interval_tree_overlap(&t, UINT64_MAX, UINT64_MAX, stop_at_second, &n));
     assert_int_equal(n, 1);
     assert_false(interval_tree_remove(&t, 100, 3));
     interval_tree_release(&t);
