@@ -553,3 +553,53 @@ const void *column_reader_next(struct column_reader *r, size_t *n, struct err *e
     *n = run;
     return data + within * c->layout->element;
 }
+
+struct column_walk column_walk_part(struct column *c, uint64_t first, uint64_t n)
+{
+    struct column_walk w = {.size = c->layout ? c->layout->element : 0, .rest = n};
+    column_reader_init(&w.reader, c);
+    w.reader.next = first;
+    return w;
+}
+
+void column_walk_end(struct column_walk *w)
+{
+    column_reader_release(&w->reader);
+    w->left = 0;
+    w->rest = 0;
+}
+
+const void *column_walk_on(struct column_walk *w, int *status, struct err *e)
+{
+    struct err failed = {0};
+    if (*status == 0 && w->rest)
+        w->at = column_reader_next(&w->reader, &w->left, &failed);
+    if (failed.code != ERR_NONE) {
+        *status = -1;
+        if (e)
+            *e = failed;
+    }
+    if (*status != 0 || !w->rest || !w->left) {
+        column_walk_end(w);
+        return NULL;
+    }
+    if (w->left > w->rest)
+        w->left = (size_t)w->rest;
+    w->rest -= w->left;
+    return column_walk_next(w, status, e);
+}
+
+struct column_two column_walk_two(struct column_walk *first, struct column_walk *second,
+                                  int *status, struct err *e)
+{
+    struct column_two both;
+    both.first = column_walk_next(first, status, e);
+    both.second = column_walk_next(second, status, e);
+    if (both.first && both.second)
+        return both;
+    if ((both.first || both.second) && *status == 0)
+        *status = err_set(e, ERR_INPUT, "a list ends early");
+    column_walk_end(first);
+    column_walk_end(second);
+    return (struct column_two){NULL, NULL};
+}

@@ -187,3 +187,49 @@ struct column_reader {
 void column_reader_init(struct column_reader *r, struct column *c);
 const void *column_reader_next(struct column_reader *r, size_t *n, struct err *e);
 void column_reader_release(struct column_reader *r);
+
+/*
+ * Reads elements one by one:
+ *
+ *     struct column_walk w = column_walk(&column);
+ *     for (const struct thing *x; (x = column_walk_next(&w, &status, e));)
+ *         status = take(x, e);
+ *
+ * The walk ends at the column's end, when *status is not 0, and on an error, which sets it to -1.
+ * It has released what it read with when NULL was returned. The column must not change meanwhile.
+ */
+struct column_walk {
+    struct column_reader reader;
+    const uint8_t *at;
+    size_t size;   /* of an element */
+    size_t left;   /* elements from `at` on */
+    uint64_t rest; /* … and behind them */
+};
+
+/* Up to `n` elements from `first` on. */
+struct column_walk column_walk_part(struct column *c, uint64_t first, uint64_t n);
+/* Reads on. NULL: the walk has ended. */
+const void *column_walk_on(struct column_walk *w, int *status, struct err *e);
+void column_walk_end(struct column_walk *w);
+
+static inline struct column_walk column_walk(struct column *c)
+{
+    return column_walk_part(c, 0, UINT64_MAX);
+}
+
+static inline const void *column_walk_next(struct column_walk *w, int *status, struct err *e)
+{
+    if (__builtin_expect(w->left == 0 || *status != 0, 0))
+        return column_walk_on(w, status, e);
+    w->left--;
+    const void *element = w->at;
+    w->at += w->size;
+    return element;
+}
+
+/* The same of two columns with one length: both elements, or NULL twice. */
+struct column_two {
+    const void *first, *second;
+};
+struct column_two column_walk_two(struct column_walk *first, struct column_walk *second,
+                                  int *status, struct err *e);

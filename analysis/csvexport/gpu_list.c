@@ -143,31 +143,21 @@ int gpu_list_end(struct gpu_list *l, const struct rec_gpu_zone_end *r, struct er
 int gpu_list_finish(struct gpu_list *l, const struct names *names, const struct name_filter *filter,
                     struct zone_list *rows, struct err *e)
 {
-    struct column_reader reader;
-    const struct gpu_zone *zones;
-    struct err failed = {0};
-    size_t n, segment = 0;
+    size_t segment = 0;
     if (end_context(l, e) != 0)
         return -1;
     int status = 0;
-    column_reader_init(&reader, &l->zones);
-    while (status == 0 && (zones = column_reader_next(&reader, &n, &failed))) {
-        for (size_t i = 0; status == 0 && i < n; i++) {
-            int16_t srcloc = (int16_t)zones[i].srcloc;
-            const struct gpu_segment *s = l->segments.at;
-            while (segment + 1 < l->segments.len && s[segment + 1].first <= zones[i].number)
-                segment++;
-            if (!zone_groups_takes(l->groups, srcloc, names, filter))
-                continue;
-            struct zone_row row = {.start = zones[i].start, .span = zones[i].span};
-            status = zone_list_add(rows, zone_groups_rank_of(l->groups, srcloc),
-                                   zones[i].number - s[segment].first + s[segment].moved, &row, e);
-        }
-    }
-    column_reader_release(&reader);
-    if (status == 0 && failed.code != ERR_NONE) {
-        *e = failed;
-        status = -1;
+    struct column_walk w = column_walk(&l->zones);
+    for (const struct gpu_zone *zone; (zone = column_walk_next(&w, &status, e));) {
+        int16_t srcloc = (int16_t)zone->srcloc;
+        const struct gpu_segment *s = l->segments.at;
+        while (segment + 1 < l->segments.len && s[segment + 1].first <= zone->number)
+            segment++;
+        if (!zone_groups_takes(l->groups, srcloc, names, filter))
+            continue;
+        struct zone_row row = {.start = zone->start, .span = zone->span};
+        status = zone_list_add(rows, zone_groups_rank_of(l->groups, srcloc),
+                               zone->number - s[segment].first + s[segment].moved, &row, e);
     }
     return status;
 }

@@ -192,28 +192,23 @@ static int choose_threads(struct selection *s, struct err *e)
 
 static int choose_frame(struct selection *s, struct err *e)
 {
-    struct column_reader r;
-    column_reader_init(&r, &s->trace->frame_sets.marks);
+    struct column_walk w = column_walk(&s->trace->frame_sets.marks);
     uint64_t seen = 0;
     uint64_t first = trace_frame_number(s->trace, 0);
     uint64_t wanted = s->options.frame - first;
-    size_t n;
     int64_t begin = 0;
     int64_t end = INT64_MAX;
-    const struct frame_mark *marks;
-    while ((marks = column_reader_next(&r, &n, e)) != NULL) {
-        for (size_t i = 0; i < n; i++) {
-            if (marks[i].set != FRAME_SET_BASE)
-                continue;
-            if (seen == wanted)
-                begin = marks[i].start;
-            if (seen == wanted + 1)
-                end = marks[i].start;
-            seen++;
-        }
+    int status = 0;
+    for (const struct frame_mark *mark; (mark = column_walk_next(&w, &status, e));) {
+        if (mark->set != FRAME_SET_BASE)
+            continue;
+        if (seen == wanted)
+            begin = mark->start;
+        if (seen == wanted + 1)
+            end = mark->start;
+        seen++;
     }
-    column_reader_release(&r);
-    if (e->code)
+    if (status != 0)
         return -1;
     if (wanted >= seen)
         return err_set(e, ERR_USAGE, "there is no frame %llu; the trace has %llu, from %llu on",

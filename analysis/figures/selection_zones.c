@@ -20,26 +20,15 @@ static int add_span(struct zone_spans *spans, int64_t begin, int64_t end, struct
 static int read_thread(struct selection *s, struct zone_thread *z, struct zone_spans *spans,
                        struct err *e)
 {
-    struct column_reader begins;
-    struct column_reader ends;
-    const struct zone_begin *b;
-    const struct zone_end *end;
-    size_t n;
+    struct column_walk begins = column_walk(&z->begins), ends = column_walk(&z->ends);
     int status = 0;
-    column_reader_init(&begins, &z->begins);
-    column_reader_init(&ends, &z->ends);
-    while (status == 0 && (b = column_reader_next(&begins, &n, e)) != NULL &&
-           (end = column_reader_next(&ends, &n, e)) != NULL) {
-        for (size_t i = 0; i < n && status == 0; i++) {
-            struct view name = zone_name(s->trace, b[i].srcloc);
-            int64_t last = zone_end_time(&b[i], &end[i]);
-            if (view_equal(name, view_of(s->options.zone)))
-                status = add_span(spans, b[i].start, last == -1 ? INT64_MAX : last, e);
-        }
+    for (struct column_two zone; (zone = column_walk_two(&begins, &ends, &status, e)).first;) {
+        const struct zone_begin *b = zone.first;
+        int64_t last = zone_end_time(b, zone.second);
+        if (view_equal(zone_name(s->trace, b->srcloc), view_of(s->options.zone)))
+            status = add_span(spans, b->start, last == -1 ? INT64_MAX : last, e);
     }
-    column_reader_release(&begins);
-    column_reader_release(&ends);
-    return e->code ? -1 : status;
+    return status;
 }
 
 int selection_find_zones(struct selection *s, struct err *e)

@@ -9,23 +9,18 @@
 static int count_frames(struct summary *s, uint64_t *frames, struct err *e)
 {
     const struct selection *from = &s->selection;
-    struct column_reader r;
-    const struct frame_mark *marks;
+    struct column_walk w = column_walk(&from->trace->frame_sets.marks);
     uint64_t begun = 0;  /* at the end of the time */
     uint64_t before = 0; /* at its start: all but the last one have ended */
-    size_t n;
-    column_reader_init(&r, &from->trace->frame_sets.marks);
-    while ((marks = column_reader_next(&r, &n, e)) != NULL) {
-        for (size_t i = 0; i < n; i++) {
-            if (marks[i].set != FRAME_SET_BASE)
-                continue;
-            begun += marks[i].start < from->end;
-            before += marks[i].start <= from->begin;
-        }
+    int status = 0;
+    for (const struct frame_mark *mark; (mark = column_walk_next(&w, &status, e));) {
+        if (mark->set != FRAME_SET_BASE)
+            continue;
+        begun += mark->start < from->end;
+        before += mark->start <= from->begin;
     }
-    column_reader_release(&r);
     *frames = begun - (before && begun ? before - 1 : 0);
-    return e->code ? -1 : 0;
+    return status;
 }
 
 static double score_of(const struct summary_row *r)

@@ -114,24 +114,14 @@ static int take_zone(struct zone_reader *r, struct page_zone_lane *lane, const s
 static int read_zones(struct zone_reader *r, struct page_zone_lane *lane, struct zone_thread *z,
                       struct err *e)
 {
-    struct column_reader begins;
-    struct column_reader ends;
-    const struct zone_begin *b;
-    const struct zone_end *end;
-    size_t n;
+    struct column_walk begins = column_walk(&z->begins), ends = column_walk(&z->ends);
     int status = 0;
-    column_reader_init(&begins, &z->begins);
-    column_reader_init(&ends, &z->ends);
-    while (status == 0 && (b = column_reader_next(&begins, &n, e)) != NULL &&
-           (end = column_reader_next(&ends, &n, e)) != NULL) {
-        for (size_t i = 0; i < n && status == 0; i++) {
-            int64_t last = zone_end_time(&b[i], &end[i]);
-            status = take_zone(r, lane, &b[i], last == -1 ? INT64_MAX : last, e);
-        }
+    for (struct column_two zone; (zone = column_walk_two(&begins, &ends, &status, e)).first;) {
+        const struct zone_begin *b = zone.first;
+        int64_t last = zone_end_time(b, zone.second);
+        status = take_zone(r, lane, b, last == -1 ? INT64_MAX : last, e);
     }
-    column_reader_release(&begins);
-    column_reader_release(&ends);
-    return e->code ? -1 : status;
+    return status;
 }
 
 static int read_lane(struct page_zone_lane *lane, const struct page_data *d, struct zone_thread *z,
@@ -193,29 +183,24 @@ static int build_zones(struct page_lanes *l, const struct page_data *d, struct t
 static int build_messages(struct page_lanes *l, const struct page_data *d,
                           struct related_input *input, struct err *e)
 {
-    struct column_reader r;
-    const struct input_message *m;
-    size_t n;
+    int status = 0;
     uint32_t slot;
     if (input->messages.len == 0)
         return 0;
     l->messages = calloc(PAGE_SLOTS, sizeof *l->messages);
     if (!l->messages)
         return no_room(e);
-    column_reader_init(&r, &input->messages);
-    while ((m = column_reader_next(&r, &n, e)) != NULL) {
-        for (size_t i = 0; i < n; i++) {
-            if (!slot_of(d, m[i].time, &slot))
-                continue;
-            struct page_message *to = &l->messages[slot];
-            if (to->count++ == 0 || m[i].time < to->time) {
-                to->time = m[i].time;
-                to->text = m[i].text;
-            }
+    struct column_walk w = column_walk(&input->messages);
+    for (const struct input_message *m; (m = column_walk_next(&w, &status, e));) {
+        if (!slot_of(d, m->time, &slot))
+            continue;
+        struct page_message *to = &l->messages[slot];
+        if (to->count++ == 0 || m->time < to->time) {
+            to->time = m->time;
+            to->text = m->text;
         }
     }
-    column_reader_release(&r);
-    return e->code ? -1 : 0;
+    return status;
 }
 
 /* ---- plots */
@@ -234,24 +219,17 @@ static bool is_kernels(uint64_t name)
 static int read_plot(struct page_plot *to, const struct page_data *d, struct related_input *input,
                      const struct input_plot *plot, bool *any, struct err *e)
 {
-    struct column_reader r;
-    const struct input_point *p;
-    size_t n;
+    struct column_walk w = column_walk_part(&input->points, plot->first, plot->n);
+    int status = 0;
     uint32_t slot;
-    column_reader_init(&r, &input->points);
-    r.next = plot->first;
-    uint64_t left = plot->n;
-    while (left && (p = column_reader_next(&r, &n, e)) != NULL) {
-        for (size_t i = 0; i < n && left; i++, left--) {
-            if (!isfinite(p[i].value) || !slot_of(d, p[i].time, &slot))
-                continue;
-            if (!to->known[slot] || p[i].value > to->high[slot])
-                to->high[slot] = p[i].value;
-            to->known[slot] = *any = true;
-        }
+    for (const struct input_point *p; (p = column_walk_next(&w, &status, e));) {
+        if (!isfinite(p->value) || !slot_of(d, p->time, &slot))
+            continue;
+        if (!to->known[slot] || p->value > to->high[slot])
+            to->high[slot] = p->value;
+        to->known[slot] = *any = true;
     }
-    column_reader_release(&r);
-    return e->code ? -1 : 0;
+    return status;
 }
 
 static int add_plot(struct page_lanes *l, const struct page_data *d, struct related_input *input,

@@ -337,18 +337,10 @@ static int touch_step(void *ctx, const struct memory_op *op, struct err *e)
 /* Adds every block to the map, in any order. */
 static int read_addresses(struct page_series *s, struct pool *pool, uint32_t number, struct err *e)
 {
-    struct column_reader r;
-    column_reader_init(&r, &pool->allocs);
+    struct column_walk w = column_walk(&pool->allocs);
     int status = 0;
-    size_t n = 0;
-    const struct memory_alloc *a;
-    while (status == 0 && (a = column_reader_next(&r, &n, e))) {
-        for (size_t i = 0; i < n && status == 0; i++)
-            status = page_map_touch(&s->map, number, a[i].ptr, memory_alloc_size(&a[i]), e);
-    }
-    if (status == 0 && r.next < pool->allocs.len)
-        status = -1;
-    column_reader_release(&r);
+    for (const struct memory_alloc *a; (a = column_walk_next(&w, &status, e));)
+        status = page_map_touch(&s->map, number, a->ptr, memory_alloc_size(a), e);
     return status;
 }
 

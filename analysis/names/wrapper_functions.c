@@ -106,20 +106,16 @@ struct search {
 
 static int count_pool(struct search *s, struct pool *p, struct err *e)
 {
-    struct column_reader r;
-    size_t n;
-    column_reader_init(&r, &p->allocs);
-    for (const struct memory_alloc *a; (a = column_reader_next(&r, &n, e));) {
-        for (size_t i = 0; i < n; i++) {
-            if (a[i].callstack >= s->sums.len)
-                continue;
-            struct callstack_sum *sum = &s->sums.at[a[i].callstack];
-            sum->count++;
-            sum->bytes = saturating_add(sum->bytes, memory_alloc_size(&a[i]));
-        }
+    struct column_walk w = column_walk(&p->allocs);
+    int status = 0;
+    for (const struct memory_alloc *a; (a = column_walk_next(&w, &status, e));) {
+        if (a->callstack >= s->sums.len)
+            continue;
+        struct callstack_sum *sum = &s->sums.at[a->callstack];
+        sum->count++;
+        sum->bytes = saturating_add(sum->bytes, memory_alloc_size(a));
     }
-    column_reader_release(&r);
-    return e->code == 0 ? 0 : -1;
+    return status;
 }
 
 /* The allocations of each call stack: as counted while they came in, else from the events. */

@@ -198,23 +198,13 @@ static void take_point(const struct builder *b, struct plot_changes *c, const st
 static int read_plot(struct builder *b, const struct input_plot *plot, struct plot_changes *c,
                      struct err *e)
 {
-    struct column_reader reader;
-    const struct input_point *points;
-    size_t n;
+    struct column_walk w = column_walk_part(&b->input->points, plot->first, plot->n);
+    int status = 0;
     *c = (struct plot_changes){.first = b->r->steps};
-    column_reader_init(&reader, &b->input->points);
-    reader.next = plot->first;
-    for (uint64_t left = plot->n; left; left -= n) {
-        points = column_reader_next(&reader, &n, e);
-        if (!points)
-            break;
-        n = n < left ? n : (size_t)left;
-        for (size_t i = 0; i < n; i++)
-            take_point(b, c, &points[i]);
-    }
-    column_reader_release(&reader);
+    for (const struct input_point *p; (p = column_walk_next(&w, &status, e));)
+        take_point(b, c, p);
     end_steps(b, c, b->r->steps);
-    return e->code ? -1 : 0;
+    return status;
 }
 
 static uint32_t count_moves(const double *x, size_t from, size_t n)
@@ -389,17 +379,11 @@ static int take_message(struct builder *b, struct texts *t, const struct input_m
 
 static int read_messages(struct builder *b, struct texts *t, struct err *e)
 {
-    struct column_reader reader;
-    const struct input_message *m;
-    size_t n;
+    struct column_walk w = column_walk(&b->input->messages);
     int status = 0;
-    column_reader_init(&reader, &b->input->messages);
-    while (status == 0 && (m = column_reader_next(&reader, &n, e)) != NULL) {
-        for (size_t i = 0; i < n && status == 0; i++)
-            status = take_message(b, t, &m[i], e);
-    }
-    column_reader_release(&reader);
-    return e->code ? -1 : status;
+    for (const struct input_message *m; (m = column_walk_next(&w, &status, e));)
+        status = take_message(b, t, m, e);
+    return status;
 }
 
 static double steep_share(const struct builder *b, const struct series *s)

@@ -85,30 +85,20 @@ static bool is_live(const struct selection_block *b, int64_t time)
 
 static int take_pool(struct builder *b, struct pool *p, struct err *e)
 {
-    struct column_reader allocs, frees;
-    size_t n = 0, same;
+    struct column_walk allocs = column_walk(&p->allocs), frees = column_walk(&p->frees);
     int status = 0;
-    column_reader_init(&allocs, &p->allocs);
-    column_reader_init(&frees, &p->frees);
-    for (uint64_t done = 0; done < p->allocs.len && status == 0; done += n) {
-        const struct memory_alloc *a = column_reader_next(&allocs, &n, e);
-        const struct memory_free *f = column_reader_next(&frees, &same, e);
-        if (!a || !f)
-            status = -1;
-        for (size_t i = 0; i < n && status == 0; i++) {
-            const struct selection_block one = {.pool = p->number,
-                                                .thread = memory_alloc_thread(&a[i]),
-                                                .callstack = a[i].callstack,
-                                                .size = memory_alloc_size(&a[i]),
-                                                .time = a[i].time,
-                                                .freed = memory_free_time(&a[i], &f[i])};
-            if (is_live(&one, b->r->look->begin) && selection_wants(b->s, &one) &&
-                !take_block(b, b->s->pool_of[p->number], &a[i]))
-                status = err_no_memory(e, "resident pages");
-        }
+    for (struct column_two pair; (pair = column_walk_two(&allocs, &frees, &status, e)).first;) {
+        const struct memory_alloc *a = pair.first;
+        const struct selection_block one = {.pool = p->number,
+                                            .thread = memory_alloc_thread(a),
+                                            .callstack = a->callstack,
+                                            .size = memory_alloc_size(a),
+                                            .time = a->time,
+                                            .freed = memory_free_time(a, pair.second)};
+        if (is_live(&one, b->r->look->begin) && selection_wants(b->s, &one) &&
+            !take_block(b, b->s->pool_of[p->number], a))
+            status = err_no_memory(e, "resident pages");
     }
-    column_reader_release(&allocs);
-    column_reader_release(&frees);
     return status;
 }
 

@@ -249,28 +249,10 @@ static int put_allocation(const struct store_rows *s, struct pool_rows *p,
 static int put_pool_allocations(const struct store_rows *s, struct pool_rows *p, struct err *e)
 {
     struct pool *pool = s->t->memory.pools.at[p->pool];
-    struct column_reader allocs;
-    struct column_reader frees;
-    const struct memory_alloc *a;
-    struct err failed = {0};
-    size_t n;
-    size_t m;
+    struct column_walk allocs = column_walk(&pool->allocs), frees = column_walk(&pool->frees);
     int status = 0;
-    column_reader_init(&allocs, &pool->allocs);
-    column_reader_init(&frees, &pool->frees);
-    while (status == 0 && (a = column_reader_next(&allocs, &n, &failed))) {
-        const struct memory_free *f = column_reader_next(&frees, &m, &failed);
-        if (!f || m < n)
-            break;
-        for (size_t i = 0; status == 0 && i < n; i++)
-            status = put_allocation(s, p, &a[i], &f[i], e);
-    }
-    column_reader_release(&allocs);
-    column_reader_release(&frees);
-    if (status == 0 && failed.code != ERR_NONE) {
-        *e = failed;
-        status = -1;
-    }
+    for (struct column_two pair; (pair = column_walk_two(&allocs, &frees, &status, e)).first;)
+        status = put_allocation(s, p, pair.first, pair.second, e);
     return status;
 }
 

@@ -478,6 +478,82 @@ static void numbers_are_those_of_printf(void **state)
     buf_release(&b);
 }
 
+static const struct pack_layout word_layout = {
+    .element = 8, .count = 1, .fields = {{0, 8, PACK_STEP}}};
+
+static void fill_words(struct column *c, struct spool *s, uint64_t n)
+{
+    column_init(c, s, &word_layout, false);
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t *at = column_append(c, NULL);
+        assert_non_null(at);
+        *at = i * i;
+    }
+}
+
+static void columns_are_walked_one_by_one(void **state)
+{
+    enum { N = 3 * COLUMN_CHUNK + 100, FROM = COLUMN_CHUNK - 1, PART = COLUMN_CHUNK + 2 };
+    struct err e = {0};
+    struct spool s;
+    struct column c, same, less, none;
+    int status = 0;
+    uint64_t n = 0;
+    (void)state;
+    assert_int_equal(spool_init(&s, NULL, 1, &e), 0); /* all full chunks go to the file */
+    fill_words(&c, &s, N);
+    fill_words(&same, &s, N);
+    fill_words(&less, &s, N - 1);
+    fill_words(&none, &s, 0);
+    struct column_walk w = column_walk(&c);
+    for (const uint64_t *x; (x = column_walk_next(&w, &status, &e)); n++)
+        assert_true(*x == n * n);
+    assert_true(n == N && status == 0 && !w.reader.buffer);
+    assert_null(column_walk_next(&w, &status, &e));
+
+    n = FROM;
+    w = column_walk_part(&c, FROM, PART);
+    for (const uint64_t *x; (x = column_walk_next(&w, &status, &e)); n++)
+        assert_true(*x == n * n);
+    assert_true(n == FROM + PART && status == 0);
+
+    w = column_walk(&none);
+    assert_null(column_walk_next(&w, &status, &e));
+    assert_int_equal(status, 0);
+
+    w = column_walk(&c); /* stops where the caller fails, and keeps the caller's status */
+    for (n = 0; column_walk_next(&w, &status, &e); n++)
+        status = n == 10 ? 7 : 0;
+    assert_true(n == 11 && status == 7 && !w.reader.buffer);
+
+    status = 0;
+    n = 0;
+    w = column_walk(&c);
+    struct column_walk other = column_walk(&same);
+    for (struct column_two p; (p = column_walk_two(&w, &other, &status, &e)).first; n++)
+        assert_memory_equal(p.first, p.second, sizeof n);
+    assert_true(n == N && status == 0);
+
+    w = column_walk(&c);
+    other = column_walk(&less);
+    for (n = 0; column_walk_two(&w, &other, &status, &e).first;)
+        n++;
+    assert_true(n == N - 1 && status == -1 && e.code == ERR_INPUT);
+    assert_true(!w.reader.buffer && !other.reader.buffer);
+
+    status = 0;
+    e = (struct err){0};
+    w = column_walk(&c);
+    assert_int_equal(ftruncate(s.fd, 0), 0); /* the chunks on disk are gone */
+    assert_null(column_walk_next(&w, &status, &e));
+    assert_true(status == -1 && e.code == ERR_OUTPUT && !w.reader.buffer);
+    column_release(&c);
+    column_release(&same);
+    column_release(&less);
+    column_release(&none);
+    spool_release(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +569,7 @@ int main(void)
         cmocka_unit_test(few_blobs_make_no_file),
         cmocka_unit_test(buffers_of_a_slab_are_apart_and_serve_again),
         cmocka_unit_test(a_spool_without_a_folder_is_an_error),
+        cmocka_unit_test(columns_are_walked_one_by_one),
         cmocka_unit_test(outfile_replaces_only_when_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -114,28 +114,20 @@ static int group_frames(const struct frame_save *save, struct grouper *g)
     struct frame_sets *f = &save->s->t->frame_sets;
     const struct trace_facts *facts = &save->s->t->facts;
     const int64_t first[] = {0, facts->init_end, facts->on_demand_time};
-    struct column_reader r;
     struct err *e = save->s->e;
-    size_t n = 0;
     int status = 0;
     unsigned begun = f->no_base ? 0 : first_frames(save->s);
     for (unsigned i = 0; i < begun && status == 0; i++) {
         struct group_item item = {.time = first[i], .value = (uint64_t)FRAME_NO_END};
         status = grouper_add(g, item, f->list.at[FRAME_SET_BASE].merged, e);
     }
-    column_reader_init(&r, &f->marks);
-    for (uint64_t done = 0; done < f->marks.len && status == 0; done += n) {
-        const struct frame_mark *m = column_reader_next(&r, &n, e);
-        if (!m)
-            status = -1;
-        for (size_t i = 0; i < n && status == 0; i++) {
-            uint32_t set = frame_set_root(f, m[i].set);
-            struct group_item item = {
-                .time = m[i].start, .value = (uint64_t)m[i].end, .list = save->lists[set]};
-            status = grouper_add(g, item, f->list.at[set].merged, e);
-        }
+    struct column_walk w = column_walk(&f->marks);
+    for (const struct frame_mark *m; (m = column_walk_next(&w, &status, e));) {
+        uint32_t set = frame_set_root(f, m->set);
+        struct group_item item = {
+            .time = m->start, .value = (uint64_t)m->end, .list = save->lists[set]};
+        status = grouper_add(g, item, f->list.at[set].merged, e);
     }
-    column_reader_release(&r);
     return status;
 }
 
@@ -194,21 +186,13 @@ int save_frame_images(struct saver *s)
     struct frame_images *f = &s->t->frame_images;
     struct rec_blob no_dictionary = {{NULL, 0}};
     struct image_save save = {.s = s};
-    struct column_reader r;
-    size_t n = 0;
+    struct column_walk w = column_walk(&f->list);
     if (put(s, REC_FRAME_IMAGE_DICT, &no_dictionary) != 0 ||
         put_count(s, REC_FRAME_IMAGES, f->list.len) != 0)
         return -1;
     int status = 0;
-    column_reader_init(&r, &f->list);
-    for (uint64_t done = 0; done < f->list.len && status == 0; done += n) {
-        const struct frame_image *images = column_reader_next(&r, &n, s->e);
-        if (!images)
-            status = -1;
-        for (size_t i = 0; i < n && status == 0; i++)
-            status = put_image(&save, &images[i]);
-    }
-    column_reader_release(&r);
+    for (const struct frame_image *image; (image = column_walk_next(&w, &status, s->e));)
+        status = put_image(&save, image);
     free(save.pixels);
     return status;
 }

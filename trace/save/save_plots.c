@@ -72,23 +72,15 @@ static int put_points(void *ctx, const struct group_item *items, size_t n, struc
 static int group_points(const struct plot_save *save, struct grouper *g)
 {
     struct plots *p = &save->s->t->plots;
-    struct column_reader r;
+    struct column_walk w = column_walk(&p->points);
     struct err *e = save->s->e;
-    size_t n = 0;
     int status = 0;
-    column_reader_init(&r, &p->points);
-    for (uint64_t done = 0; done < p->points.len && status == 0; done += n) {
-        const struct plot_point *points = column_reader_next(&r, &n, e);
-        if (!points)
-            status = -1;
-        for (size_t i = 0; i < n && status == 0; i++) {
-            uint32_t plot = p->list.at[points[i].plot].into;
-            struct group_item item = {.time = points[i].time, .list = save->lists[plot]};
-            memcpy(&item.value, &points[i].value, sizeof item.value);
-            status = grouper_add(g, item, p->list.at[plot].disorder, e);
-        }
+    for (const struct plot_point *point; (point = column_walk_next(&w, &status, e));) {
+        uint32_t plot = p->list.at[point->plot].into;
+        struct group_item item = {.time = point->time, .list = save->lists[plot]};
+        memcpy(&item.value, &point->value, sizeof item.value);
+        status = grouper_add(g, item, p->list.at[plot].disorder, e);
     }
-    column_reader_release(&r);
     return status;
 }
 

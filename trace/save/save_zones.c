@@ -38,19 +38,12 @@ int save_zone_extras(struct saver *s)
     struct column *extras = &s->t->zones.extras;
     if (put_count(s, REC_ZONE_EXTRAS, extras->len) != 0)
         return -1;
-    struct column_reader r;
-    column_reader_init(&r, extras);
+    struct column_walk w = column_walk(extras);
     int status = 0;
-    size_t n;
-    for (uint64_t done = 0; done < extras->len && status == 0; done += n) {
-        const struct zone_extra *x = column_reader_next(&r, &n, s->e);
-        status = x ? 0 : -1;
-        for (size_t i = 0; i < n && status == 0; i++) {
-            struct rec_zone_extra rec = {x[i].callstack, x[i].text, x[i].name, x[i].color};
-            status = put(s, REC_ZONE_EXTRA, &rec);
-        }
+    for (const struct zone_extra *x; (x = column_walk_next(&w, &status, s->e));) {
+        struct rec_zone_extra rec = {x->callstack, x->text, x->name, x->color};
+        status = put(s, REC_ZONE_EXTRA, &rec);
     }
-    column_reader_release(&r);
     return status;
 }
 
@@ -105,20 +98,10 @@ int save_thread_zones(struct saver *s, uint16_t thread)
     if (!t)
         return 0;
     struct timeline l = {.s = s};
-    struct column_reader begins, ends;
-    column_reader_init(&begins, &t->begins);
-    column_reader_init(&ends, &t->ends);
+    struct column_walk begins = column_walk(&t->begins), ends = column_walk(&t->ends);
     int status = 0;
-    size_t n, m;
-    for (uint64_t done = 0; done < t->begins.len && status == 0; done += n) {
-        const struct zone_begin *begin = column_reader_next(&begins, &n, s->e);
-        const struct zone_end *end = begin ? column_reader_next(&ends, &m, s->e) : NULL;
-        status = end ? 0 : -1;
-        for (size_t i = 0; i < n && status == 0; i++)
-            status = put_zone(&l, begin + i, end + i);
-    }
-    column_reader_release(&begins);
-    column_reader_release(&ends);
+    for (struct column_two zone; (zone = column_walk_two(&begins, &ends, &status, s->e)).first;)
+        status = put_zone(&l, zone.first, zone.second);
     vec_release(&l.open);
     return status;
 }

@@ -85,19 +85,10 @@ static int use_stack_of_sample(struct frame_book *b, uint32_t id, struct err *e)
 
 static int use_samples(struct frame_book *b, struct trace *t, struct err *e)
 {
-    struct column_reader r;
-    size_t n = 0;
+    struct column_walk w = column_walk(&t->samples.sorted);
     int status = 0;
-    struct column *c = &t->samples.sorted;
-    column_reader_init(&r, c);
-    for (uint64_t done = 0; done < c->len && status == 0; done += n) {
-        const struct sample *s = column_reader_next(&r, &n, e);
-        if (!s)
-            status = -1;
-        for (size_t i = 0; i < n && status == 0; i++)
-            status = use_stack_of_sample(b, s[i].callstack, e);
-    }
-    column_reader_release(&r);
+    for (const struct sample *s; (s = column_walk_next(&w, &status, e));)
+        status = use_stack_of_sample(b, s->callstack, e);
     return status;
 }
 

@@ -111,29 +111,19 @@ static int put_refs(void *ctx, const void *recs, size_t n, struct err *e)
 int frame_images_by_frame(struct frame_images *f, struct column *refs, struct err *e)
 {
     struct spill by_frame;
-    struct column_reader r;
-    struct err failed = {0};
-    size_t n;
+    struct column_walk w = column_walk(&f->list);
     int status = 0;
     column_init(refs, f->list.spool, &ref_layout, false);
     const size_t most = SPILL_BYTES / sizeof(struct frame_image_ref);
     spill_init(&by_frame, sizeof(struct frame_image_ref),
                f->list.len < most ? (size_t)f->list.len + 1 : most, f->list.spool->dir);
-    column_reader_init(&r, &f->list);
     uint32_t number = 0;
-    for (const struct frame_image *p; status == 0 && (p = column_reader_next(&r, &n, &failed));) {
-        for (size_t i = 0; i < n && status == 0; i++) {
-            struct frame_image_ref ref = {.frame = p[i].frame, .image = number++};
-            status = spill_add(&by_frame, &ref, 1, &failed);
-        }
+    for (const struct frame_image *p; (p = column_walk_next(&w, &status, e));) {
+        struct frame_image_ref ref = {.frame = p->frame, .image = number++};
+        status = spill_add(&by_frame, &ref, 1, e);
     }
-    if (failed.code == ERR_NONE)
-        status = spill_drain(&by_frame, put_refs, refs, &failed);
-    column_reader_release(&r);
+    if (status == 0)
+        status = spill_drain(&by_frame, put_refs, refs, e);
     spill_release(&by_frame);
-    if (failed.code == ERR_NONE)
-        return status;
-    if (e)
-        *e = failed;
-    return -1;
+    return status;
 }

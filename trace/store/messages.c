@@ -152,31 +152,21 @@ static int sort_by_time(void *ctx, const void *recs, size_t n, struct err *e)
 /* The first pass: reads a column of messages or links into `newest_first`. */
 static int read_all(struct column *c, bool links, struct spill *newest_first, struct err *e)
 {
-    struct column_reader r;
-    struct err failed = {0};
-    column_reader_init(&r, c);
-    size_t n;
+    struct column_walk w = column_walk(c);
     uint64_t at = 0;
-    for (const void *p; failed.code == ERR_NONE && (p = column_reader_next(&r, &n, &failed));) {
-        const struct message *m = p;
-        const struct message_link *l = p;
-        for (size_t i = 0; i < n; i++, at++) {
-            struct sorted_message one = {.key = -(int64_t)at, .number = at};
-            if (links) {
-                one.msg.time = l[i].time;
-                one.number = l[i].number;
-            } else {
-                one.msg = m[i];
-            }
-            if (spill_add(newest_first, &one, 1, &failed) != 0)
-                break;
+    int status = 0;
+    for (const void *p; (p = column_walk_next(&w, &status, e)); at++) {
+        struct sorted_message one = {.key = -(int64_t)at, .number = at};
+        if (links) {
+            const struct message_link *l = p;
+            one.msg.time = l->time;
+            one.number = l->number;
+        } else {
+            one.msg = *(const struct message *)p;
         }
+        status = spill_add(newest_first, &one, 1, e);
     }
-    column_reader_release(&r);
-    if (failed.code == ERR_NONE)
-        return 0;
-    *e = failed;
-    return -1;
+    return status;
 }
 
 static int walk_sorted(struct messages *m, struct column *c, struct walk *w, struct err *e)
@@ -200,23 +190,13 @@ static int walk_sorted(struct messages *m, struct column *c, struct walk *w, str
 /* Delivers messages that arrived in order of time without sorting. */
 static int walk_straight(struct column *c, const struct walk *w, struct err *e)
 {
-    struct column_reader r;
-    struct err failed = {0};
-    column_reader_init(&r, c);
-    size_t n;
+    struct column_walk all = column_walk(c);
     uint64_t at = 0;
     int status = 0;
-    for (const void *p; status == 0 && (p = column_reader_next(&r, &n, &failed));) {
-        const struct message *m = p;
-        const struct message_link *l = p;
-        for (size_t i = 0; i < n && status == 0; i++, at++)
-            status = w->put ? w->put(w->ctx, &m[i], at, e) : w->put_link(w->ctx, l[i].number, e);
-    }
-    column_reader_release(&r);
-    if (failed.code == ERR_NONE)
-        return status;
-    *e = failed;
-    return -1;
+    for (const void *p; (p = column_walk_next(&all, &status, e)); at++)
+        status = w->put ? w->put(w->ctx, p, at, e)
+                        : w->put_link(w->ctx, ((const struct message_link *)p)->number, e);
+    return status;
 }
 
 int messages_walk(struct messages *m, message_put *put, void *ctx, struct err *e)

@@ -206,18 +206,10 @@ int plots_power(struct plots *p, uint64_t name, int64_t time, int64_t clock, uin
 
 int plots_each(struct plots *p, plots_taker *take, void *ctx, struct err *e)
 {
-    struct column_reader reader;
-    size_t n = 0;
+    struct column_walk w = column_walk(&p->points);
     int status = 0;
-    column_reader_init(&reader, &p->points);
-    for (uint64_t done = 0; done < p->points.len && status == 0; done += n) {
-        const struct plot_point *points = column_reader_next(&reader, &n, e);
-        if (!points)
-            status = -1;
-        for (size_t i = 0; i < n && status == 0; i++)
-            status = take(ctx, &points[i], e);
-    }
-    column_reader_release(&reader);
+    for (const struct plot_point *point; (point = column_walk_next(&w, &status, e));)
+        status = take(ctx, point, e);
     return status;
 }
 

@@ -8,17 +8,6 @@
 /* Records of a sort kept in memory; there are two sorts at a time. */
 #define SORTED_IN_MEMORY ((size_t)1 << 18)
 
-/*
- * Passes on the error of a reader, which also returns NULL at the end; `e` may hold an older error.
- */
-static int pass_on(const struct err *own, struct err *e)
-{
-    if (own->code == 0)
-        return 0;
-    *e = *own;
-    return -1;
-}
-
 /* ---- initialisation and release */
 
 struct arrived_sample {
@@ -219,20 +208,13 @@ static int put_in_lists(void *ctx, const void *recs, size_t n, struct err *e)
  */
 static int read_arrived(struct finish *f, struct spill *times, struct err *e)
 {
-    struct column_reader reader;
-    const struct arrived_sample *r;
+    struct column_walk w = column_walk(&f->s->arrived);
     int status = 0;
-    size_t n;
-    struct err own = {0};
-    column_reader_init(&reader, &f->s->arrived);
-    while (status == 0 && (r = column_reader_next(&reader, &n, &own))) {
-        for (size_t i = 0; i < n && status == 0; i++) {
-            struct sorted_sample one = {r[i].time, r[i]};
-            status = times ? spill_add(times, &one, 1, e) : add_to_lists(f, &r[i], e);
-        }
+    for (const struct arrived_sample *r; (r = column_walk_next(&w, &status, e));) {
+        struct sorted_sample one = {r->time, *r};
+        status = times ? spill_add(times, &one, 1, e) : add_to_lists(f, r, e);
     }
-    column_reader_release(&reader);
-    return status == 0 ? pass_on(&own, e) : -1;
+    return status;
 }
 
 static bool is_kernel(const struct callstacks *stacks, uint32_t callstack)
@@ -390,20 +372,13 @@ static int put_hw(void *ctx, const void *recs, size_t n, struct err *e)
 
 static int add_hw(struct column *c, struct spill *to, struct err *e)
 {
-    struct column_reader reader;
-    const struct hw_time *r;
+    struct column_walk w = column_walk(c);
     int status = 0;
-    size_t n;
-    struct err own = {0};
-    column_reader_init(&reader, c);
-    while (status == 0 && (r = column_reader_next(&reader, &n, &own))) {
-        for (size_t i = 0; i < n && status == 0; i++) {
-            struct sorted_hw one = {r[i].time, r[i]};
-            status = spill_add(to, &one, 1, e);
-        }
+    for (const struct hw_time *r; (r = column_walk_next(&w, &status, e));) {
+        struct sorted_hw one = {r->time, *r};
+        status = spill_add(to, &one, 1, e);
     }
-    column_reader_release(&reader);
-    return status == 0 ? pass_on(&own, e) : -1;
+    return status;
 }
 
 static int compare_addresses(const void *a, const void *b, void *ctx)

@@ -8,17 +8,6 @@
 /* Records of a sort kept in memory. */
 #define SORTED_IN_MEMORY ((size_t)1 << 18)
 
-/*
- * Passes on the error of a reader, which also returns NULL at the end; `e` may hold an older error.
- */
-static int pass_on(const struct err *own, struct err *e)
-{
-    if (own->code == 0)
-        return 0;
-    *e = *own;
-    return -1;
-}
-
 /* ---- stored form of a finished run */
 
 /* Wakeup and end are stored as distances from the start, which take few bits. */
@@ -466,30 +455,23 @@ static int walk_put(void *ctx, const void *recs, size_t n, struct err *e)
 /* Adds a column's runs of the lists in `places` (UINT32_MAX: skip). */
 static int add_runs(struct sched *s, struct spill *sp, const uint32_t *places, struct err *e)
 {
-    struct column_reader reader;
-    column_reader_init(&reader, &s->runs);
-    const struct stored_run *r;
+    struct column_walk w = column_walk(&s->runs);
     int status = 0;
-    size_t n;
-    struct err own = {0};
-    while (status == 0 && (r = column_reader_next(&reader, &n, &own))) {
-        for (size_t i = 0; i < n && status == 0; i++) {
-            if (places[r[i].list] == UINT32_MAX)
-                continue;
-            struct sorted_run out = {.list = places[r[i].list],
-                                     .run = {.wakeup = r[i].start - (int64_t)r[i].waited,
-                                             .start = r[i].start,
-                                             .end = end_of(r[i].start, r[i].ran),
-                                             .thread = r[i].thread,
-                                             .cpu = r[i].cpu,
-                                             .wakeup_cpu = r[i].wakeup_cpu,
-                                             .reason = r[i].reason,
-                                             .state = r[i].state}};
-            status = spill_add(sp, &out, 1, e);
-        }
+    for (const struct stored_run *r; (r = column_walk_next(&w, &status, e));) {
+        if (places[r->list] == UINT32_MAX)
+            continue;
+        struct sorted_run out = {.list = places[r->list],
+                                 .run = {.wakeup = r->start - (int64_t)r->waited,
+                                         .start = r->start,
+                                         .end = end_of(r->start, r->ran),
+                                         .thread = r->thread,
+                                         .cpu = r->cpu,
+                                         .wakeup_cpu = r->wakeup_cpu,
+                                         .reason = r->reason,
+                                         .state = r->state}};
+        status = spill_add(sp, &out, 1, e);
     }
-    column_reader_release(&reader);
-    return status == 0 ? pass_on(&own, e) : -1;
+    return status;
 }
 
 static int drain(struct spill *sp, struct walk *w, uint32_t lists, struct err *e)
@@ -531,23 +513,15 @@ int sched_walk_threads(struct sched *s, const uint32_t *order, size_t n, const c
 
 static int add_cpu_runs(struct sched *s, struct spill *sp, struct err *e)
 {
-    struct column_reader reader;
-    column_reader_init(&reader, &s->cpu_runs);
-    const struct stored_cpu_run *r;
+    struct column_walk w = column_walk(&s->cpu_runs);
     int status = 0;
-    size_t n;
-    struct err own = {0};
-    while (status == 0 && (r = column_reader_next(&reader, &n, &own))) {
-        for (size_t i = 0; i < n && status == 0; i++) {
-            struct sorted_run out = {.list = r[i].cpu,
-                                     .run = {.start = r[i].start,
-                                             .end = end_of(r[i].start, r[i].ran),
-                                             .thread = r[i].thread}};
-            status = spill_add(sp, &out, 1, e);
-        }
+    for (const struct stored_cpu_run *r; (r = column_walk_next(&w, &status, e));) {
+        struct sorted_run out = {
+            .list = r->cpu,
+            .run = {.start = r->start, .end = end_of(r->start, r->ran), .thread = r->thread}};
+        status = spill_add(sp, &out, 1, e);
     }
-    column_reader_release(&reader);
-    return status == 0 ? pass_on(&own, e) : -1;
+    return status;
 }
 
 int sched_walk_cpus(struct sched *s, const char *dir, const struct sched_lists *to, struct err *e)
