@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -14,10 +15,12 @@
 #include "cli/options/options.h"
 #include "cli/options/question.h"
 #include "report/write/json_value.h"
+#include "server/sinks/compact_folder.h"
 #include "server/sinks/push.h"
 
 static const char usage[] =
     "usage: tidemark push --sink SINK [OPTIONS] FILE...\n"
+    "       tidemark push --sink files=FOLDER --compact [--keep DAYS] [--keep NAME=VALUE:DAYS]\n"
     "\n"
     "Adds what is in traces to the tables of a fleet, where engines made for that ask questions\n"
     "of thousands of traces. The manual has the tables and worked queries. SINK is one of\n"
@@ -35,6 +38,7 @@ static const char footer[] =
     "connection. The traces before and behind a bad one are sent.\n";
 
 #define ID_SIZE 33u /* including the NUL */
+#define SECONDS_OF_DAY 86400
 
 /* The result for a trace. */
 struct told {
@@ -51,7 +55,8 @@ struct push {
     VEC(char *) names; /* of labels; owned */
     unsigned tables;
     uint64_t points;
-    bool again, no_create, definitions, json;
+    bool again, no_create, definitions, compact, json;
+    struct compact_plan plan;
     struct fleet_sink rows;
     struct push_sink sink;
     char **files;
@@ -127,6 +132,24 @@ static bool take_table(void *ctx, const char *option, const char *value, struct 
     return false;
 }
 
+static bool take_keep(void *ctx, const char *option, const char *value, struct err *e)
+{
+    struct push *p = ctx;
+    struct compact_rule rule;
+    if (!compact_rule_parse(&rule, value))
+        return refuse_value(e, option, COMPACT_RULE, value);
+    for (size_t i = 0; i < p->plan.rules.len && !rule.label; i++) {
+        if (!p->plan.rules.at[i].label) {
+            err_set(e, ERR_USAGE, "--keep DAYS can be given once");
+            return false;
+        }
+    }
+    if (vec_push(&p->plan.rules, rule))
+        return true;
+    err_no_memory(e, "rules");
+    return false;
+}
+
 #define FIELD(NAME) OPTION_FIELD(struct push, NAME)
 
 static const struct option_row rows[] = {
@@ -147,6 +170,12 @@ static const struct option_row rows[] = {
      FIELD(no_create)},
     {"--definitions", NULL, "print the SQL statements that make the tables, and end",
      FIELD(definitions)},
+    {"--compact", NULL,
+     "files: write no trace, but make one file of the files of each table and day", FIELD(compact)},
+    {"--keep", "RULE",
+     "with --compact: DAYS drops traces captured more than so many days ago, NAME=VALUE:DAYS says "
+     "so for those with that label; may be given several times",
+     .take = take_keep},
     {"--format", "F", "{}: output for each trace", "text", .type = VALUE_WORD,
      .words = "text or json", FIELD(json)},
     OPTION_HELP_ROW,
@@ -161,17 +190,26 @@ static const struct option_group groups[] = {
     {0},
 };
 
+static const struct option_rule rules[] = {
+    {"--keep", OPTION_NEEDS, "--compact", NULL},
+    {"--compact", OPTION_EXCLUDES, "--label --table --points --again --no-create --definitions",
+     NULL},
+    {0},
+};
+
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct push *p = ctx;
     p->files = arguments;
     p->file_count = n;
-    if (p->definitions && n == 0)
+    if ((p->definitions || (p->compact && p->place.kind == PUSH_FILES)) && n == 0)
         return true;
     if (p->definitions)
         err_set(e, ERR_USAGE, "--definitions takes no trace");
     else if (p->place.kind == PUSH_NOWHERE)
         err_set(e, ERR_USAGE, "which --sink?");
+    else if (p->compact)
+        err_set(e, ERR_USAGE, "--compact takes a sink files=FOLDER and no trace");
     else if (n == 0)
         err_set(e, ERR_USAGE, "which trace?");
     else
@@ -247,8 +285,14 @@ static int push_one(struct push *p, const char *path, struct err *e)
     p->count = 0;
     if (read_id(path, told.id, &trace.file_bytes, e) != 0)
         return -1;
-    if (!p->again && p->sink.has(p->sink.ctx, told.id, &told.was_there, e) != 0)
+    enum push_there there = PUSH_NOT_THERE;
+    if ((!p->again || p->place.kind == PUSH_FILES) &&
+        p->sink.has(p->sink.ctx, told.id, &there, e) != 0)
         return -1;
+    if (p->again && there == PUSH_IN_PART)
+        return err_set(e, ERR_OUTPUT, "%s is in a compacted file, where --again cannot replace it",
+                       path);
+    told.was_there = there != PUSH_NOT_THERE && !p->again;
     if (!told.was_there && push_rows(p, path, &trace, e) != 0)
         return -1;
     told.rows = p->count;
@@ -324,6 +368,47 @@ static int print_json(const struct push *p, struct err *e)
     return status;
 }
 
+/* ---- compaction */
+
+static json_t *compacted_json(const struct compact_told *told)
+{
+    json_t *all = json_with(json_object(), "schema", json_string("tidemark.compact/1"));
+    all = json_with(all, "files_before", json_count(told->files_before));
+    all = json_with(all, "files_after", json_count(told->files_after));
+    all = json_with(all, "traces_dropped", json_count(told->dropped));
+    return json_with(all, "files_of_other_columns", json_count(told->other));
+}
+
+static int print_compacted(const struct push *p, const struct compact_told *told, struct err *e)
+{
+    struct buf text = {0};
+    char before[FORMAT_SIZE], after[FORMAT_SIZE], dropped[FORMAT_SIZE], other[FORMAT_SIZE];
+    if (p->json) {
+        text.failed = !json_put(&text, compacted_json(told), JSON_INDENT(2));
+    } else {
+        buf_printf(&text, "%s became %s; %s dropped",
+                   format_counted(before, told->files_before, "file"),
+                   format_count(after, told->files_after),
+                   format_counted(dropped, told->dropped, "trace"));
+        if (told->other)
+            buf_printf(&text, "; %s of another version left alone",
+                       format_counted(other, told->other, "file"));
+    }
+    buf_puts(&text, "\n");
+    int status = print_buf(&text, e);
+    buf_release(&text);
+    return status;
+}
+
+static int compact(struct push *p, struct err *e)
+{
+    struct compact_told told = {0};
+    p->plan.today = time(NULL) / SECONDS_OF_DAY;
+    if (compact_files(p->place.place, &p->plan, &told, e) != 0)
+        return -1;
+    return print_compacted(p, &told, e);
+}
+
 /* ---- the whole */
 
 /* Prints traces once they have arrived. */
@@ -352,6 +437,8 @@ static int run(struct push *p, struct err *e)
     p->rows.points = p->points;
     if (p->definitions)
         return push_clickhouse_definitions(p->rows.wanted, e);
+    if (p->compact)
+        return compact(p, e);
     /* Starts the helper before anything else is open. */
     int status = resolve_request_start(&p->question.resolve, &resolver, e);
     p->resolver = &resolver;
@@ -371,7 +458,7 @@ static int run(struct push *p, struct err *e)
 int cmd_push(int argc, char **argv)
 {
     const struct command_line line = {
-        .options = groups, .usage = usage, .footer = footer, .rest = take_rest};
+        .options = groups, .rules = rules, .usage = usage, .footer = footer, .rest = take_rest};
     struct push p = {.points = TABLES_POINTS};
     struct err e = {0};
     int status = command_line_parse(&line, &p, argc, argv);
@@ -382,6 +469,7 @@ int cmd_push(int argc, char **argv)
     vec_release(&p.names);
     vec_release(&p.labels);
     vec_release(&p.told);
+    vec_release(&p.plan.rules);
     resolve_request_release(&p.question.resolve);
     return status < 0 ? 0 : status;
 }

@@ -5,6 +5,7 @@
  *     FAULT_AT=N      the N-th such call (from 1) fails, in the process or those that it forks
  *     FAULT_FROM=N    and so do all that come after it
  *     FAULT_HOW=E     the number of the error; 0: half of what should be written is, and no error
+ *     FAULT_KILL=1    it does not fail, but the process is killed before it
  *     FAULT_HOLD=F    they do not fail but wait until there is a file F
  *     FAULT_ONLY=S    only calls of these names count, "write,fsync"; default all
  *     FAULT_NAMED=1   no file without a name can be made, as on some file systems
@@ -15,7 +16,8 @@
  *     FAULT_GONE=F    while there is a file F, what is sent over TCP was not acknowledged for long
  *
  * Calls are write, pwrite, pwritev, fsync, fdatasync, ftruncate, fallocate, fsetxattr, rename,
- * link, mkdir, open (of what does not exist yet), mmap (of files). Streams of the C library write
+ * link, mkdir, open (of what does not exist yet), mmap (of files); unlink and rmdir if they are
+ * named. Streams of the C library write
  * through here when they come from fdopen. What the environment asks for is taken out of it, so
  * that programs started by the program run undisturbed.
  */
@@ -25,6 +27,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,7 +52,7 @@ static struct {
     unsigned long first, last; /* calls that fail; first == 0: none */
     unsigned long late;        /* ms for each look at the clock */
     unsigned long looks;       /* at the clock since a call failed */
-    int how, stray, named;
+    int how, stray, named, kill;
     char log[200], got_file[200], hold[200], gone[200];
     char only[200];
 } state;
@@ -99,6 +102,8 @@ static bool hit(const char *name, int fd, const char *path)
         note(name, fd, path);
     if (!state.first || n < state.first || n > state.last)
         return false;
+    if (state.kill)
+        raise(SIGKILL);
     if (!state.hold[0])
         return true;
     while (access(state.hold, F_OK) != 0)
@@ -267,6 +272,24 @@ int renameat(int from_fd, const char *from, int to_fd, const char *to)
     return hit("rename", to_fd, to) ? refuse() : next(from_fd, from, to_fd, to);
 }
 
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+    NEXT(renameat2);
+    return hit("rename", to_fd, to) ? refuse() : next(from_fd, from, to_fd, to, flags);
+}
+
+int unlink(const char *path)
+{
+    NEXT(unlink);
+    return state.only[0] && hit("unlink", -1, path) ? refuse() : next(path);
+}
+
+int rmdir(const char *path)
+{
+    NEXT(rmdir);
+    return state.only[0] && hit("rmdir", -1, path) ? refuse() : next(path);
+}
+
 int link(const char *from, const char *to)
 {
     NEXT(link);
@@ -393,6 +416,7 @@ __attribute__((constructor)) static void begin(void)
     state.how = (int)take_number("FAULT_HOW");
     state.stray = take_number("FAULT_STRAY") != 0;
     state.named = take_number("FAULT_NAMED") != 0;
+    state.kill = take_number("FAULT_KILL") != 0;
     unsigned long late = take_number("FAULT_LATE");
     take_text("FAULT_ONLY", state.only);
     take_text("FAULT_HOLD", state.hold);

@@ -1,6 +1,7 @@
 #include "report/export/parquet_rle.h"
 
 #include "base/bytes.h"
+#include "report/export/thrift_read.h"
 
 #define GROUP ((size_t)8) /* values; bit-packing works on whole groups */
 
@@ -55,4 +56,51 @@ void parquet_rle(struct buf *out, const uint32_t *values, size_t n, unsigned wid
     }
     if (begin < n)
         put_packed(out, values + begin, n - begin, width);
+}
+
+/* ---- reading */
+
+static bool read_run(struct cursor *c, uint32_t *values, size_t n, unsigned width)
+{
+    uint32_t value = 0;
+    for (unsigned i = 0; i < width; i += 8)
+        value |= (uint32_t)cursor_u8(c) << i;
+    for (size_t i = 0; i < n; i++)
+        values[i] = value;
+    return !c->short_read;
+}
+
+/* The last group is padded, so fewer values than it has may be wanted. */
+static bool read_packed(struct cursor *c, uint32_t *values, size_t n, unsigned width)
+{
+    const uint8_t *p = cursor_take(c, (n + GROUP - 1) / GROUP * width);
+    uint64_t bits = 0;
+    unsigned held = 0;
+    for (size_t i = 0; p && i < n; i++) {
+        for (; held < width; held += 8)
+            bits |= (uint64_t)*p++ << held;
+        values[i] = (uint32_t)(bits & ((UINT64_C(1) << width) - 1));
+        bits >>= width;
+        held -= width;
+    }
+    return p != NULL;
+}
+
+bool parquet_rle_read(struct cursor *c, uint32_t *values, size_t n, unsigned width)
+{
+    for (size_t at = 0; at < n;) {
+        uint64_t head = thrift_read_varint(c);
+        uint64_t count = head >> 1;
+        size_t left = n - at;
+        bool packed = head & 1;
+        if (packed ? count > (left + GROUP - 1) / GROUP : count > left)
+            return false;
+        size_t some = packed && count * GROUP < left ? (size_t)count * GROUP
+                      : packed                       ? left
+                                                     : (size_t)count;
+        if (some == 0 || !(packed ? read_packed : read_run)(c, values + at, some, width))
+            return false;
+        at += some;
+    }
+    return true;
 }

@@ -1,16 +1,5 @@
 #include "report/export/thrift.h"
 
-enum {
-    TYPE_TRUE = 1,
-    TYPE_FALSE = 2,
-    TYPE_I8 = 3,
-    TYPE_I32 = 5,
-    TYPE_I64 = 6,
-    TYPE_BINARY = 8,
-    TYPE_LIST = 9,
-    TYPE_STRUCT = 12,
-};
-
 static void put_varint(struct thrift *t, uint64_t n)
 {
     for (; n >= 0x80; n >>= 7)
@@ -44,30 +33,30 @@ static void put_binary(struct thrift *t, struct view bytes)
 
 void thrift_bool(struct thrift *t, int field, bool value)
 {
-    put_field(t, field, value ? TYPE_TRUE : TYPE_FALSE);
+    put_field(t, field, value ? THRIFT_TRUE : THRIFT_FALSE);
 }
 
 void thrift_i8(struct thrift *t, int field, int8_t value)
 {
-    put_field(t, field, TYPE_I8);
+    put_field(t, field, THRIFT_I8);
     buf_u8(t->buf, (uint8_t)value);
 }
 
 void thrift_i32(struct thrift *t, int field, int32_t value)
 {
-    put_field(t, field, TYPE_I32);
+    put_field(t, field, THRIFT_I32);
     put_zigzag(t, value);
 }
 
 void thrift_i64(struct thrift *t, int field, int64_t value)
 {
-    put_field(t, field, TYPE_I64);
+    put_field(t, field, THRIFT_I64);
     put_zigzag(t, value);
 }
 
 void thrift_binary(struct thrift *t, int field, struct view bytes)
 {
-    put_field(t, field, TYPE_BINARY);
+    put_field(t, field, THRIFT_BINARY);
     put_binary(t, bytes);
 }
 
@@ -79,13 +68,13 @@ static void open_struct(struct thrift *t)
 
 void thrift_struct(struct thrift *t, int field)
 {
-    put_field(t, field, TYPE_STRUCT);
+    put_field(t, field, THRIFT_STRUCT);
     open_struct(t);
 }
 
 void thrift_list(struct thrift *t, int field, enum thrift_type type, uint32_t n)
 {
-    put_field(t, field, TYPE_LIST);
+    put_field(t, field, THRIFT_LIST);
     if (n < 15) {
         buf_u8(t->buf, (uint8_t)(n << 4 | type));
     } else {

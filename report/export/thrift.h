@@ -21,7 +21,18 @@ struct thrift {
     int last[THRIFT_DEPTH]; /* number of the last field of each open struct */
 };
 
-enum thrift_type { THRIFT_I32 = 5, THRIFT_BINARY = 8, THRIFT_STRUCT = 12 };
+enum thrift_type {
+    THRIFT_TRUE = 1,
+    THRIFT_FALSE = 2,
+    THRIFT_I8 = 3,
+    THRIFT_I16 = 4,
+    THRIFT_I32 = 5,
+    THRIFT_I64 = 6,
+    THRIFT_DOUBLE = 7,
+    THRIFT_BINARY = 8,
+    THRIFT_LIST = 9,
+    THRIFT_STRUCT = 12,
+};
 
 /* Begins with the outermost struct open. */
 static inline struct thrift thrift_begin(struct buf *buf)

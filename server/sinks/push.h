@@ -20,6 +20,9 @@ bool push_place_parse(struct push_place *p, const char *value);
 /* Whether it is "NAME=VALUE", for --label. */
 bool push_is_label(const char *value);
 
+/* PUSH_IN_PART: in a file of many traces, in which it cannot be replaced. */
+enum push_there { PUSH_NOT_THERE, PUSH_THERE, PUSH_IN_PART };
+
 /*
  * A destination for rows. Traces are written one after the other; all calls may fail with -1 and
  * `e`.
@@ -27,7 +30,7 @@ bool push_is_label(const char *value);
 struct push_sink {
     void *ctx;
     /* Whether the destination has the whole trace. */
-    int (*has)(void *ctx, const char *trace, bool *there, struct err *e);
+    int (*has)(void *ctx, const char *trace, enum push_there *there, struct err *e);
     int (*row)(void *ctx, const struct fleet_trace *trace, unsigned table, const struct cell *cells,
                struct err *e);
     /*
@@ -55,6 +58,7 @@ int push_clickhouse_definitions(const bool wanted[FLEET_TABLE_COUNT], struct err
 /*
  * A folder of Parquet files, FOLDER/TABLE/day=YYYY-MM-DD/TRACE.parquet: the layout of tables
  * partitioned by day. A trace's files get their names when all of them are complete, the one in
- * `traces` last. A table without rows has no file.
+ * `traces` last. A table without rows has no file. compact_folder.h merges files; the sink holds a
+ * shared lock on the folder until it is closed.
  */
 int push_files_open(struct push_sink *s, const char *folder, struct err *e);

@@ -90,7 +90,7 @@ static void drop(void *ctx)
     }
 }
 
-static int has(void *ctx, const char *trace, bool *there, struct err *e)
+static int has(void *ctx, const char *trace, enum push_there *there, struct err *e)
 {
     struct clickhouse *c = ctx;
     buf_clear(&c->text);
@@ -98,7 +98,7 @@ static int has(void *ctx, const char *trace, bool *there, struct err *e)
                c->database, fleet_table(FLEET_TABLE_TRACES)->name, trace);
     if (say(c, e) != 0)
         return -1;
-    *there = strtoull(buf_str(&c->answer), NULL, 10) > 0;
+    *there = strtoull(buf_str(&c->answer), NULL, 10) > 0 ? PUSH_THERE : PUSH_NOT_THERE;
     return 0;
 }
 

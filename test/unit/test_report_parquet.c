@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "report/export/parquet_rle.h"
-#include "report/export/thrift.h"
+#include "report/export/thrift_read.h"
 
 /* ---- runs and packed bits */
 
@@ -82,6 +82,17 @@ static void check_values(const uint32_t *values, size_t n, unsigned width, size_
     if (n > 0)
         assert_memory_equal(got, values, n * sizeof *got);
     assert_true(b.len <= most);
+    struct cursor c = cursor_over(b.data, b.len);
+    memset(got, 0xff, n * sizeof *got);
+    assert_true(parquet_rle_read(&c, got, n, width));
+    assert_int_equal(cursor_left(&c), 0);
+    if (n > 0)
+        assert_memory_equal(got, values, n * sizeof *got);
+    /* One less is not all of it, and cut off it is none. */
+    for (size_t len = 0; len < b.len && n < 100; len++) {
+        c = cursor_over(b.data, len);
+        assert_false(parquet_rle_read(&c, got, n, width));
+    }
     free(got);
     buf_release(&b);
 }
@@ -197,6 +208,69 @@ static void test_thrift(void **state)
     buf_release(&b);
 }
 
+/* A struct of all that can be skipped, around two numbers; cut off anywhere it is damaged. */
+static void test_thrift_read(void **state)
+{
+    (void)state;
+    struct buf b = {0};
+    struct thrift t = thrift_begin(&b);
+    thrift_i32(&t, 1, -7);
+    thrift_list(&t, 2, THRIFT_STRUCT, 2);
+    for (int i = 0; i < 2; i++) {
+        thrift_element_struct(&t);
+        thrift_list(&t, 1, THRIFT_BINARY, 2);
+        thrift_element_binary(&t, view_of("a"));
+        thrift_element_binary(&t, view_of(""));
+        thrift_struct(&t, 2);
+        thrift_bool(&t, 1, true);
+        thrift_i8(&t, 2, 5);
+        thrift_end(&t);
+        thrift_end(&t);
+    }
+    thrift_list(&t, 3, THRIFT_I32, 0);
+    thrift_i64(&t, 40, INT64_MIN);
+    thrift_end(&t);
+    assert_false(b.failed);
+    for (size_t len = 0; len <= b.len; len++) {
+        struct cursor c = cursor_over(b.data, len);
+        struct thrift_field f = {0};
+        int64_t first = 0, last = 0;
+        while (thrift_read_field(&c, &f)) {
+            if (f.number == 1)
+                first = thrift_read_integer(&c, &f);
+            else if (f.number == 40)
+                last = thrift_read_integer(&c, &f);
+            else
+                thrift_skip(&c, &f);
+        }
+        assert_int_equal(c.short_read, len < b.len);
+        if (len == b.len) {
+            assert_int_equal(first, -7);
+            assert_true(last == INT64_MIN);
+            assert_int_equal(cursor_left(&c), 0);
+        }
+    }
+    buf_release(&b);
+    /* Structs in structs without end, a field twice, a list longer than the bytes, a type of none.
+     */
+    static const uint8_t deep[] = {0x1c, 0x1c, 0x1c, 0x1c, 0x1c, 0x1c,
+                                   0x1c, 0x1c, 0x1c, 0x1c, 0x1c};
+    static const uint8_t twice[] = {0x15, 2, 0x05, 2, 2, 0};
+    static const uint8_t longer[] = {0x19, 0xf5, 0xff, 0xff, 3, 0, 0};
+    static const uint8_t none[] = {0x1d, 0, 0};
+    static const struct view bad[] = {{(const char *)deep, sizeof deep},
+                                      {(const char *)twice, sizeof twice},
+                                      {(const char *)longer, sizeof longer},
+                                      {(const char *)none, sizeof none}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct cursor c = cursor_over(bad[i].p, bad[i].len);
+        struct thrift_field f = {0};
+        while (thrift_read_field(&c, &f))
+            thrift_skip(&c, &f);
+        assert_true(c.short_read);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_random_values),
         cmocka_unit_test(test_long_runs_are_short),
         cmocka_unit_test(test_thrift),
+        cmocka_unit_test(test_thrift_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
