@@ -30,6 +30,8 @@ enum {
     RUNTIME_LATER = 81 * 8 /* and of later versions */
 };
 
+#define CODE_TAGS UINT64_C(3) /* that the pointer to a code object may have */
+
 struct state state;
 __thread struct tls tls;
 static uint8_t record[REC_RECORD_MAX - 32];
@@ -59,8 +61,8 @@ static void load(uint8_t *image, const uint8_t *data, size_t size)
         memcpy(&word, image + i, 8);
         if (word >> 16 == 0x7f)
             word = base + word % IMAGE;
-        else if (is_pointer(word))
-            word = base + word % IMAGE / 8 * 8;
+        else if (is_pointer(word & ~CODE_TAGS))
+            word = base + word % IMAGE / 8 * 8 + (word & CODE_TAGS);
         memcpy(image + i, &word, 8);
     }
 }
