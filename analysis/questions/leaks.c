@@ -47,37 +47,43 @@ double mann_kendall(const uint64_t *values, size_t n)
     return (s > 0 ? s - 1 : s + 1) / sqrt(variance / 18);
 }
 
-/* The k-th smallest value, with the smaller ones before it in `v` (Hoare 1961). */
-static double kth(double *v, ptrdiff_t n, ptrdiff_t k)
+#define SLOPES (LEAK_BUCKETS * (LEAK_BUCKETS - 1) / 2)
+
+/*
+ * The k-th smallest value, from 0 (Hoare 1961). Values are moved without a branch: processors
+ * cannot predict it.
+ */
+static double kth(double *v, size_t n, size_t k)
 {
-    for (ptrdiff_t low = 0, high = n - 1; low < high;) {
-        double pivot = v[low + (high - low) / 2];
-        ptrdiff_t i = low;
-        ptrdiff_t j = high;
-        while (i <= j) {
-            for (; v[i] < pivot; i++)
-                ;
-            for (; v[j] > pivot; j--)
-                ;
-            if (i > j)
-                break;
-            double t = v[i];
-            v[i++] = v[j];
-            v[j--] = t;
+    double less[SLOPES] = {0}, more[SLOPES] = {0};
+    for (;;) {
+        double pivot = v[n / 2];
+        size_t below = 0, above = 0;
+        for (size_t i = 0; i < n; i++) {
+            double x = v[i];
+            less[below] = x;
+            below += x < pivot;
+            more[above] = x;
+            above += x > pivot;
         }
-        if (k > j && k < i)
-            break;
-        low = k > j ? i : low;
-        high = k > j ? high : j;
+        if (k >= below && k < n - above)
+            return pivot;
+        if (k < below) {
+            v = less;
+            n = below;
+        } else {
+            v = more;
+            k -= n - above;
+            n = above;
+        }
     }
-    return v[k];
 }
 
 /* Sen 1968. */
 double sen_slope(const uint64_t *values, size_t n)
 {
-    double slopes[LEAK_BUCKETS * (LEAK_BUCKETS - 1) / 2];
-    ptrdiff_t count = 0;
+    double slopes[SLOPES] = {0};
+    size_t count = 0;
     if (n < 2 || n > LEAK_BUCKETS)
         return 0;
     for (size_t i = 0; i < n; i++) {
@@ -85,7 +91,7 @@ double sen_slope(const uint64_t *values, size_t n)
             slopes[count++] = ((double)values[k] - (double)values[i]) / (double)(k - i);
     }
     double middle = kth(slopes, count, count / 2);
-    return count % 2 ? middle : (kth(slopes, count / 2, count / 2 - 1) + middle) / 2;
+    return count % 2 ? middle : (kth(slopes, count, count / 2 - 1) + middle) / 2;
 }
 
 /* ---- the sweep */

@@ -76,11 +76,11 @@ struct memory_op {
     enum memory_op_kind kind;
     uint32_t pool;           /* index in memory.pools */
     int64_t time;            /* of this step */
-    uint16_t thread;         /* local index of the thread that did it */
     uint32_t callstack;      /* of this step (a free has its own); 0: none */
+    uint16_t thread;         /* local index of the thread that did it */
+    bool temporary;          /* a free: set by analysis/figures/selection.h, else false */
     struct live_block block; /* the block allocated or freed */
     int64_t freed;           /* an allocation in a sweep: time of its free; else NEVER_FREED */
-    bool temporary;          /* a free: set by analysis/figures/selection.h, else false */
 };
 
 /*

@@ -8,24 +8,25 @@
 #include <string.h>
 
 #include "base/due_queue.h"
-#include "trace/store/memory.h"
+#include "trace/store/memory_steps.h"
 
 #define ALLOCATIONS 1024u /* taken at a time */
 #define FREES_AHEAD 8u    /* whose blocks are prefetched */
 
 /* A free that is not due yet. */
 struct pending {
-    struct live_block block;
-    uint64_t number; /* of the allocation in the sweep */
+    struct live_slot block;
+    uint64_t number_thread; /* 48 bits: of the allocation in the sweep; 16: of the free's thread */
     uint32_t pool;
     uint32_t callstack;
-    uint16_t thread;
 };
 
-/* An allocation that was taken, with the time in the column, which is earlier in some files. */
+/* An allocation that was taken. */
 struct taken {
-    struct memory_op op;
-    int64_t time;
+    struct memory_event_in ev;
+    int64_t now; /* ns; later than its own time in some files */
+    uint64_t index;
+    uint32_t pool;
 };
 
 struct memory_sweep {
@@ -76,6 +77,11 @@ static struct memory_op *next_step(struct memory_sweep *s, struct err *e)
     return &s->batch->ops[s->batch->n++];
 }
 
+static uint64_t number_of(const struct pending *p)
+{
+    return p->number_thread & MEMORY_BITS48;
+}
+
 static int put_free(struct memory_sweep *s, const struct due_item *item, struct err *e)
 {
     const struct pending *p = &s->pending.at[item->value];
@@ -85,9 +91,9 @@ static int put_free(struct memory_sweep *s, const struct due_item *item, struct 
     *op = (struct memory_op){.kind = MEMORY_FREE,
                              .pool = p->pool,
                              .time = time_of_key(item->key),
-                             .thread = p->thread,
+                             .thread = (uint16_t)(p->number_thread >> 48),
                              .callstack = p->callstack,
-                             .block = p->block,
+                             .block = live_slot_block(&p->block),
                              .freed = NEVER_FREED};
     return pageable_push(s->memory->pageable, &s->vacant, (uint32_t)item->value)
                ? 0
@@ -108,7 +114,7 @@ static int put_frees(struct memory_sweep *s, uint64_t until, uint64_t taken_unti
         }
         const struct due_item *item = &s->due[s->at];
         if (item->key > until ||
-            (item->key == until && s->pending.at[item->value].number >= s->number))
+            (item->key == until && number_of(&s->pending.at[item->value]) >= s->number))
             return 0;
         if (s->ready - s->at > FREES_AHEAD)
             __builtin_prefetch(&s->pending.at[item[FREES_AHEAD].value]);
@@ -118,8 +124,17 @@ static int put_frees(struct memory_sweep *s, uint64_t until, uint64_t taken_unti
     }
 }
 
-static int expect_free(struct memory_sweep *s, const struct memory_op *op,
-                       const struct memory_event_in *ev, struct err *e)
+static struct live_block block_of(const struct taken *a)
+{
+    return (struct live_block){.ptr = a->ev.ptr,
+                               .size = a->ev.size,
+                               .time = a->now,
+                               .index = a->index,
+                               .callstack = a->ev.callstack_alloc,
+                               .thread = a->ev.thread_alloc};
+}
+
+static int expect_free(struct memory_sweep *s, const struct taken *a, struct err *e)
 {
     uint32_t slot;
     if (s->vacant.len) {
@@ -129,16 +144,33 @@ static int expect_free(struct memory_sweep *s, const struct memory_op *op,
             return err_no_memory(e, "pending frees");
         slot = (uint32_t)s->pending.len++;
     }
-    s->pending.at[slot] = (struct pending){.block = op->block,
-                                           .number = s->number + s->taken_count,
-                                           .pool = op->pool,
-                                           .callstack = ev->callstack_free,
-                                           .thread = ev->thread_free};
-    int64_t time = op->freed < s->now ? s->now : op->freed;
+    const struct live_block block = block_of(a);
+    struct pending *p = &s->pending.at[slot];
+    live_slot_fill(&p->block, &block);
+    p->number_thread = (s->number + s->taken_count) | (uint64_t)a->ev.thread_free << 48;
+    p->pool = a->pool;
+    p->callstack = a->ev.callstack_free;
+    int64_t time = a->ev.time_free < s->now ? s->now : a->ev.time_free;
     return due_queue_put(&s->queue, time_key(time), slot, e);
 }
 
 /* ---- allocations */
+
+static int put_alloc(struct memory_sweep *s, const struct taken *a, struct err *e)
+{
+    struct memory_op *op = next_step(s, e);
+    if (!op)
+        return -1;
+    *op = (struct memory_op){.kind = MEMORY_ALLOC,
+                             .pool = a->pool,
+                             .time = a->now,
+                             .thread = a->ev.thread_alloc,
+                             .callstack = a->ev.callstack_alloc,
+                             .block = block_of(a),
+                             .freed = a->ev.time_free};
+    s->number++;
+    return 0;
+}
 
 /* Delivers the allocations that were taken, and the frees before them. */
 static int merge(struct memory_sweep *s, struct err *e)
@@ -146,13 +178,9 @@ static int merge(struct memory_sweep *s, struct err *e)
     s->all_due = false;
     for (size_t i = 0; i < s->taken_count; i++) {
         const struct taken *a = &s->taken[i];
-        if (put_frees(s, time_key(a->time), time_key(s->now), e) != 0)
+        if (put_frees(s, time_key(a->ev.time_alloc), time_key(s->now), e) != 0 ||
+            put_alloc(s, a, e) != 0)
             return -1;
-        struct memory_op *op = next_step(s, e);
-        if (!op)
-            return -1;
-        *op = a->op;
-        s->number++;
     }
     s->taken_count = 0;
     return 0;
@@ -167,20 +195,8 @@ int memory_sweep_take(struct memory_sweep *s, uint32_t pool, uint64_t index,
     if (ev->time_alloc > s->now)
         s->now = ev->time_alloc;
     struct taken *a = &s->taken[s->taken_count];
-    a->time = ev->time_alloc;
-    a->op = (struct memory_op){.kind = MEMORY_ALLOC,
-                               .pool = pool,
-                               .time = s->now,
-                               .thread = ev->thread_alloc,
-                               .callstack = ev->callstack_alloc,
-                               .block = {.ptr = ev->ptr,
-                                         .size = ev->size,
-                                         .time = s->now,
-                                         .index = index,
-                                         .callstack = ev->callstack_alloc,
-                                         .thread = ev->thread_alloc},
-                               .freed = ev->time_free};
-    if (is_freed(ev->time_free) && expect_free(s, &a->op, ev, e) != 0)
+    *a = (struct taken){.ev = *ev, .now = s->now, .index = index, .pool = pool};
+    if (is_freed(ev->time_free) && expect_free(s, a, e) != 0)
         return -1;
     s->taken_count++;
     return 0;
