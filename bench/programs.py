@@ -5,7 +5,8 @@ is installed, in turns, at the same depth of call stacks.
     /usr/bin/python3 bench/programs.py
 
 Times are wall-clock, each the least of BENCH_ROUNDS (3). `program`: until the program itself ended,
-with its recording on disk. `trace`: until the trace is on disk. `sampled`: the program, sampled at
+with its recording on disk. `trace`: until the trace is on disk. `figures`: the same with --figures.
+`sampled`: the program, sampled at
 512 KiB. For heaptrack there is one time, until all its processes ended. Memory is the highest
 resident size of the program's own process, looked at every few milliseconds."""
 
@@ -111,16 +112,19 @@ def measure(command, environment, folder):
     The least of each kind of time, in seconds; the sizes of trace and heaptrack's file in bytes; the
     program's memory as it is, recorded, and under heaptrack.
     """
-    trace, heap = folder / "out.tracy", folder / "heap"
+    trace, only, heap = folder / "out.tracy", folder / "only.tracy", folder / "heap"
     commands = {"native": command,
                 "trace": [TIDEMARK, "run", "-f", "-o", trace, "--depth", DEPTH, "--report", "none",
-                          "--", *command]}
+                          "--", *command],
+                "figures": [TIDEMARK, "run", "--figures", "-f", "-o", only, "--depth", DEPTH,
+                            "--report", "none", "--", *command]}
     if shutil.which("heaptrack"):
         commands["heaptrack"] = ["heaptrack", "-o", heap, *command]
     ways = {
         "native": lambda: timed(commands["native"], environment),
         "program": lambda: timed(command, {**environment, **preloaded(folder, f"depth={DEPTH}")}),
         "trace": lambda: timed(commands["trace"], environment),
+        "figures": lambda: timed(commands["figures"], environment),
         "sampled": lambda: timed(command, {**environment,
                                            **preloaded(folder, f"depth={DEPTH},sample=524288")}),
     }
@@ -132,19 +136,20 @@ def measure(command, environment, folder):
             seconds = run()
             least[way] = min(least.get(way, seconds), seconds)
     memory = [resident(c, environment, str(command[0])) for c in commands.values()]
-    sizes = [trace.stat().st_size] + [p.stat().st_size for p in folder.glob("heap.*")]
+    sizes = [p.stat().st_size for p in (trace, only, *folder.glob("heap.*"))]
     return least, sizes, memory
 
 
 def main():
     print(f"recording programs, call stacks of {DEPTH} frames, least of {ROUNDS}\n")
-    print(f"{'':28}{'native':>9}{'program':>9}{'trace':>9}{'sampled':>9}{'heaptrack':>11}"
-          f"{'added':>9}{'whole':>8}{'size':>11}  memory added")
+    print(f"{'':28}{'native':>9}{'program':>9}{'trace':>9}{'figures':>9}{'sampled':>9}{'heaptrack':>11}"
+          f"{'added':>9}{'whole':>8}  size  memory added")
     with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
         folder = pathlib.Path(folder)
         for name, command, environment in programs(folder):
             least, sizes, memory = measure(command, environment, folder)
-            row = "".join(f"{least[w]:9.3f}" for w in ("native", "program", "trace", "sampled"))
+            row = "".join(f"{least[w]:9.3f}"
+                          for w in ("native", "program", "trace", "figures", "sampled"))
             if "heaptrack" in least:
                 other = least["heaptrack"] - least["native"]
                 added = (least["program"] - least["native"]) / other if other > 0 else float("nan")
@@ -152,10 +157,12 @@ def main():
                         f"{least['trace'] / least['heaptrack']:7.2f}x")
             else:
                 row += f"{'-':>11}{'-':>9}{'-':>8}"
-            more = ", heaptrack ".join(f"{(m - memory[0]) / 2**20:.1f} MiB" for m in memory[1:])
-            print(f"{name:28}{row}{sizes[0] / 1024:8.0f} KiB  {more}", flush=True)
+            more = " ".join(f"{(m - memory[0]) / 2**20:.1f}" for m in memory[1:])
+            size = " ".join(f"{n / 1024:.0f}" for n in sizes)
+            print(f"{name:28}{row}  {size} KiB  {more} MiB", flush=True)
     print("\nadded: what recording adds to the program, over what heaptrack adds; whole: until the\n"
-          "trace is on disk, over heaptrack's whole time")
+          "trace is on disk, over heaptrack's whole time; size: the trace, that of figures only, and\n"
+          "heaptrack's file; memory added: by run, by run --figures, by heaptrack")
 
 
 if __name__ == "__main__":

@@ -266,6 +266,7 @@ int figures_only_begin(struct trace *t, const struct figures_part *const *parts,
         return -1;
     o->parts = parts;
     o->part_count = n;
+    t->callstacks.limit = FIGURES_CALLSTACKS;
     t->memory.observer = (struct memory_observer){.ctx = o, .op = take, .anew = anew};
     t->memory.only.append = append;
     return 0;

@@ -39,6 +39,9 @@ struct trace;
 /* At most so many bytes before compression: what a reader allocates for them. */
 #define FIGURES_BYTES_MAX ((uint64_t)256 << 20)
 
+/* The store keeps so many call stacks apart; the rest is one, named "(other)" (callstacks.h). */
+#define FIGURES_CALLSTACKS ((uint32_t)1 << 17)
+
 /*
  * What else is counted of a pool: a consumer of its steps with its own bytes. The number of a part
  * is its index in the table of them (analysis/questions/figure_parts.h).

@@ -8,8 +8,8 @@
 
 /* Of compression: most figures are few. */
 #define LEVEL 19
-#define LEVEL_LARGE 3
-#define LARGE ((size_t)4 << 20)
+#define LEVEL_LARGE 6
+#define LARGE ((size_t)1 << 20)
 
 /* Minimum size of a pool, a call stack and a group, in bytes. */
 #define POOL_LEAST (6 + POOL_FIELDS + 4)

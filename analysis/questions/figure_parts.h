@@ -15,3 +15,11 @@ enum figure_part { PART_CURVE, PART_SIZES, PART_STACKS, PART_PATTERNS, PART_COUN
 
 /* figures_only_begin, with all parts. */
 int figure_parts_begin(struct trace *t, struct err *e);
+
+#define FIGURE_PLOT_POINTS 128u
+
+/*
+ * figures_only_note, and a plot of each pool with at most FIGURE_PLOT_POINTS highest uses, for
+ * programs that read no figures. When the trace is saved; other traces get nothing.
+ */
+int figure_parts_note(struct trace *t, struct err *e);

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/figures/figures_only.h"
 #include "analysis/figures/sites.h"
+#include "analysis/questions/figure_parts.h"
 #include "analysis/questions/near_limit.h"
 #include "analysis/questions/resident.h"
 #include "base/file_io.h"
@@ -26,7 +26,7 @@
 int saved_facts_write(struct trace *t, struct err *e)
 {
     struct err unknown = {0};
-    if (figures_only_note(t, e) != 0 || summary_write_facts(t, e) != 0 ||
+    if (figure_parts_note(t, e) != 0 || summary_write_facts(t, e) != 0 ||
         (!t->memory.only.is && resident_note(t, e) != 0))
         return -1;
     if (near_limit_note(t, &unknown) != 0) {

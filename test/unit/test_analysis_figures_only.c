@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -46,7 +47,7 @@ static void save(struct trace *t, const char *path, struct trace *loaded)
     struct trace_write_stats stats;
     struct buf losses = {0};
     struct err e = {0};
-    assert_int_equal(figures_only_note(t, &e), 0);
+    assert_int_equal(figure_parts_note(t, &e), 0);
     if (trace_save_file(t, path, &options, &stats, &losses, &e) != 0)
         fail_msg("%s", e.text);
     buf_release(&losses);
@@ -769,6 +770,83 @@ static void test_patterns_of_sites(void **state)
     }
 }
 
+/* ---- size */
+
+/* Call stacks beyond the bound are one, and what is counted of it is the rest. */
+static void test_the_other_call_stacks(void **state)
+{
+    enum { STACKS = FIGURES_CALLSTACKS + 5000 };
+    const struct summary_options by = {.by = GROUP_CALLSTACK};
+    struct trace t, loaded;
+    struct summary s;
+    struct err e = {0};
+    uint32_t number;
+    uint64_t other = 0, count = 0;
+    char path[] = "/tmp/figures-XXXXXX";
+    (void)state;
+    close(mkstemp(path));
+    assert_int_equal(trace_init(&t, NULL, &e), 0);
+    assert_int_equal(figure_parts_begin(&t, &e), 0);
+    assert_int_equal(memory_pool(&t.memory, 0, &number, &e), 0);
+    for (uint64_t i = 0; i < STACKS; i++)
+        put_block(&t, 0x100000 + i * 64, 1 + i % 3, (int64_t)i, stack_of(&t, 16 + i));
+    t.facts.last_time = STACKS;
+    save(&t, path, &loaded);
+    if (summary_build(&s, &loaded, &by, &e) != 0)
+        fail_msg("%s", e.text);
+    for (size_t i = 0; i < s.sites.len; i++) {
+        count += s.sites.at[i].figures.count;
+        other = s.sites.at[i].figures.count > 1 ? s.sites.at[i].figures.count : other;
+    }
+    assert_int_equal(count, STACKS);
+    assert_int_equal(other, STACKS - (uint64_t)FIGURES_CALLSTACKS * 99 / 100);
+    assert_int_equal(s.sites.len, (uint64_t)FIGURES_CALLSTACKS * 99 / 100 + 1);
+    summary_release(&s);
+    trace_release(&t);
+    trace_release(&loaded);
+    unlink(path);
+}
+
+/* Bytes of a recording of so many hours under the same load, by many call stacks. */
+static off_t size_after(int64_t hours)
+{
+    enum { STACKS = 100000, STEPS_PER_HOUR = 150000 };
+    const int64_t apart = INT64_C(3600000000000) / STEPS_PER_HOUR;
+    struct trace t, loaded;
+    struct err e = {0};
+    struct stat st;
+    uint32_t number;
+    char path[] = "/tmp/figures-XXXXXX";
+    close(mkstemp(path));
+    assert_int_equal(trace_init(&t, NULL, &e), 0);
+    assert_int_equal(figure_parts_begin(&t, &e), 0);
+    assert_int_equal(memory_pool(&t.memory, 0, &number, &e), 0);
+    for (uint64_t i = 0; i < STACKS; i++)
+        stack_of(&t, 16 + i);
+    for (int64_t i = 0; i < hours * STEPS_PER_HOUR; i++) {
+        const uint32_t stack = (uint32_t)((uint64_t)i * 7919 % STACKS) + 1;
+        const uint64_t at = 0x100000 + ((uint64_t)stack << 12);
+        if (i >= STACKS)
+            put_block(&t, at, 0, i * apart, stack);
+        put_block(&t, at, 16 + (uint64_t)i % 100, i * apart + 1, stack);
+    }
+    t.facts.last_time = hours * STEPS_PER_HOUR * apart;
+    save(&t, path, &loaded);
+    assert_int_equal(stat(path, &st), 0);
+    trace_release(&t);
+    trace_release(&loaded);
+    unlink(path);
+    return st.st_size;
+}
+
+static void test_size_follows_sites(void **state)
+{
+    (void)state;
+    const off_t one = size_after(1), ten = size_after(10);
+    print_message("%d KiB after 1 h, %d KiB after 10 h\n", (int)(one >> 10), (int)(ten >> 10));
+    assert_true(ten < one * 2);
+}
+
 /* ---- what is refused */
 
 static void expect_refusal(const struct err *e)
@@ -894,6 +972,8 @@ int main(void)
         cmocka_unit_test(test_many_call_stacks),
         cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_patterns_of_sites),
+        cmocka_unit_test(test_the_other_call_stacks),
+        cmocka_unit_test(test_size_follows_sites),
         cmocka_unit_test(test_questions_that_need_events),
         cmocka_unit_test(test_pools_of_one_name),
         cmocka_unit_test(test_other_rules),

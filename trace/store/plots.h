@@ -24,6 +24,7 @@ enum plot_type {
 
 enum plot_format {
     PLOT_NUMBER = 0,
+    PLOT_MEMORY = 1, /* bytes */
     PLOT_PERCENTAGE = 2,
     PLOT_WATT = 3,
 };
