@@ -16,6 +16,7 @@
 #include "server/net/address.h"
 #include "server/net/web_post.h"
 #include "trace/file/file_version.h"
+#include "trace/save/save_file.h"
 
 #define PAUSE_FREE ((uint64_t)64 << 20) /* free bytes that pausing waits for without --min-free */
 
@@ -302,6 +303,10 @@ static const struct option_row rows[] = {
      "go on in another trace each time so long has passed, or so much was received",
      .take = hand_on},
     {"--keep-last", "TIME|SIZE", "keep only the last stretch of each client", .take = hand_on},
+    {"--figures", NULL,
+     "keep no memory events, only their exact figures by call stack, site and pool, behind each "
+     "trace",
+     FIELD(captures.figures)},
     {"--max-size", "SIZE", "end a capture when so much was received", .take = hand_on},
     {"--max-time", "TIME", "end it after so long", .take = hand_on},
     {"--quota", "SIZE", "what each capture may take on disk; then it is ended and saved",
@@ -368,6 +373,11 @@ static const struct option_row rows[] = {
 
 static const struct option_group groups[] = {{.rows = rows}, {0}};
 static const struct option_row positional[] = {{0}};
+static const struct option_rule rules[] = {
+    {"--figures", OPTION_EXCLUDES, "--keep-last --resident-at --sink",
+     "--figures keep no events: they do not go with --keep-last, --resident-at and --sink"},
+    {0},
+};
 
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
@@ -376,7 +386,9 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     (void)arguments;
     if (!d->dir || !*d->dir)
         err_set(e, ERR_USAGE, "Output directory is required (-o)");
-    else
+    else if (!d->captures.figures ||
+             save_check_figures(d->trace_version ? d->trace_version : FILE_VERSION(0, 11, 0),
+                                &d->container, e) == 0)
         return settle_temporary(e) && add_scans(d, e);
     return false;
 }
@@ -388,6 +400,7 @@ int daemon_parse(struct daemon *d, int argc, char **argv)
         .usage = usage,
         .footer = footer,
         .positional = positional,
+        .rules = rules,
         .hint = "usage: capture-daemon -o DIR [-p PORT] [-m PERCENT] [--filter-name TEXT] "
                 "[--filter-port PORT]\nTry 'tidemark daemon --help'.\n",
         .refused = d->drop_in ? 1 : 2,

@@ -145,6 +145,8 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
         arguments[n++] = "--memory-limit";
         arguments[n++] = limit;
     }
+    if (c->figures)
+        arguments[n++] = "--figures";
     for (const char *const *o = c->options; *o && n < ARGUMENTS_MAX - 1; o++)
         arguments[n++] = *o;
     arguments[n] = NULL;

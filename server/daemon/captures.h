@@ -108,6 +108,7 @@ struct captures {
     const char *name;             /* template of the traces' names */
     const struct child_commands *commands;
     const char *const *options; /* passed to each capture, NULL at the end */
+    bool figures;               /* each keeps figures only */
     uint64_t memory_each;       /* initial memory bound of a capture; 0: none */
     /* Called with every answer to a query of the daemon. May be NULL. */
     void (*answered)(void *ctx, struct capture *one, const struct channel_message *m);

@@ -86,6 +86,27 @@ class Totals(Parts):
             self.wait_said("count>3")
             self.end(client, process)
 
+    def test_figures_only(self):
+        """Counters are those of events, and the trace has figures."""
+        with self.web("--figures", "--name", "x") as process:
+            client = self.connected(BEGIN + frame(free(30, 7, 0x2000)))
+            self.become(memory_events=3, allocations=2, live_bytes=64)
+            self.save("x.tracy")
+            client.send(frame(alloc(40, 7, 0x3000, 256)))
+            self.become(memory_events=4)
+            client.peer.shutdown(socket.SHUT_RDWR)
+            wait_until(lambda: self.status()["clients"][0]["state"] == "saved")
+            self.end(client, process)
+        for name, allocations, live in (("x.tracy", 2, 64), ("x.2.tracy", 2, 320)):
+            trace = self.traces / name
+            self.assertIn("figures only, no events", run("verify", "--figures-ok", trace).stdout)
+            (pool,) = report(trace)["pools"]
+            self.assertEqual((pool["allocations"], pool["live_bytes"]), (allocations, live))
+        for args in (["--keep-last", "1M"], ["--sink", "files=x"], ["--compression", "lz4"]):
+            result = run("daemon", "--figures", *args, "-o", self.dir)
+            self.assertEqual(result.returncode, 2, args)
+            self.assertIn("--figures", result.stderr)
+
     def test_the_last_figures_are_told_unasked(self):
         """Also of a client that ends before it is asked again."""
         with self.web("--alert", "count>2", "--name", "x") as process:
