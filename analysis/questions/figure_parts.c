@@ -26,10 +26,11 @@ static int name_plot(struct trace *t, const struct pool *pool, uint64_t name, st
     static const struct plot_config bytes = {.format = PLOT_MEMORY, .show_steps = 1, .fill = 1};
     char room[32], text[300];
     struct view of = trace_pool_name(t, pool, room);
-    int len = snprintf(text, sizeof text, "memory of pool %.*s, highest in each step",
+    int len = snprintf(text, sizeof text, "memory of pool %.*s (highest in each step)",
                        of.len > 200 ? 200 : (int)of.len, of.p);
     uint32_t number = strings_intern(&t->strings, (struct view){text, (size_t)len}, e);
-    return number && plots_name(&t->plots, name, number, e) == 0
+    return number && strings_bind(&t->strings, name, number, e) == 0 &&
+                   plots_name(&t->plots, name, number, e) == 0
                ? plots_configure(&t->plots, name, &bytes, e)
                : -1;
 }

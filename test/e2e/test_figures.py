@@ -173,6 +173,12 @@ class Figures(Case):
             result = run(*args, self.only)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(REFUSAL, result.stderr)
+        points = [line.split(",") for line in result.stdout.splitlines()
+                  if line.startswith("memory of pool default")]
+        self.assertGreater(len(points), 32)
+        (pool,) = [p for p in json.loads(run("report", "--format", "json", self.only).stdout)["pools"]
+                   if p["name"] == "default"]
+        self.assertEqual(max(float(point[-1]) for point in points), pool["peak_bytes"])
 
     def test_verify_and_info(self):
         self.both()
