@@ -33,26 +33,17 @@ static void save_counted(struct snapshot *s, const struct trace *t, const struct
 
 static void save_live(struct snapshot *s, const struct trace *t, struct pool *p)
 {
-    struct column_reader r;
-    struct err e = {0};
-    size_t n;
+    struct column_walk w = column_walk(&p->allocs);
+    int status = s->failed;
     if (p->counted) {
         save_counted(s, t, p);
         return;
     }
-    column_reader_init(&r, &p->allocs);
-    for (const struct memory_alloc *a; !s->failed && (a = column_reader_next(&r, &n, &e));) {
-        for (size_t i = 0; i < n; i++) {
-            struct memory_alloc one = a[i];
-            save_block(s, t, one.ptr, memory_alloc_size(&one), memory_alloc_thread(&one),
-                       one.callstack);
-        }
+    for (const struct memory_alloc *a; (a = column_walk_next(&w, &status, s->e));) {
+        save_block(s, t, a->ptr, memory_alloc_size(a), memory_alloc_thread(a), a->callstack);
+        status = s->failed;
     }
-    column_reader_release(&r);
-    if (e.code && !s->failed) {
-        *s->e = e;
-        s->failed = true;
-    }
+    s->failed |= status != 0;
 }
 
 static void load_live(struct snapshot *s, struct trace *t, struct pool *p, uint64_t n)
@@ -288,30 +279,19 @@ static void snapshot_frame_sets(struct snapshot *s, struct trace *t)
 
 static void save_open_sections(struct snapshot *s, const struct trace *t, struct sections *c)
 {
-    struct column_reader list, ends;
-    struct err e = {0};
-    size_t n = 0, k = 0;
-    column_reader_init(&list, &c->list);
-    column_reader_init(&ends, &c->ends);
-    const struct section *p;
-    const int64_t *end;
-    while (!s->failed && (p = column_reader_next(&list, &n, &e)) &&
-           (end = column_reader_next(&ends, &k, &e))) {
-        for (size_t i = 0; i < n && i < k; i++) {
-            int64_t id = end[i];
-            uint16_t category = p[i].category;
-            uint32_t text = p[i].text;
-            snapshot_i64(s, &id);
-            snapshot_u16(s, &category);
-            snapshot_string(s, t, &text);
-        }
+    struct column_walk list = column_walk(&c->list), ends = column_walk(&c->ends);
+    int status = s->failed;
+    for (struct column_two both; (both = column_walk_two(&list, &ends, &status, s->e)).first;) {
+        const struct section *p = both.first;
+        int64_t id = *(const int64_t *)both.second;
+        uint16_t category = p->category;
+        uint32_t text = p->text;
+        snapshot_i64(s, &id);
+        snapshot_u16(s, &category);
+        snapshot_string(s, t, &text);
+        status = s->failed;
     }
-    column_reader_release(&list);
-    column_reader_release(&ends);
-    if (e.code && !s->failed) {
-        *s->e = e;
-        s->failed = true;
-    }
+    s->failed |= status != 0;
 }
 
 static void snapshot_sections(struct snapshot *s, struct trace *t)

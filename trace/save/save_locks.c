@@ -80,38 +80,20 @@ static int put_lock_events(void *ctx, const struct group_item *items, size_t n, 
     return 0;
 }
 
-static int group_run(const struct lock_save *save, struct grouper *g,
-                     const struct lock_event *events, const int16_t *locations, size_t n)
-{
-    const struct locks *l = &save->s->t->locks;
-    for (size_t i = 0; i < n; i++) {
-        const struct lock_event *ev = &events[i];
-        struct group_item item = {.time = ev->time,
-                                  .value = (uint64_t)locations[i],
-                                  .list = save->lists[ev->lock],
-                                  .extra = (uint32_t)ev->thread << 8 | ev->kind};
-        if (grouper_add(g, item, l->list.at[ev->lock].disorder, save->s->e) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int group_lock_events(const struct lock_save *save, struct grouper *g)
 {
     struct locks *l = &save->s->t->locks;
-    struct column_reader events, locations;
+    struct column_walk events = column_walk(&l->events), locations = column_walk(&l->locations);
     struct err *e = save->s->e;
-    size_t n = 0, m;
     int status = 0;
-    column_reader_init(&events, &l->events);
-    column_reader_init(&locations, &l->locations);
-    for (uint64_t done = 0; done < l->events.len && status == 0; done += n) {
-        const struct lock_event *ev = column_reader_next(&events, &n, e);
-        const int16_t *at = ev ? column_reader_next(&locations, &m, e) : NULL;
-        status = at ? group_run(save, g, ev, at, n) : -1;
+    for (struct column_two both; (both = column_walk_two(&events, &locations, &status, e)).first;) {
+        const struct lock_event *ev = both.first;
+        struct group_item item = {.time = ev->time,
+                                  .value = (uint64_t) * (const int16_t *)both.second,
+                                  .list = save->lists[ev->lock],
+                                  .extra = (uint32_t)ev->thread << 8 | ev->kind};
+        status = grouper_add(g, item, l->list.at[ev->lock].disorder, e);
     }
-    column_reader_release(&events);
-    column_reader_release(&locations);
     return status;
 }
 

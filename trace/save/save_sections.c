@@ -71,38 +71,21 @@ static int put_section_run(void *ctx, const struct group_item *items, size_t n, 
     return 0;
 }
 
-static int group_run(const struct section_save *save, struct grouper *g,
-                     const struct section *sections, const int64_t *ends, size_t n)
-{
-    const struct sections *f = &save->s->t->sections;
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t *category = map_find(&f->categories, sections[i].category);
-        struct group_item item = {.time = sections[i].start,
-                                  .value = (uint64_t)ends[i],
-                                  .list = save->lists[*category],
-                                  .extra = sections[i].text};
-        if (grouper_add(g, item, false, save->s->e) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int group_sections(const struct section_save *save, struct grouper *g)
 {
     struct sections *f = &save->s->t->sections;
-    struct column_reader sections, ends;
+    struct column_walk sections = column_walk(&f->list), ends = column_walk(&f->ends);
     struct err *e = save->s->e;
-    size_t n = 0, m;
     int status = 0;
-    column_reader_init(&sections, &f->list);
-    column_reader_init(&ends, &f->ends);
-    for (uint64_t done = 0; done < f->list.len && status == 0; done += n) {
-        const struct section *p = column_reader_next(&sections, &n, e);
-        const int64_t *end = p ? column_reader_next(&ends, &m, e) : NULL;
-        status = end ? group_run(save, g, p, end, n) : -1;
+    for (struct column_two both; (both = column_walk_two(&sections, &ends, &status, e)).first;) {
+        const struct section *section = both.first;
+        const uint64_t *category = map_find(&f->categories, section->category);
+        struct group_item item = {.time = section->start,
+                                  .value = (uint64_t) * (const int64_t *)both.second,
+                                  .list = save->lists[*category],
+                                  .extra = section->text};
+        status = grouper_add(g, item, false, e);
     }
-    column_reader_release(&sections);
-    column_reader_release(&ends);
     return status;
 }
 
