@@ -59,6 +59,9 @@ enum dwarf_unit_kind {
     DWARF_UNIT_TYPE      /* types only; skipped */
 };
 
+/* Of a unit type, DW_UT_…. */
+enum dwarf_unit_kind dwarf_unit_kind(unsigned type);
+
 struct dwarf_unit {
     uint64_t offset; /* of its header in .debug_info */
     uint64_t root;   /* offset of its first entry */

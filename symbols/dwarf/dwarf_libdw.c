@@ -164,21 +164,6 @@ static int libdw_open(void **reader, const struct dwarf_sections *sections,
     return 0;
 }
 
-static enum dwarf_unit_kind unit_kind(uint8_t type)
-{
-    switch (type) {
-    case DW_UT_type:
-    case DW_UT_split_type:
-        return DWARF_UNIT_TYPE;
-    case DW_UT_skeleton:
-        return DWARF_UNIT_SKELETON;
-    case DW_UT_split_compile:
-        return DWARF_UNIT_SPLIT;
-    default:
-        return DWARF_UNIT_FULL;
-    }
-}
-
 static int libdw_next_unit(void *reader, struct dwarf_unit *unit, struct err *e)
 {
     struct reader *r = reader;
@@ -196,7 +181,7 @@ static int libdw_next_unit(void *reader, struct dwarf_unit *unit, struct err *e)
     *unit = (struct dwarf_unit){.offset = offset - in_unit,
                                 .root = offset,
                                 .version = version,
-                                .kind = unit_kind(type),
+                                .kind = dwarf_unit_kind(type),
                                 .id = id};
     return 1;
 }

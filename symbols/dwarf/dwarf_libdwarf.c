@@ -169,21 +169,6 @@ static int node_set(Dwarf_Debug debug, struct dwarf_node *node, bool alternate, 
     return status == DW_DLV_OK ? 1 : status == DW_DLV_NO_ENTRY ? 0 : -1;
 }
 
-static enum dwarf_unit_kind unit_kind(Dwarf_Half type)
-{
-    switch (type) {
-    case DW_UT_type:
-    case DW_UT_split_type:
-        return DWARF_UNIT_TYPE;
-    case DW_UT_skeleton:
-        return DWARF_UNIT_SKELETON;
-    case DW_UT_split_compile:
-        return DWARF_UNIT_SPLIT;
-    default:
-        return DWARF_UNIT_FULL;
-    }
-}
-
 static int root_offset(struct reader *r, uint64_t *offset, struct err *e)
 {
     Dwarf_Error error = NULL;
@@ -221,7 +206,7 @@ static int libdwarf_next_unit(void *reader, struct dwarf_unit *unit, struct err 
     }
     *unit = (struct dwarf_unit){.offset = r->next,
                                 .version = version,
-                                .kind = unit_kind(type),
+                                .kind = dwarf_unit_kind(type),
                                 .id = load_u64(id.signature)};
     r->next = next;
     return root_offset(r, &unit->root, e);

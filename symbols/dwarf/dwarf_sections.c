@@ -1,5 +1,6 @@
 /* Reads the DWARF sections of an ELF file. */
 
+#include <dwarf.h>
 #include <stdio.h>
 
 #include "symbols/dwarf/dwarf.h"
@@ -28,4 +29,19 @@ int dwarf_sections_read(struct dwarf_sections *out, struct elf_file *f, bool spl
             return -1;
     }
     return 0;
+}
+
+enum dwarf_unit_kind dwarf_unit_kind(unsigned type)
+{
+    switch (type) {
+    case DW_UT_type:
+    case DW_UT_split_type:
+        return DWARF_UNIT_TYPE;
+    case DW_UT_skeleton:
+        return DWARF_UNIT_SKELETON;
+    case DW_UT_split_compile:
+        return DWARF_UNIT_SPLIT;
+    default:
+        return DWARF_UNIT_FULL;
+    }
 }
