@@ -149,14 +149,20 @@ static void release(struct locations *l)
     map_release(&l->times);
 }
 
+static void begin(struct locations *l, struct merge *m)
+{
+    *l = (struct locations){.m = m, .at.pageable = &m->pageable, .times.pageable = &m->pageable};
+    strings_init(&l->contents);
+    strings_use(&l->contents, &m->pageable);
+    l->contents.limit = UINT32_MAX;
+}
+
 static int plan_static(struct merge *m, struct err *e)
 {
-    struct locations l = {.m = m, .at.pageable = &m->pageable, .times.pageable = &m->pageable};
+    struct locations l;
+    begin(&l, m);
     struct map numbers = {.pageable = &m->pageable};
     int status = 0;
-    strings_init(&l.contents);
-    strings_use(&l.contents, &m->pageable);
-    l.contents.limit = UINT32_MAX;
     for (size_t i = 0; i < m->n && status == 0; i++) {
         struct merge_input *in = m->order[i];
         map_release(&l.times);
@@ -179,11 +185,9 @@ static int plan_static(struct merge *m, struct err *e)
 
 static int plan_payloads(struct merge *m, struct err *e)
 {
-    struct locations l = {.m = m, .at.pageable = &m->pageable, .times.pageable = &m->pageable};
+    struct locations l;
+    begin(&l, m);
     int status = 0;
-    strings_init(&l.contents);
-    strings_use(&l.contents, &m->pageable);
-    l.contents.limit = UINT32_MAX;
     for (size_t i = 0; i < m->n && status == 0; i++) {
         struct merge_input *in = m->order[i];
         map_release(&l.times);

@@ -255,23 +255,30 @@ int zones_set_color(struct zones *z, uint16_t thread, uint32_t color, struct err
 /* ---- begin and end */
 
 /* Appends a zone to both columns. */
-static int append_zone(struct zones *z, struct zone_thread *t, int64_t start, int16_t srcloc,
-                       struct err *e)
+static int put_zone(struct zones *z, struct zone_thread *t, const struct zone_begin *b,
+                    uint32_t children, struct err *e)
 {
-    if (t->begins.len >= UINT32_MAX)
-        return err_set(e, ERR_INPUT, "more than 2^32 zones of one thread");
     struct zone_begin *begin = column_append(&t->begins, e);
     if (!begin)
         return -1;
-    *begin = (struct zone_begin){.start = start, .srcloc = srcloc};
+    *begin = *b;
     struct zone_end *end = column_append(&t->ends, e);
     if (!end) {
         column_drop_last(&t->begins); /* keep the two columns in step */
         return -1;
     }
-    *end = (struct zone_end){0};
+    *end = (struct zone_end){.children = children};
     z->count++;
     return 0;
+}
+
+static int append_zone(struct zones *z, struct zone_thread *t, int64_t start, int16_t srcloc,
+                       struct err *e)
+{
+    const struct zone_begin begin = {.start = start, .srcloc = srcloc};
+    if (t->begins.len >= UINT32_MAX)
+        return err_set(e, ERR_INPUT, "more than 2^32 zones of one thread");
+    return put_zone(z, t, &begin, 0, e);
 }
 
 /* Counts a zone that begins inside the `depth` outermost open ones. */
@@ -443,18 +450,7 @@ int zones_put(struct zones *z, uint16_t thread, const struct zone_begin *b, uint
     if (!t)
         return -1;
     *index = t->begins.len;
-    struct zone_begin *begin = column_append(&t->begins, e);
-    if (!begin)
-        return -1;
-    *begin = *b;
-    struct zone_end *end = column_append(&t->ends, e);
-    if (!end) {
-        column_drop_last(&t->begins); /* keep the two columns in step */
-        return -1;
-    }
-    *end = (struct zone_end){.children = children};
-    z->count++;
-    return 0;
+    return put_zone(z, t, b, children, e);
 }
 
 int zones_put_end(struct zones *z, uint16_t thread, uint64_t index, int64_t start, int64_t end,
