@@ -361,14 +361,9 @@ static void csv_match(struct buf *b, const struct annotate_function *f)
         buf_puts(b, ",,");
     else
         buf_printf(b, "0x%" PRIx64 ",%" PRIu64 ",", f->address, f->size);
-    csv_field(b, f->name);
-    buf_puts(b, ",");
-    csv_field(b, f->file);
-    buf_puts(b, ",");
-    if (f->line)
-        buf_printf(b, "%" PRIu32, f->line);
-    buf_puts(b, ",");
-    csv_field(b, f->image);
+    const struct frame_view site = {
+        .function = f->name, .file = f->file, .image = f->image, .line = f->line};
+    csv_site(b, &site, false);
     buf_puts(b, "\n");
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "report/write/emit.h"
 #include "report/write/json_value.h"
 
 /* ---- text */
@@ -281,12 +282,5 @@ int overview_write(const struct overview *o, bool json, FILE *out, struct err *e
         put_contents(&b, o);
         put_facts(&b, o);
     }
-    ok = ok && !b.failed;
-    if (ok)
-        (void)fwrite(b.data, 1, b.len, out); /* ferror reports it */
-    buf_release(&b);
-    if (!ok)
-        return err_no_memory(e, "the overview");
-    return fflush(out) != 0 || ferror(out) ? err_errno(e, ERR_OUTPUT, "cannot write the overview")
-                                           : 0;
+    return emit_all(&b, ok, out, "the overview", e);
 }

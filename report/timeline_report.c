@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/questions/peaks.h"
 #include "base/format.h"
 #include "report/write/axis.h"
 #include "report/write/row_table.h"
@@ -193,15 +194,6 @@ static void draw_axis(struct writer *w)
     buf_puts(b, "\n");
 }
 
-static int compare_peaks(const void *a, const void *b)
-{
-    const struct timeline_peak *x = a;
-    const struct timeline_peak *y = b;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return (x->time > y->time) - (x->time < y->time);
-}
-
 static void list_peaks(struct writer *w, const struct timeline_series *s)
 {
     struct timeline_peak *list;
@@ -211,7 +203,7 @@ static void list_peaks(struct writer *w, const struct timeline_series *s)
     if (!find_peaks(w, s, &list, &n))
         return;
     if (n)
-        qsort(list, n, sizeof *list, compare_peaks);
+        qsort(list, n, sizeof *list, peaks_compare);
     for (size_t i = 0; i < n && i < PEAKS_SHOWN; i++)
         buf_printf(&w->doc.buf, "%s%s at %s",
                    i ? ", " : "peaks: ", format_bytes(bytes, list[i].bytes),

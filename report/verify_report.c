@@ -3,6 +3,7 @@
 #include "analysis/figures/no_data.h"
 #include "base/format.h"
 #include "report/junit.h"
+#include "report/write/emit.h"
 #include "report/write/json_value.h"
 #include "report/write/markup.h"
 
@@ -87,12 +88,5 @@ int verify_write(const struct verify_result *r, enum verify_format format, FILE 
     } else {
         put_lines(&b, r);
     }
-    ok = ok && !b.failed;
-    if (ok)
-        (void)fwrite(b.data, 1, b.len, out); /* ferror reports it */
-    buf_release(&b);
-    if (!ok)
-        return err_no_memory(e, "the checks");
-    return fflush(out) != 0 || ferror(out) ? err_errno(e, ERR_OUTPUT, "cannot write the checks")
-                                           : 0;
+    return emit_all(&b, ok, out, "the checks", e);
 }

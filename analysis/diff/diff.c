@@ -299,13 +299,6 @@ static enum diff_kind kind_of(const struct diff_row *r, enum diff_metric m)
     return now > base ? DIFF_GROWN : DIFF_SHRUNK;
 }
 
-static int compare_views(struct view a, struct view b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.p, b.p, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
     const struct diff_row *x = a;
@@ -319,14 +312,14 @@ static int compare_rows(const void *a, const void *b, void *ctx)
                            q[0] > q[1] ? q[0] - q[1] : q[1] - q[0]};
     if (changes[0] != changes[1])
         return changes[0] > changes[1] ? -1 : 1;
-    int order = compare_views(x->pool, y->pool);
+    int order = view_compare(x->pool, y->pool);
     if (order == 0)
-        order = compare_views(x->frame.function, y->frame.function);
+        order = view_compare(x->frame.function, y->frame.function);
     if (order == 0)
-        order = compare_views(x->frame.file, y->frame.file);
+        order = view_compare(x->frame.file, y->frame.file);
     if (order == 0)
         order = (x->frame.line > y->frame.line) - (x->frame.line < y->frame.line);
-    return order ? order : compare_views(x->type, y->type);
+    return order ? order : view_compare(x->type, y->type);
 }
 
 static void judge_rows(struct diff *d)

@@ -137,14 +137,6 @@ void diff_lines_release(struct diff_lines *l)
 
 /* ---- lines */
 
-static struct view base_name(struct view path)
-{
-    size_t at = path.len;
-    while (at && path.p[at - 1] != '/' && path.p[at - 1] != '\\')
-        at--;
-    return (struct view){path.p + at, path.len - at};
-}
-
 static void put_text(struct buf *b, struct view text)
 {
     buf_u64(b, text.len);
@@ -180,7 +172,7 @@ static struct diff_line describe(struct diff_lines *l, int side, const struct fr
     buf_clear(&l->content);
     buf_u8(&l->content, f->has_name);
     put_text(&l->content, f->has_name ? diff_plain_name(f->function) : frame_image_name(f->image));
-    put_text(&l->content, f->has_name ? base_name(f->file) : (struct view){"", 0});
+    put_text(&l->content, f->has_name ? view_base_name(f->file) : (struct view){"", 0});
     line.function = hash_of(l);
     return line;
 }

@@ -4,7 +4,7 @@
 
 #define SHARE 20 /* local peaks rise by a twentieth of the highest */
 
-static int compare_peaks(const void *a, const void *b)
+int peaks_compare(const void *a, const void *b)
 {
     const struct timeline_peak *x = a;
     const struct timeline_peak *y = b;
@@ -23,7 +23,7 @@ static int collect(struct peaks *p, const struct timeline *line, struct err *e)
         return err_no_memory(e, "peaks");
     p->list.cap = p->list.len;
     if (p->list.len)
-        qsort(p->list.at, p->list.len, sizeof *p->list.at, compare_peaks);
+        qsort(p->list.at, p->list.len, sizeof *p->list.at, peaks_compare);
     return 0;
 }
 

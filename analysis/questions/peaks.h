@@ -20,3 +20,6 @@ struct peaks {
 /* `p` need not be initialised. */
 int peaks_find(struct peaks *p, struct selection *s, struct err *e);
 void peaks_release(struct peaks *p);
+
+/* For qsort of struct timeline_peak: the highest first, then the first in time. */
+int peaks_compare(const void *a, const void *b);

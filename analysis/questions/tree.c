@@ -189,14 +189,6 @@ static uint32_t label_number(struct builder *b, const struct tree_label *l, stru
     return NO_LABEL;
 }
 
-static struct view base_name(struct view path)
-{
-    size_t at = path.len;
-    while (at && path.p[at - 1] != '/' && path.p[at - 1] != '\\')
-        at--;
-    return (struct view){path.p + at, path.len - at};
-}
-
 /* The part of a function that the grouping compares. */
 static struct tree_label make_label(enum tree_by by, const struct frame_view *f)
 {
@@ -216,7 +208,7 @@ static struct tree_label make_label(enum tree_by by, const struct frame_view *f)
         l.frame.image = f->image;
         break;
     case TREE_MODULE:
-        l.frame.image = base_name(f->image);
+        l.frame.image = view_base_name(f->image);
         break;
     default:
         l.frame.function = f->function;

@@ -25,6 +25,17 @@ int emit_finish(struct emit *w, struct err *e)
     return fflush(w->out) == 0 ? 0 : err_errno(e, ERR_OUTPUT, "cannot write %s", w->what);
 }
 
+int emit_all(struct buf *text, bool ok, FILE *out, const char *what, struct err *e)
+{
+    ok = ok && !text->failed;
+    if (ok)
+        (void)fwrite(text->data, 1, text->len, out); /* ferror reports it */
+    buf_release(text);
+    if (!ok)
+        return err_no_memory(e, what);
+    return fflush(out) != 0 || ferror(out) ? err_errno(e, ERR_OUTPUT, "cannot write %s", what) : 0;
+}
+
 void emit_release(struct emit *w)
 {
     buf_release(&w->buf);

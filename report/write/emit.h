@@ -35,6 +35,12 @@ int emit_finish(struct emit *w, struct err *e);
 
 void emit_release(struct emit *w);
 
+/*
+ * Writes a whole text and flushes `out`; releases the text. ERR_MEMORY if not `ok`: there was not
+ * memory for it.
+ */
+int emit_all(struct buf *text, bool ok, FILE *out, const char *what, struct err *e);
+
 static inline void emit_text(struct emit *w, const char *text)
 {
     buf_puts(&w->buf, text);
