@@ -10,72 +10,38 @@
 
 /* ---- what is in the range */
 
-static bool keep_section(const struct range *r, const struct rec_section *s)
-{
-    return range_overlaps(r, s->start, s->end);
-}
-
-static bool keep_lock_event(const struct range *r, const struct rec_lock_event *l)
-{
-    return l->time < r->options.end;
-}
-
-static bool keep_message(const struct range *r, const struct rec_message *m)
-{
-    return range_has(r, m->time);
-}
-
-static bool keep_thread_message(const struct range *r, const struct rec_id *m)
-{
-    return map_find(&r->messages, m->id) != NULL;
-}
-
-static bool keep_sample(const struct range *r, const struct rec_sample *s)
-{
-    return range_has(r, s->time);
-}
-
-static bool keep_context_switch(const struct range *r, const struct rec_context_switch *s)
-{
-    return range_overlaps(r, s->wakeup < s->start ? s->wakeup : s->start, s->end);
-}
-
-static bool keep_cpu_switch(const struct range *r, const struct rec_cpu_switch *s)
-{
-    return range_overlaps(r, s->start, s->end);
-}
-
-static bool keep_hw_time(const struct range *r, const struct rec_time *t)
-{
-    return range_has(r, t->time);
-}
+#define AS(STRUCT) ((const struct rec_##STRUCT *)rec)
 
 static bool keep(const struct range *r, enum record_type type, const void *rec)
 {
     switch (type) {
     case REC_SECTION:
-        return keep_section(r, rec);
+        return range_overlaps(r, AS(section)->start, AS(section)->end);
     case REC_LOCK_EVENT:
-        return keep_lock_event(r, rec);
+        return AS(lock_event)->time < r->options.end;
     case REC_MESSAGE:
-        return keep_message(r, rec);
+        return range_has(r, AS(message)->time);
     case REC_THREAD_MESSAGE:
-        return keep_thread_message(r, rec);
+        return map_find(&r->messages, AS(id)->id) != NULL;
     case REC_SWITCH_SAMPLE:
     case REC_SAMPLE:
-        return keep_sample(r, rec);
+        return range_has(r, AS(sample)->time);
     case REC_MEMORY_EVENT:
         return range_keeps_block(r, rec);
-    case REC_CONTEXT_SWITCH:
-        return keep_context_switch(r, rec);
+    case REC_CONTEXT_SWITCH: {
+        const struct rec_context_switch *s = rec;
+        return range_overlaps(r, s->wakeup < s->start ? s->wakeup : s->start, s->end);
+    }
     case REC_CPU_SWITCH:
-        return keep_cpu_switch(r, rec);
+        return range_overlaps(r, AS(cpu_switch)->start, AS(cpu_switch)->end);
     case REC_HW_SAMPLE_TIME:
-        return keep_hw_time(r, rec);
+        return range_has(r, AS(time)->time);
     default:
         return true;
     }
 }
+
+#undef AS
 
 /* ---- both passes */
 

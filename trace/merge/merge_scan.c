@@ -12,6 +12,16 @@ static int no_room(struct err *e)
     return err_no_memory(e, "the tables of a trace");
 }
 
+/* A scan of one expression on the record `r`. */
+#define SCAN(NAME, STRUCT, RESULT)                                                                 \
+    static int NAME(struct merge_input *in, const void *rec, struct err *e)                        \
+    {                                                                                              \
+        const struct rec_##STRUCT *r = rec;                                                        \
+        (void)e;                                                                                   \
+        return RESULT;                                                                             \
+    }
+#define KEEP(LIST, VALUE) (pageable_push(&in->m->pageable, &in->LIST, VALUE) ? 0 : no_room(e))
+
 /* Copies header texts, which must outlive the record. */
 static int keep_aside(struct merge *m, struct view *text, struct err *e)
 {
@@ -31,12 +41,7 @@ static int scan_header(struct merge_input *in, const void *rec, struct err *e)
     return keep_aside(in->m, &in->header.host_info, e);
 }
 
-static int scan_crash(struct merge_input *in, const void *rec, struct err *e)
-{
-    (void)e;
-    in->crash = *(const struct rec_crash *)rec;
-    return 0;
-}
+SCAN(scan_crash, crash, (in->crash = *r, 0))
 
 static int scan_string(struct merge_input *in, const void *rec, struct err *e)
 {
@@ -101,47 +106,12 @@ static int scan_external_name(struct merge_input *in, const void *rec, struct er
     return pageable_push(&in->m->pageable, &in->external_names, r) ? 0 : no_room(e);
 }
 
-static int scan_local(struct merge_input *in, const void *rec, struct err *e)
-{
-    return pageable_push(&in->m->pageable, &in->local_threads, ((const struct rec_id *)rec)->id)
-               ? 0
-               : no_room(e);
-}
-
-static int scan_external(struct merge_input *in, const void *rec, struct err *e)
-{
-    return pageable_push(&in->m->pageable, &in->external_threads, ((const struct rec_id *)rec)->id)
-               ? 0
-               : no_room(e);
-}
-
-static int scan_location(struct merge_input *in, const void *rec, struct err *e)
-{
-    return pageable_push(&in->m->pageable, &in->locations, *(const struct rec_source_location *)rec)
-               ? 0
-               : no_room(e);
-}
-
-static int scan_expand(struct merge_input *in, const void *rec, struct err *e)
-{
-    return pageable_push(&in->m->pageable, &in->expands, ((const struct rec_id *)rec)->id)
-               ? 0
-               : no_room(e);
-}
-
-static int scan_payload(struct merge_input *in, const void *rec, struct err *e)
-{
-    return pageable_push(&in->m->pageable, &in->payloads, *(const struct rec_source_location *)rec)
-               ? 0
-               : no_room(e);
-}
-
-static int scan_app_info(struct merge_input *in, const void *rec, struct err *e)
-{
-    return pageable_push(&in->m->pageable, &in->app_info, *(const struct rec_string_ref *)rec)
-               ? 0
-               : no_room(e);
-}
+SCAN(scan_local, id, KEEP(local_threads, r->id))
+SCAN(scan_external, id, KEEP(external_threads, r->id))
+SCAN(scan_location, source_location, KEEP(locations, *r))
+SCAN(scan_expand, id, KEEP(expands, r->id))
+SCAN(scan_payload, source_location, KEEP(payloads, *r))
+SCAN(scan_app_info, string_ref, KEEP(app_info, *r))
 
 /* ---- named things */
 
@@ -233,42 +203,18 @@ static int scan_pool(struct merge_input *in, const void *rec, struct err *e)
 
 /* ---- lengths, and data keyed by address */
 
-static int scan_extras(struct merge_input *in, const void *rec, struct err *e)
+static int use_key(struct merge_input *in, uint64_t key)
 {
-    (void)e;
-    in->extras = ((const struct rec_count *)rec)->n;
-    return 0;
-}
-
-static int scan_callstacks(struct merge_input *in, const void *rec, struct err *e)
-{
-    (void)e;
-    in->callstacks = ((const struct rec_count *)rec)->n;
-    return 0;
-}
-
-static int scan_images(struct merge_input *in, const void *rec, struct err *e)
-{
-    (void)e;
-    in->images = ((const struct rec_count *)rec)->n;
-    return 0;
-}
-
-static int scan_message(struct merge_input *in, const void *rec, struct err *e)
-{
-    (void)e;
-    unsigned top = (unsigned)(((const struct rec_message *)rec)->key >> 48);
+    unsigned top = (unsigned)(key >> 48);
     in->key_tops[top / 64] |= UINT64_C(1) << top % 64;
     return 0;
 }
 
-static int scan_thread_message(struct merge_input *in, const void *rec, struct err *e)
-{
-    (void)e;
-    unsigned top = (unsigned)(((const struct rec_id *)rec)->id >> 48);
-    in->key_tops[top / 64] |= UINT64_C(1) << top % 64;
-    return 0;
-}
+SCAN(scan_extras, count, (in->extras = r->n, 0))
+SCAN(scan_callstacks, count, (in->callstacks = r->n, 0))
+SCAN(scan_images, count, (in->images = r->n, 0))
+SCAN(scan_message, message, use_key(in, r->key))
+SCAN(scan_thread_message, id, use_key(in, r->id))
 
 static int use_address(struct merge_input *in, uint64_t address, struct err *e)
 {
@@ -299,16 +245,6 @@ static int scan_frame(struct merge_input *in, const void *rec, struct err *e)
     return status;
 }
 
-static int scan_symbol(struct merge_input *in, const void *rec, struct err *e)
-{
-    return use_address(in, ((const struct rec_symbol *)rec)->address, e);
-}
-
-static int scan_code(struct merge_input *in, const void *rec, struct err *e)
-{
-    return use_address(in, ((const struct rec_symbol_code *)rec)->address, e);
-}
-
 static int scan_code_symbol(struct merge_input *in, const void *rec, struct err *e)
 {
     const struct rec_pair *r = rec;
@@ -317,10 +253,9 @@ static int scan_code_symbol(struct merge_input *in, const void *rec, struct err 
     return r->value != 0 ? use_address(in, r->value, e) : 0;
 }
 
-static int scan_hw_sample(struct merge_input *in, const void *rec, struct err *e)
-{
-    return use_address(in, ((const struct rec_id *)rec)->id, e);
-}
+SCAN(scan_symbol, symbol, use_address(in, r->address, e))
+SCAN(scan_code, symbol_code, use_address(in, r->address, e))
+SCAN(scan_hw_sample, id, use_address(in, r->id, e))
 
 static int scan_source_file(struct merge_input *in, const void *rec, struct err *e)
 {
