@@ -50,16 +50,22 @@ static int pass_count(struct convert *c, enum record_type type, uint64_t n, stru
     return pass(c, type, &count, e);
 }
 
-static void lose(struct convert *c, enum convert_loss loss, uint64_t n)
+/* Counts; returns 0. */
+static int lose(struct convert *c, enum convert_loss loss, uint64_t n)
 {
     c->losses[loss] += n;
-}
-
-static int drop(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    (void)c, (void)recs, (void)n, (void)e;
     return 0;
 }
+
+/* A handler of one expression. */
+#define HANDLER(NAME, RESULT)                                                                      \
+    static int NAME(struct convert *c, const void *recs, size_t n, struct err *e)                  \
+    {                                                                                              \
+        (void)c, (void)recs, (void)n, (void)e;                                                     \
+        return RESULT;                                                                             \
+    }
+
+HANDLER(drop, 0)
 
 /* ---- topology */
 
@@ -109,40 +115,15 @@ static int keep_node(struct convert *c, enum record_type type, const void *recs,
     return 0;
 }
 
-static int package_without_dies(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    return flush_package(c, e) != 0 ? -1 : keep_node(c, REC_PACKAGE, recs, n, e);
-}
-
-static int keep_die(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    return keep_node(c, REC_DIE, recs, n, e);
-}
-
-static int keep_core(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    return keep_node(c, REC_CORE, recs, n, e);
-}
-
-static int keep_cpu(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    return keep_node(c, REC_CPU, recs, n, e);
-}
-
-static int crash_after_packages(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    (void)n;
-    return flush_package(c, e) != 0 ? -1 : pass(c, REC_CRASH, recs, e);
-}
+HANDLER(package_without_dies, flush_package(c, e) != 0 ? -1 : keep_node(c, REC_PACKAGE, recs, n, e))
+HANDLER(keep_die, keep_node(c, REC_DIE, recs, n, e))
+HANDLER(keep_core, keep_node(c, REC_CORE, recs, n, e))
+HANDLER(keep_cpu, keep_node(c, REC_CPU, recs, n, e))
+HANDLER(crash_after_packages, flush_package(c, e) != 0 ? -1 : pass(c, REC_CRASH, recs, e))
 
 /* ---- sections */
 
-static int lose_sections(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    (void)recs, (void)e;
-    lose(c, LOSS_SECTION, n);
-    return 0;
-}
+HANDLER(lose_sections, lose(c, LOSS_SECTION, n))
 
 static int lose_categories(struct convert *c, const void *recs, size_t n, struct err *e)
 {
@@ -170,13 +151,8 @@ static int strings_after_no_sections(struct convert *c, const void *recs, size_t
 }
 
 /* 0.13.4 has one list: it becomes that of category 0, as in the reader of 0.14.0. */
-static int list_of_category(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    (void)n;
-    if (pass_count(c, REC_SECTION_LISTS, 1, e) != 0)
-        return -1;
-    return pass(c, REC_SECTION_LIST, recs, e);
-}
+HANDLER(list_of_category,
+        pass_count(c, REC_SECTION_LISTS, 1, e) != 0 ? -1 : pass(c, REC_SECTION_LIST, recs, e))
 
 static int strings_after_list(struct convert *c, const void *recs, size_t n, struct err *e)
 {
@@ -318,25 +294,9 @@ static int convert_gpu_context(struct convert *c, const void *recs, size_t n, st
     return pass_count(c, REC_GPU_NOTE_NAMES, 0, e);
 }
 
-static int plots_after_gpu(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    (void)n;
-    return finish_gpu_context(c, e) != 0 ? -1 : pass(c, REC_PLOTS, recs, e);
-}
-
-static int lose_note_names(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    (void)recs, (void)e;
-    lose(c, LOSS_GPU_NOTE_NAME, n);
-    return 0;
-}
-
-static int lose_notes(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    (void)recs, (void)e;
-    lose(c, LOSS_GPU_NOTE, n);
-    return 0;
-}
+HANDLER(plots_after_gpu, finish_gpu_context(c, e) != 0 ? -1 : pass(c, REC_PLOTS, recs, e))
+HANDLER(lose_note_names, lose(c, LOSS_GPU_NOTE_NAME, n))
+HANDLER(lose_notes, lose(c, LOSS_GPU_NOTE, n))
 
 static int lose_query_ids(struct convert *c, const void *recs, size_t n, struct err *e)
 {
@@ -440,20 +400,10 @@ static int flush_stats(struct convert *c, enum record_type counts, enum record_t
     return n > 0 ? record_put(&c->next, type, c->stats.at, n, e) : 0;
 }
 
-static int gpu_stats_after_stats(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    (void)recs;
-    (void)n;
-    return flush_stats(c, REC_ZONE_STATS, REC_ZONE_STAT, true, e);
-}
-
-static int locks_after_stats(struct convert *c, const void *recs, size_t n, struct err *e)
-{
-    (void)n;
-    if (flush_stats(c, REC_GPU_ZONE_STATS, REC_GPU_ZONE_STAT, false, e) != 0)
-        return -1;
-    return pass(c, REC_LOCKS, recs, e);
-}
+HANDLER(gpu_stats_after_stats, flush_stats(c, REC_ZONE_STATS, REC_ZONE_STAT, true, e))
+HANDLER(locks_after_stats, flush_stats(c, REC_GPU_ZONE_STATS, REC_GPU_ZONE_STAT, false, e) != 0
+                               ? -1
+                               : pass(c, REC_LOCKS, recs, e))
 
 static int located_lock(struct convert *c, const void *recs, size_t n, struct err *e)
 {

@@ -1,7 +1,5 @@
 #include "trace/merge/merge_internal.h"
 
-typedef int put_table(struct merge *m, struct err *e);
-
 int merge_put_count(struct merge *m, enum record_type type, uint64_t n, struct err *e)
 {
     struct rec_count count = {n};
@@ -43,53 +41,6 @@ static int put_pointers(struct merge *m, struct err *e)
     return 0;
 }
 
-static int put_thread_names(struct merge *m, struct err *e)
-{
-    return put_list(m, REC_THREAD_NAMES, REC_THREAD_NAME, m->thread_names.at, m->thread_names.len,
-                    e);
-}
-
-static int put_external_names(struct merge *m, struct err *e)
-{
-    return put_list(m, REC_EXTERNAL_NAMES, REC_EXTERNAL_NAME, m->external_names.at,
-                    m->external_names.len, e);
-}
-
-static int put_local_threads(struct merge *m, struct err *e)
-{
-    return put_list(m, REC_LOCAL_THREADS, REC_LOCAL_THREAD, m->local_threads.at,
-                    m->local_threads.len, e);
-}
-
-static int put_external_threads(struct merge *m, struct err *e)
-{
-    return put_list(m, REC_EXTERNAL_THREADS, REC_EXTERNAL_THREAD, m->external_threads.at,
-                    m->external_threads.len, e);
-}
-
-static int put_locations(struct merge *m, struct err *e)
-{
-    return put_list(m, REC_SOURCE_LOCATIONS, REC_SOURCE_LOCATION, m->locations.at, m->locations.len,
-                    e);
-}
-
-static int put_expands(struct merge *m, struct err *e)
-{
-    return put_list(m, REC_SOURCE_LOCATION_EXPANDS, REC_SOURCE_LOCATION_EXPAND, m->expands.at,
-                    m->expands.len, e);
-}
-
-static int put_payloads(struct merge *m, struct err *e)
-{
-    return put_list(m, REC_SOURCE_LOCATION_PAYLOADS, REC_SOURCE_LOCATION_PAYLOAD, m->payloads.at,
-                    m->payloads.len, e);
-}
-
-static int put_app_info(struct merge *m, struct err *e)
-{
-    return put_list(m, REC_APP_INFOS, REC_APP_INFO, m->app_info.at, m->app_info.len, e);
-}
-
 /* Puts the first crash; merge_facts.c adds facts about the others. */
 static int put_crash(struct merge *m, struct err *e)
 {
@@ -116,28 +67,34 @@ static int put_pools(struct merge *m, struct err *e)
     return record_put(&m->out, REC_POOLS, &m->pools, 1, e);
 }
 
-static int put_files(struct merge *m, struct err *e)
-{
-    return merge_put_count(m, REC_SOURCE_FILES, m->files, e);
-}
-
 int merge_put_table(struct merge *m, enum record_type type, bool *done, struct err *e)
 {
-    static put_table *const tables[REC_TYPE_COUNT] = {
-        [REC_CRASH] = put_crash,
-        [REC_STRINGS] = put_strings,
-        [REC_STRING_POINTERS] = put_pointers,
-        [REC_THREAD_NAMES] = put_thread_names,
-        [REC_EXTERNAL_NAMES] = put_external_names,
-        [REC_LOCAL_THREADS] = put_local_threads,
-        [REC_EXTERNAL_THREADS] = put_external_threads,
-        [REC_SOURCE_LOCATIONS] = put_locations,
-        [REC_SOURCE_LOCATION_EXPANDS] = put_expands,
-        [REC_SOURCE_LOCATION_PAYLOADS] = put_payloads,
-        [REC_APP_INFOS] = put_app_info,
-        [REC_POOLS] = put_pools,
-        [REC_SOURCE_FILES] = put_files,
-    };
-    *done = tables[type] != NULL;
-    return *done ? tables[type](m, e) : 0;
+    *done = true;
+    switch (type) {
+#define LIST(COUNTS, TYPE, MEMBER)                                                                 \
+    case REC_##COUNTS:                                                                             \
+        return put_list(m, type, REC_##TYPE, m->MEMBER.at, m->MEMBER.len, e);
+        LIST(THREAD_NAMES, THREAD_NAME, thread_names)
+        LIST(EXTERNAL_NAMES, EXTERNAL_NAME, external_names)
+        LIST(LOCAL_THREADS, LOCAL_THREAD, local_threads)
+        LIST(EXTERNAL_THREADS, EXTERNAL_THREAD, external_threads)
+        LIST(SOURCE_LOCATIONS, SOURCE_LOCATION, locations)
+        LIST(SOURCE_LOCATION_EXPANDS, SOURCE_LOCATION_EXPAND, expands)
+        LIST(SOURCE_LOCATION_PAYLOADS, SOURCE_LOCATION_PAYLOAD, payloads)
+        LIST(APP_INFOS, APP_INFO, app_info)
+#undef LIST
+    case REC_CRASH:
+        return put_crash(m, e);
+    case REC_STRINGS:
+        return put_strings(m, e);
+    case REC_STRING_POINTERS:
+        return put_pointers(m, e);
+    case REC_POOLS:
+        return put_pools(m, e);
+    case REC_SOURCE_FILES:
+        return merge_put_count(m, type, m->files, e);
+    default:
+        *done = false;
+        return 0;
+    }
 }
