@@ -1,20 +1,13 @@
 /* Frames and their images. */
 
-#include "trace/save/save_internal.h"
-
 #include <stdlib.h>
 
-#include "trace/store/grouper.h"
-
-#define BATCH 512u
+#include "trace/save/save_lists.h"
 
 /* ---- frame sets */
 
 struct frame_save {
-    struct saver *s;
-    uint32_t *order; /* set numbers, in file order */
-    uint32_t *lists; /* set number → position in `order` */
-    uint32_t n;
+    struct list_save sets;
     uint64_t index; /* of the next frame of the current list */
     bool base;      /* the current list is the base set */
     /* images by frame */
@@ -30,40 +23,31 @@ static unsigned first_frames(const struct saver *s)
     return s->t->facts.on_demand ? 3 : 2;
 }
 
-static void order_set(struct frame_save *save, uint32_t number)
-{
-    save->lists[number] = save->n;
-    save->order[save->n++] = number;
-}
-
 /* Sets whose name is unknown come last. */
-static int order_sets(struct frame_save *save)
+static void order_sets(struct list_save *save)
 {
     const struct frame_sets *f = &save->s->t->frame_sets;
-    save->order = malloc(f->list.len * sizeof *save->order);
-    save->lists = malloc(f->list.len * sizeof *save->lists);
-    if (!save->order || !save->lists)
-        return err_no_memory(save->s->e, "saving");
     for (size_t i = f->no_base ? 1 : 0; i < f->order.len; i++) /* the base set is the first */
-        order_set(save, f->order.at[i]);
+        save->order[save->n++] = f->order.at[i];
     for (uint32_t i = 0; i < f->list.len; i++) {
         if (!f->list.at[i].listed && f->list.at[i].into == i)
-            order_set(save, i);
+            save->order[save->n++] = i;
     }
-    return 0;
 }
 
 static int begin_set(void *ctx, uint32_t list, struct err *e)
 {
     (void)e;
     struct frame_save *save = ctx;
-    const struct frame_set *set = &save->s->t->frame_sets.list.at[save->order[list]];
-    save->base = save->order[list] == FRAME_SET_BASE;
+    struct saver *s = save->sets.s;
+    uint32_t number = save->sets.order[list];
+    const struct frame_set *set = &s->t->frame_sets.list.at[number];
+    save->base = number == FRAME_SET_BASE;
     save->index = 0;
     struct rec_frame_set r = {.name = set->name,
                               .continuous = set->continuous,
-                              .n = set->count + (save->base ? first_frames(save->s) : 0)};
-    return put(save->s, REC_FRAME_SET, &r);
+                              .n = set->count + (save->base ? first_frames(s) : 0)};
+    return put(s, REC_FRAME_SET, &r);
 }
 
 /* The image of a frame of the base set; call it in order of the frames. */
@@ -91,30 +75,20 @@ static int image_of(struct frame_save *save, int64_t frame, int32_t *image, stru
 }
 
 /* `value` is the end. */
-static int put_frames(void *ctx, const struct group_item *items, size_t n, struct err *e)
+static int fill_frame(struct list_save *sets, void *rec, const struct group_item *item,
+                      struct err *e)
 {
-    struct frame_save *save = ctx;
-    struct rec_frame batch[BATCH];
-    for (size_t i = 0; i < n;) {
-        size_t run = 0;
-        for (; run < BATCH && i < n; run++, i++) {
-            batch[run] = (struct rec_frame){
-                .start = items[i].time, .end = (int64_t)items[i].value, .image = -1};
-            if (save->base && image_of(save, (int64_t)save->index++, &batch[run].image, e) != 0)
-                return -1;
-        }
-        if (record_put(save->s->sink, REC_FRAME, batch, run, e) != 0)
-            return -1;
-    }
-    return 0;
+    struct frame_save *save = (struct frame_save *)sets;
+    struct rec_frame *r = rec;
+    *r = (struct rec_frame){.start = item->time, .end = (int64_t)item->value, .image = -1};
+    return save->base ? image_of(save, (int64_t)save->index++, &r->image, e) : 0;
 }
 
-static int group_frames(const struct frame_save *save, struct grouper *g)
+static int group_frames(struct list_save *save, struct grouper *g, struct err *e)
 {
     struct frame_sets *f = &save->s->t->frame_sets;
     const struct trace_facts *facts = &save->s->t->facts;
     const int64_t first[] = {0, facts->init_end, facts->on_demand_time};
-    struct err *e = save->s->e;
     int status = 0;
     unsigned begun = f->no_base ? 0 : first_frames(save->s);
     for (unsigned i = 0; i < begun && status == 0; i++) {
@@ -133,25 +107,17 @@ static int group_frames(const struct frame_save *save, struct grouper *g)
 
 int save_frame_sets(struct saver *s)
 {
-    struct frame_save save = {.s = s};
-    const struct group_sink sink = {.ctx = &save, .begin = begin_set, .items = put_frames};
-    struct grouper g;
-    grouper_init(&g, s->t->frame_sets.marks.len + first_frames(s), &s->t->spool);
+    static const struct list_kind kind = {REC_FRAME_SETS, REC_FRAME, order_sets,
+                                          group_frames,   begin_set, fill_frame};
+    struct frame_save save = {.sets = {.s = s, .kind = &kind}};
+    const struct frame_sets *f = &s->t->frame_sets;
     int status = frame_images_by_frame(&s->t->frame_images, &save.refs, s->e);
     column_reader_init(&save.refs_reader, &save.refs);
     if (status == 0)
-        status = order_sets(&save);
-    if (status == 0)
-        status = put_count(s, REC_FRAME_SETS, save.n);
-    if (status == 0)
-        status = group_frames(&save, &g);
-    if (status == 0)
-        status = grouper_drain(&g, save.n, &sink, s->e);
+        status = save_lists(&save.sets, f->list.len, f->marks.len + first_frames(s));
     column_reader_release(&save.refs_reader);
     column_release(&save.refs);
-    grouper_release(&g);
-    free(save.order);
-    free(save.lists);
+    list_save_release(&save.sets);
     return status;
 }
 

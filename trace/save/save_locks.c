@@ -1,49 +1,30 @@
 /* Locks. */
 
-#include "trace/save/save_internal.h"
-
 #include <stdlib.h>
 
-#include "trace/store/grouper.h"
+#include "trace/save/save_lists.h"
 
-#define BATCH 512u
-
-struct lock_rank {
-    uint32_t id, number;
-};
-
-struct lock_save {
-    struct saver *s;
-    struct lock_rank *order; /* by id, so that equal captures give equal files */
-    uint32_t *lists;         /* lock number → position in `order` */
-};
-
-static int compare_ids(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b, void *ctx)
 {
-    const struct lock_rank *x = a;
-    const struct lock_rank *y = b;
-    return x->id < y->id ? -1 : x->id > y->id;
+    const struct locks *l = ctx;
+    uint32_t x = l->list.at[*(const uint32_t *)a].id;
+    uint32_t y = l->list.at[*(const uint32_t *)b].id;
+    return x < y ? -1 : x > y;
 }
 
-static int order_locks(struct lock_save *save)
+/* By id, so that equal captures give equal files. */
+static void order_locks(struct list_save *save)
 {
-    const struct locks *l = &save->s->t->locks;
-    save->order = malloc((l->list.len + 1) * sizeof *save->order);
-    save->lists = malloc((l->list.len + 1) * sizeof *save->lists);
-    if (!save->order || !save->lists)
-        return err_no_memory(save->s->e, "saving");
+    struct locks *l = &save->s->t->locks;
     for (uint32_t i = 0; i < l->list.len; i++)
-        save->order[i] = (struct lock_rank){l->list.at[i].id, i};
-    qsort(save->order, l->list.len, sizeof *save->order, compare_ids);
-    for (uint32_t i = 0; i < l->list.len; i++)
-        save->lists[save->order[i].number] = i;
-    return 0;
+        save->order[save->n++] = i;
+    qsort_r(save->order, save->n, sizeof *save->order, compare_ids, l);
 }
 
 static int begin_lock(void *ctx, uint32_t list, struct err *e)
 {
-    const struct lock_save *save = ctx;
-    const struct lock *l = &save->s->t->locks.list.at[save->order[list].number];
+    const struct list_save *save = ctx;
+    const struct lock *l = &save->s->t->locks.list.at[save->order[list]];
     struct rec_lock r = {.id = l->id,
                          .custom_name = l->name,
                          .srcloc = l->location,
@@ -63,28 +44,21 @@ static int begin_lock(void *ctx, uint32_t list, struct err *e)
 }
 
 /* `value` is the source location, `extra` thread and kind. */
-static int put_lock_events(void *ctx, const struct group_item *items, size_t n, struct err *e)
+static int fill_event(struct list_save *save, void *rec, const struct group_item *item,
+                      struct err *e)
 {
-    const struct lock_save *save = ctx;
-    struct rec_lock_event batch[BATCH];
-    for (size_t i = 0; i < n;) {
-        size_t run = 0;
-        for (; run < BATCH && i < n; run++, i++)
-            batch[run] = (struct rec_lock_event){.time = items[i].time,
-                                                 .srcloc = (int16_t)items[i].value,
-                                                 .thread = (uint8_t)(items[i].extra >> 8),
-                                                 .event = (uint8_t)items[i].extra};
-        if (record_put(save->s->sink, REC_LOCK_EVENT, batch, run, e) != 0)
-            return -1;
-    }
+    (void)save, (void)e;
+    *(struct rec_lock_event *)rec = (struct rec_lock_event){.time = item->time,
+                                                            .srcloc = (int16_t)item->value,
+                                                            .thread = (uint8_t)(item->extra >> 8),
+                                                            .event = (uint8_t)item->extra};
     return 0;
 }
 
-static int group_lock_events(const struct lock_save *save, struct grouper *g)
+static int group_lock_events(struct list_save *save, struct grouper *g, struct err *e)
 {
     struct locks *l = &save->s->t->locks;
     struct column_walk events = column_walk(&l->events), locations = column_walk(&l->locations);
-    struct err *e = save->s->e;
     int status = 0;
     for (struct column_two both; (both = column_walk_two(&events, &locations, &status, e)).first;) {
         const struct lock_event *ev = both.first;
@@ -99,20 +73,10 @@ static int group_lock_events(const struct lock_save *save, struct grouper *g)
 
 int save_locks(struct saver *s)
 {
-    struct lock_save save = {.s = s};
-    const struct group_sink sink = {.ctx = &save, .begin = begin_lock, .items = put_lock_events};
-    const uint32_t n = (uint32_t)s->t->locks.list.len;
-    struct grouper g;
-    grouper_init(&g, s->t->locks.events.len, &s->t->spool);
-    int status = order_locks(&save);
-    if (status == 0)
-        status = put_count(s, REC_LOCKS, n);
-    if (status == 0)
-        status = group_lock_events(&save, &g);
-    if (status == 0)
-        status = grouper_drain(&g, n, &sink, s->e);
-    grouper_release(&g);
-    free(save.order);
-    free(save.lists);
+    static const struct list_kind kind = {REC_LOCKS,         REC_LOCK_EVENT, order_locks,
+                                          group_lock_events, begin_lock,     fill_event};
+    struct list_save save = {.s = s, .kind = &kind};
+    int status = save_lists(&save, s->t->locks.list.len, s->t->locks.events.len);
+    list_save_release(&save);
     return status;
 }

@@ -1,44 +1,25 @@
 /* Plots. */
 
-#include "trace/save/save_internal.h"
-
-#include <stdlib.h>
 #include <string.h>
 
-#include "trace/store/grouper.h"
-
-#define BATCH 512u
-
-struct plot_save {
-    struct saver *s;
-    uint32_t *order; /* plot numbers, in file order */
-    uint32_t *lists; /* plot number → position in `order` */
-    uint32_t n;
-};
+#include "trace/save/save_lists.h"
 
 /* Plots whose name is unknown come last. */
-static int order_plots(struct plot_save *save)
+static void order_plots(struct list_save *save)
 {
     const struct plots *p = &save->s->t->plots;
-    save->order = malloc((p->list.len + 1) * sizeof *save->order);
-    save->lists = malloc((p->list.len + 1) * sizeof *save->lists);
-    if (!save->order || !save->lists)
-        return err_no_memory(save->s->e, "saving");
     for (size_t i = 0; i < p->order.len; i++)
         save->order[save->n++] = p->order.at[i];
     for (uint32_t i = 0; i < p->list.len; i++) {
         if (!p->list.at[i].listed && p->list.at[i].into == i)
             save->order[save->n++] = i;
     }
-    for (uint32_t i = 0; i < save->n; i++)
-        save->lists[save->order[i]] = i;
-    return 0;
 }
 
 static int begin_plot(void *ctx, uint32_t list, struct err *e)
 {
     (void)e;
-    const struct plot_save *save = ctx;
+    const struct list_save *save = ctx;
     const struct plot *p = &save->s->t->plots.list.at[save->order[list]];
     struct rec_plot r = {.type = p->type,
                          .format = p->format,
@@ -53,27 +34,20 @@ static int begin_plot(void *ctx, uint32_t list, struct err *e)
     return put(save->s, REC_PLOT, &r);
 }
 
-static int put_points(void *ctx, const struct group_item *items, size_t n, struct err *e)
+static int fill_point(struct list_save *save, void *rec, const struct group_item *item,
+                      struct err *e)
 {
-    const struct plot_save *save = ctx;
-    struct rec_plot_point batch[BATCH];
-    for (size_t i = 0; i < n;) {
-        size_t run = 0;
-        for (; run < BATCH && i < n; run++, i++) {
-            batch[run].time = items[i].time;
-            memcpy(&batch[run].value, &items[i].value, sizeof batch[run].value);
-        }
-        if (record_put(save->s->sink, REC_PLOT_POINT, batch, run, e) != 0)
-            return -1;
-    }
+    struct rec_plot_point *r = rec;
+    (void)save, (void)e;
+    r->time = item->time;
+    memcpy(&r->value, &item->value, sizeof r->value);
     return 0;
 }
 
-static int group_points(const struct plot_save *save, struct grouper *g)
+static int group_points(struct list_save *save, struct grouper *g, struct err *e)
 {
     struct plots *p = &save->s->t->plots;
     struct column_walk w = column_walk(&p->points);
-    struct err *e = save->s->e;
     int status = 0;
     for (const struct plot_point *point; (point = column_walk_next(&w, &status, e));) {
         uint32_t plot = p->list.at[point->plot].into;
@@ -86,19 +60,10 @@ static int group_points(const struct plot_save *save, struct grouper *g)
 
 int save_plots(struct saver *s)
 {
-    struct plot_save save = {.s = s};
-    const struct group_sink sink = {.ctx = &save, .begin = begin_plot, .items = put_points};
-    struct grouper g;
-    grouper_init(&g, s->t->plots.points.len, &s->t->spool);
-    int status = order_plots(&save);
-    if (status == 0)
-        status = put_count(s, REC_PLOTS, save.n);
-    if (status == 0)
-        status = group_points(&save, &g);
-    if (status == 0)
-        status = grouper_drain(&g, save.n, &sink, s->e);
-    grouper_release(&g);
-    free(save.order);
-    free(save.lists);
+    static const struct list_kind kind = {REC_PLOTS,    REC_PLOT_POINT, order_plots,
+                                          group_points, begin_plot,     fill_point};
+    struct list_save save = {.s = s, .kind = &kind};
+    int status = save_lists(&save, s->t->plots.list.len, s->t->plots.points.len);
+    list_save_release(&save);
     return status;
 }

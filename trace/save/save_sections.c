@@ -1,81 +1,50 @@
 /* Sections. */
 
-#include "trace/save/save_internal.h"
-
 #include <stdlib.h>
 
-#include "trace/store/grouper.h"
+#include "trace/save/save_lists.h"
 
-#define BATCH 512u
-
-struct category_rank {
-    uint16_t category;
-    uint32_t number; /* position in the store */
-};
-
-struct section_save {
-    struct saver *s;
-    struct category_rank *order; /* by category, those with sections first */
-    uint32_t *lists;             /* position in the store → in `order` */
-    uint32_t used;               /* categories that have sections */
-};
-
-static int compare_categories(const void *a, const void *b)
+static int compare_categories(const void *a, const void *b, void *ctx)
 {
-    const struct category_rank *x = a;
-    const struct category_rank *y = b;
-    return x->category < y->category ? -1 : x->category > y->category;
+    const struct sections *f = ctx;
+    uint16_t x = f->category.at[*(const uint32_t *)a].category;
+    uint16_t y = f->category.at[*(const uint32_t *)b].category;
+    return x < y ? -1 : x > y;
 }
 
-static int order_categories(struct section_save *save)
+/* By category; those without sections are behind the others, and no lists. */
+static void order_categories(struct list_save *save)
 {
-    const struct sections *f = &save->s->t->sections;
-    uint32_t n = (uint32_t)f->category.len, rest = n;
-    save->order = malloc((n + 1) * sizeof *save->order);
-    save->lists = malloc((n + 1) * sizeof *save->lists);
-    if (!save->order || !save->lists)
-        return err_no_memory(save->s->e, "saving");
-    for (uint32_t i = 0; i < n; i++) {
-        bool used = f->category.at[i].count > 0;
-        save->order[used ? save->used++ : --rest] =
-            (struct category_rank){f->category.at[i].category, i};
-    }
-    qsort(save->order, save->used, sizeof *save->order, compare_categories);
-    for (uint32_t i = 0; i < n; i++)
-        save->lists[save->order[i].number] = i;
-    return 0;
+    struct sections *f = &save->s->t->sections;
+    uint32_t rest = (uint32_t)f->category.len;
+    for (uint32_t i = 0; i < f->category.len; i++)
+        save->order[f->category.at[i].count > 0 ? save->n++ : --rest] = i;
+    qsort_r(save->order, save->n, sizeof *save->order, compare_categories, f);
 }
 
 static int begin_category(void *ctx, uint32_t list, struct err *e)
 {
     (void)e;
-    const struct section_save *save = ctx;
-    const struct section_category *c = &save->s->t->sections.category.at[save->order[list].number];
+    const struct list_save *save = ctx;
+    const struct section_category *c = &save->s->t->sections.category.at[save->order[list]];
     struct rec_section_list r = {.category = c->category, .n = c->count};
     return put(save->s, REC_SECTION_LIST, &r);
 }
 
 /* `value` is the end, `extra` the text. */
-static int put_section_run(void *ctx, const struct group_item *items, size_t n, struct err *e)
+static int fill_section(struct list_save *save, void *rec, const struct group_item *item,
+                        struct err *e)
 {
-    const struct section_save *save = ctx;
-    struct rec_section batch[BATCH];
-    for (size_t i = 0; i < n;) {
-        size_t run = 0;
-        for (; run < BATCH && i < n; run++, i++)
-            batch[run] = (struct rec_section){
-                .start = items[i].time, .end = (int64_t)items[i].value, .text = items[i].extra};
-        if (record_put(save->s->sink, REC_SECTION, batch, run, e) != 0)
-            return -1;
-    }
+    (void)save, (void)e;
+    *(struct rec_section *)rec =
+        (struct rec_section){.start = item->time, .end = (int64_t)item->value, .text = item->extra};
     return 0;
 }
 
-static int group_sections(const struct section_save *save, struct grouper *g)
+static int group_sections(struct list_save *save, struct grouper *g, struct err *e)
 {
     struct sections *f = &save->s->t->sections;
     struct column_walk sections = column_walk(&f->list), ends = column_walk(&f->ends);
-    struct err *e = save->s->e;
     int status = 0;
     for (struct column_two both; (both = column_walk_two(&sections, &ends, &status, e)).first;) {
         const struct section *section = both.first;
@@ -90,15 +59,15 @@ static int group_sections(const struct section_save *save, struct grouper *g)
 }
 
 /* All categories, also those without sections, by number. */
-static int put_categories(struct section_save *save)
+static int put_categories(struct list_save *save)
 {
-    const struct sections *f = &save->s->t->sections;
+    struct sections *f = &save->s->t->sections;
     size_t n = f->category.len;
     if (put_count(save->s, REC_SECTION_CATEGORIES, n) != 0)
         return -1;
-    qsort(save->order, n, sizeof *save->order, compare_categories);
+    qsort_r(save->order, n, sizeof *save->order, compare_categories, f);
     for (size_t i = 0; i < n; i++) {
-        const struct section_category *c = &f->category.at[save->order[i].number];
+        const struct section_category *c = &f->category.at[save->order[i]];
         struct rec_section_category r = {.category = c->category, .description = c->description};
         if (put(save->s, REC_SECTION_CATEGORY, &r) != 0)
             return -1;
@@ -108,22 +77,12 @@ static int put_categories(struct section_save *save)
 
 int save_sections(struct saver *s)
 {
-    struct section_save save = {.s = s};
-    const struct group_sink sink = {
-        .ctx = &save, .begin = begin_category, .items = put_section_run};
-    struct grouper g;
-    grouper_init(&g, s->t->sections.list.len, &s->t->spool);
-    int status = order_categories(&save);
-    if (status == 0)
-        status = put_count(s, REC_SECTION_LISTS, save.used);
-    if (status == 0)
-        status = group_sections(&save, &g);
-    if (status == 0)
-        status = grouper_drain(&g, save.used, &sink, s->e);
+    static const struct list_kind kind = {REC_SECTION_LISTS, REC_SECTION,    order_categories,
+                                          group_sections,    begin_category, fill_section};
+    struct list_save save = {.s = s, .kind = &kind};
+    int status = save_lists(&save, s->t->sections.category.len, s->t->sections.list.len);
     if (status == 0)
         status = put_categories(&save);
-    grouper_release(&g);
-    free(save.order);
-    free(save.lists);
+    list_save_release(&save);
     return status;
 }
