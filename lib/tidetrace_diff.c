@@ -138,11 +138,7 @@ int tidetrace_diff(struct tidetrace *base, struct tidetrace *now,
     return result_ask(&diff_type, base, now, options, result, error);
 }
 
-int tidetrace_diff_row(struct tidetrace_result *result, uint64_t row,
-                       struct tidetrace_diff_row *out, struct tidetrace_error *error)
-{
-    return result_give(&diff_type, result, row, out, error);
-}
+LIB_ROW(diff_row, diff_type)
 
 static int give_check(struct tidetrace_result *r, uint64_t check, struct tidetrace_check *to,
                       struct err *e)

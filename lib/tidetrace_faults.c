@@ -64,17 +64,8 @@ static const struct result_type faults_type = {.size = sizeof(struct faults_resu
                                                .row = give_row,
                                                .release = faults_free};
 
-int tidetrace_faults(struct tidetrace *trace, const struct tidetrace_site_options *options,
-                     struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&faults_type, trace, NULL, options, result, error);
-}
-
-int tidetrace_fault_row(struct tidetrace_result *result, uint64_t row,
-                        struct tidetrace_fault_row *out, struct tidetrace_error *error)
-{
-    return result_give(&faults_type, result, row, out, error);
-}
+LIB_ASK(faults, tidetrace_site_options, faults_type)
+LIB_ROW(fault_row, faults_type)
 
 static const uint32_t causes[FAULT_CAUSES] = {
     [FAULT_NEVER_SEEN] = TIDETRACE_FAULT_NEVER_SEEN,

@@ -92,11 +92,7 @@ static const struct result_type found_type = {.size = sizeof(struct found_result
                                               .row = give_row,
                                               .release = found_free};
 
-int tidetrace_find(struct tidetrace *trace, const struct tidetrace_find_options *options,
-                   struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&found_type, trace, NULL, options, result, error);
-}
+LIB_ASK(find, tidetrace_find_options, found_type)
 
 int tidetrace_found_row(struct tidetrace_result *result, uint64_t row, uint32_t *when,
                         struct tidetrace_allocation *out, struct tidetrace_error *error)

@@ -75,14 +75,5 @@ static const struct result_type growth_type = {.size = sizeof(struct growth_resu
                                                .row = give_row,
                                                .release = growth_free};
 
-int tidetrace_growth(struct tidetrace *trace, const struct tidetrace_growth_options *options,
-                     struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&growth_type, trace, NULL, options, result, error);
-}
-
-int tidetrace_growth_row(struct tidetrace_result *result, uint64_t row,
-                         struct tidetrace_growth_row *out, struct tidetrace_error *error)
-{
-    return result_give(&growth_type, result, row, out, error);
-}
+LIB_ASK(growth, tidetrace_growth_options, growth_type)
+LIB_ROW(growth_row, growth_type)

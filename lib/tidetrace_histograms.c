@@ -88,14 +88,5 @@ static const struct result_type histograms_type = {.size = sizeof(struct histogr
                                                    .row = give_row,
                                                    .release = histograms_free};
 
-int tidetrace_histograms(struct tidetrace *trace, const struct tidetrace_selection *selection,
-                         struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&histograms_type, trace, NULL, selection, result, error);
-}
-
-int tidetrace_class_row(struct tidetrace_result *result, uint64_t row,
-                        struct tidetrace_class_row *out, struct tidetrace_error *error)
-{
-    return result_give(&histograms_type, result, row, out, error);
-}
+LIB_ASK(histograms, tidetrace_selection, histograms_type)
+LIB_ROW(class_row, histograms_type)

@@ -143,6 +143,20 @@ int result_ask(const struct result_type *type, struct tidetrace *t, struct tidet
 int result_give(const struct result_type *type, struct tidetrace_result *r, uint64_t row, void *to,
                 struct tidetrace_error *error);
 
+/* The public function that asks a question of this type, and that which gives a row of it. */
+#define LIB_ASK(NAME, OPTIONS, TYPE)                                                               \
+    int tidetrace_##NAME(struct tidetrace *trace, const struct OPTIONS *options,                   \
+                         struct tidetrace_result **result, struct tidetrace_error *error)          \
+    {                                                                                              \
+        return result_ask(&(TYPE), trace, NULL, options, result, error);                           \
+    }
+#define LIB_ROW(NAME, TYPE)                                                                        \
+    int tidetrace_##NAME(struct tidetrace_result *result, uint64_t row,                            \
+                         struct tidetrace_##NAME *out, struct tidetrace_error *error)              \
+    {                                                                                              \
+        return result_give(&(TYPE), result, row, out, error);                                      \
+    }
+
 /* ERR_USAGE unless the result is of this type and has such a row. */
 int result_row(const struct tidetrace_result *r, const struct result_type *type, uint64_t row,
                struct err *e);

@@ -89,14 +89,5 @@ static const struct result_type leaks_type = {.size = sizeof(struct leaks_result
                                               .row = give_row,
                                               .release = leaks_free};
 
-int tidetrace_leaks(struct tidetrace *trace, const struct tidetrace_leak_options *options,
-                    struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&leaks_type, trace, NULL, options, result, error);
-}
-
-int tidetrace_leak_row(struct tidetrace_result *result, uint64_t row,
-                       struct tidetrace_leak_row *out, struct tidetrace_error *error)
-{
-    return result_give(&leaks_type, result, row, out, error);
-}
+LIB_ASK(leaks, tidetrace_leak_options, leaks_type)
+LIB_ROW(leak_row, leaks_type)

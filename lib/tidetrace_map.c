@@ -103,14 +103,5 @@ static const struct result_type map_type = {.size = sizeof(struct map_result),
                                             .row = give_row,
                                             .release = map_free};
 
-int tidetrace_map(struct tidetrace *trace, const struct tidetrace_map_options *options,
-                  struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&map_type, trace, NULL, options, result, error);
-}
-
-int tidetrace_map_row(struct tidetrace_result *result, uint64_t row, struct tidetrace_map_row *out,
-                      struct tidetrace_error *error)
-{
-    return result_give(&map_type, result, row, out, error);
-}
+LIB_ASK(map, tidetrace_map_options, map_type)
+LIB_ROW(map_row, map_type)

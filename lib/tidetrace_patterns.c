@@ -80,14 +80,5 @@ static const struct result_type patterns_type = {.size = sizeof(struct patterns_
                                                  .row = give_row,
                                                  .release = patterns_free};
 
-int tidetrace_patterns(struct tidetrace *trace, const struct tidetrace_site_options *options,
-                       struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&patterns_type, trace, NULL, options, result, error);
-}
-
-int tidetrace_pattern_row(struct tidetrace_result *result, uint64_t row,
-                          struct tidetrace_pattern_row *out, struct tidetrace_error *error)
-{
-    return result_give(&patterns_type, result, row, out, error);
-}
+LIB_ASK(patterns, tidetrace_site_options, patterns_type)
+LIB_ROW(pattern_row, patterns_type)

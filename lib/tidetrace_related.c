@@ -103,17 +103,8 @@ static const struct result_type related_type = {.size = sizeof(struct related_re
                                                 .row = give_row,
                                                 .release = related_free};
 
-int tidetrace_related(struct tidetrace *trace, const struct tidetrace_related_options *options,
-                      struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&related_type, trace, NULL, options, result, error);
-}
-
-int tidetrace_related_row(struct tidetrace_result *result, uint64_t row,
-                          struct tidetrace_related_row *out, struct tidetrace_error *error)
-{
-    return result_give(&related_type, result, row, out, error);
-}
+LIB_ASK(related, tidetrace_related_options, related_type)
+LIB_ROW(related_row, related_type)
 
 static int give_head(struct tidetrace_result *r, struct tidetrace_related_head *to, struct err *e)
 {

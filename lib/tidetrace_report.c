@@ -115,17 +115,8 @@ static const struct result_type report_type = {.size = sizeof(struct report_resu
                                                .row = give_row,
                                                .release = report_release};
 
-int tidetrace_report(struct tidetrace *trace, const struct tidetrace_report_options *options,
-                     struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&report_type, trace, NULL, options, result, error);
-}
-
-int tidetrace_report_row(struct tidetrace_result *result, uint64_t row,
-                         struct tidetrace_report_row *out, struct tidetrace_error *error)
-{
-    return result_give(&report_type, result, row, out, error);
-}
+LIB_ASK(report, tidetrace_report_options, report_type)
+LIB_ROW(report_row, report_type)
 
 static int give_totals(struct tidetrace_result *r, struct tidetrace_totals *to, struct err *e)
 {

@@ -66,14 +66,5 @@ static const struct result_type resident_type = {.size = sizeof(struct resident_
                                                  .row = give_row,
                                                  .release = release};
 
-int tidetrace_resident(struct tidetrace *trace, const struct tidetrace_resident_options *options,
-                       struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&resident_type, trace, NULL, options, result, error);
-}
-
-int tidetrace_resident_row(struct tidetrace_result *result, uint64_t row,
-                           struct tidetrace_resident_row *out, struct tidetrace_error *error)
-{
-    return result_give(&resident_type, result, row, out, error);
-}
+LIB_ASK(resident, tidetrace_resident_options, resident_type)
+LIB_ROW(resident_row, resident_type)

@@ -99,14 +99,5 @@ static const struct result_type timeline_type = {.size = sizeof(struct timeline_
                                                  .row = give_row,
                                                  .release = timeline_free};
 
-int tidetrace_timeline(struct tidetrace *trace, const struct tidetrace_timeline_options *options,
-                       struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&timeline_type, trace, NULL, options, result, error);
-}
-
-int tidetrace_bucket_row(struct tidetrace_result *result, uint64_t row,
-                         struct tidetrace_bucket_row *out, struct tidetrace_error *error)
-{
-    return result_give(&timeline_type, result, row, out, error);
-}
+LIB_ASK(timeline, tidetrace_timeline_options, timeline_type)
+LIB_ROW(bucket_row, timeline_type)

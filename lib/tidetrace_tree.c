@@ -131,14 +131,5 @@ static const struct result_type tree_type = {.size = sizeof(struct tree_result),
                                              .row = give_row,
                                              .release = tree_free};
 
-int tidetrace_tree(struct tidetrace *trace, const struct tidetrace_tree_options *options,
-                   struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&tree_type, trace, NULL, options, result, error);
-}
-
-int tidetrace_tree_row(struct tidetrace_result *result, uint64_t row,
-                       struct tidetrace_tree_row *out, struct tidetrace_error *error)
-{
-    return result_give(&tree_type, result, row, out, error);
-}
+LIB_ASK(tree, tidetrace_tree_options, tree_type)
+LIB_ROW(tree_row, tree_type)

@@ -99,11 +99,7 @@ static const struct result_type verify_type = {.size = sizeof(struct verify_own)
                                                .row = give_row,
                                                .release = verify_free};
 
-int tidetrace_verify(struct tidetrace *trace, const struct tidetrace_verify_options *options,
-                     struct tidetrace_result **result, struct tidetrace_error *error)
-{
-    return result_ask(&verify_type, trace, NULL, options, result, error);
-}
+LIB_ASK(verify, tidetrace_verify_options, verify_type)
 
 int tidetrace_check_row(struct tidetrace_result *result, uint64_t row, struct tidetrace_check *out,
                         struct tidetrace_error *error)
