@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_GENERATED_FILES_H
-#define TIDEMARK_NAMING_GENERATED_FILES_H
+#pragma once
 
 /*
  * The files in which a process names the code that it generates: its jitdump (naming/jitdump.h) and
@@ -50,5 +49,3 @@ struct generated_process {
  */
 int generated_files_name(const struct generated_files *g, const struct generated_process *p,
                          uint64_t begin, struct trace *t, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_GENERATED_FRAMES_H
-#define TIDEMARK_NAMING_GENERATED_FRAMES_H
+#pragma once
 
 /* Names of frames in generated code. */
 
@@ -16,5 +15,3 @@ struct generated_frames {
  */
 int generated_frames_name(const struct perf_map *m, struct trace *t, uint64_t begin,
                           struct generated_frames *n, struct err *e);
-
-#endif

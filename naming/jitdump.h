@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_JITDUMP_H
-#define TIDEMARK_NAMING_JITDUMP_H
+#pragma once
 
 /*
  * Functions that a program generates while it runs, from the jitdump that it writes:
@@ -21,5 +20,3 @@
  * the program may be writing. Records that make no sense are counted in m->malformed.
  */
 int jitdump_parse(struct perf_map *m, struct view bytes, struct err *e);
-
-#endif

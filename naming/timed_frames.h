@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_NAMING_TIMED_FRAMES_H
-#define TIDEMARK_NAMING_TIMED_FRAMES_H
+#pragma once
 
 /*
  * Addresses of generated code at which several functions were, one after the other. Each function
@@ -48,5 +47,3 @@ int timed_frames_add(struct timed_frames *f, const struct perf_map *m, uint32_t 
  */
 int timed_frames_split(struct timed_frames *f, const struct perf_map *m, struct trace *t,
                        struct frame_book *book, uint64_t begin, struct err *e);
-
-#endif

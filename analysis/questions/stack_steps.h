@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_STACK_STEPS_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_STACK_STEPS_H
+#pragma once
 
 /*
  * The use of each call stack of a pool in steps of time, and its blocks that are live at the end:
@@ -71,5 +70,3 @@ void stack_pools_release(struct stack_pools *p);
 
 /* The call stack at step `number`; .allocations is 0 if it did nothing in it. */
 struct stack_step stack_history_at(const struct stack_history *h, uint64_t number);
-
-#endif
