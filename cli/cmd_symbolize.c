@@ -196,7 +196,10 @@ static void put_text(struct symbolize_command *c, uint64_t address, const struct
 static int put_json(struct symbolize_command *c, uint64_t address, const struct place_answer *a,
                     struct err *e)
 {
-    static const char *const sources[PLACE_SOURCES] = {"none", "image", "symbol", "debug"};
+    static const char *const sources[PLACE_SOURCES] = {[SOURCE_NONE] = "none",
+                                                       [SOURCE_IMAGE] = "image",
+                                                       [SOURCE_SYMBOL] = "symbol",
+                                                       [SOURCE_DEBUG] = "debug"};
     json_t *frames = json_array();
     bool ok = frames != NULL;
     for (size_t i = 0; ok && i < a->n; i++) {
@@ -223,9 +226,15 @@ static int put_json(struct symbolize_command *c, uint64_t address, const struct 
 static int take_answer(void *ctx, size_t i, const struct place_answer *a, struct err *e)
 {
     struct symbolize_command *c = ctx;
+    /* Other such programs do not name neighbours. */
+    struct place_answer exact = *a;
+    if (a->source == SOURCE_NEIGHBOUR) {
+        exact.source = SOURCE_IMAGE;
+        exact.n = 0;
+    }
     if (c->json)
-        return put_json(c, c->asked.at[i], a, e);
-    put_text(c, c->asked.at[i], a);
+        return put_json(c, c->asked.at[i], &exact, e);
+    put_text(c, c->asked.at[i], &exact);
     if (c->out.len > 65536) {
         fwrite(c->out.data, 1, c->out.len, stdout);
         buf_clear(&c->out);

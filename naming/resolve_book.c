@@ -153,8 +153,10 @@ static uint64_t symbol_of(const struct work *w, uint32_t frame, const struct pla
 static int rename_frame(struct work *w, uint32_t frame, const struct place_answer *a,
                         uint64_t address, struct err *e)
 {
-    static const enum frame_knowledge knowledge[] = {
-        [SOURCE_IMAGE] = FRAME_PLACE, [SOURCE_SYMBOL] = FRAME_SYMBOL, [SOURCE_DEBUG] = FRAME_DEBUG};
+    static const enum frame_knowledge knowledge[] = {[SOURCE_IMAGE] = FRAME_PLACE,
+                                                     [SOURCE_NEIGHBOUR] = FRAME_PLACE,
+                                                     [SOURCE_SYMBOL] = FRAME_SYMBOL,
+                                                     [SOURCE_DEBUG] = FRAME_DEBUG};
     struct frame_inline inlines[PLACE_FRAMES_MAX];
     struct frame *f = &w->book->callstacks->frames.at[frame];
     bool has_file = a->n > 0 && a->frames[0].file.len > 0;
@@ -175,7 +177,7 @@ static int rename_frame(struct work *w, uint32_t frame, const struct place_answe
             return -1;
         inlines[i] = in;
     }
-    if (a->n == 0 && before == 1 &&
+    if (a->source <= SOURCE_NEIGHBOUR && before == 1 &&
         view_equal(text_of(w, inlines[0].function),
                    text_of(w, w->book->callstacks->inlines.at[f->first].function)))
         return 0;
@@ -194,7 +196,7 @@ static int rename_frame(struct work *w, uint32_t frame, const struct place_answe
 static int rename_symbol(struct work *w, size_t i, const struct place_answer *a, struct err *e)
 {
     struct reframe_symbol *s = reframe_symbol(w->reframe, i);
-    if (a->n == 0 || a->frames[a->n - 1].function.len == 0)
+    if (a->source <= SOURCE_NEIGHBOUR || a->frames[a->n - 1].function.len == 0)
         return 0;
     /* As clients do: the function's name, and the file and line where its code begins. */
     uint32_t name = intern(w, a->frames[a->n - 1].function, e);

@@ -60,7 +60,7 @@ static bool can_be_asked(const struct update_resolve *r, const char *path)
 static int take_own(void *ctx, size_t i, const struct place_answer *a, struct err *e)
 {
     struct addr2line_entry entry = {.i = i};
-    if (a->n > 0) {
+    if (a->source > SOURCE_NEIGHBOUR) {
         entry.function = a->frames[a->n - 1].function;
         entry.file = a->frames[0].file;
         entry.line = a->frames[0].line;

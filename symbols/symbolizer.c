@@ -40,6 +40,9 @@ struct awaited {
     struct symbol_index_place at;
 };
 
+/* Bytes from a symbol to a function near it. */
+#define NEIGHBOUR_MOST 65536u
+
 struct symbolizer {
     symbolizer_wish *wish;
     void *ctx;
@@ -454,6 +457,22 @@ static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
     return symbol_before(s, address, f);
 }
 
+/* For an address in a function without a name: the symbol before it, unless that is far away. */
+static bool neighbour_of(struct symbolizer *s, uint64_t address, struct symbol_frame *f)
+{
+    struct elf_symbol unnamed, symbol;
+    struct symbol_index_name name;
+    if (!elf_symbols_find(s->symbols, address, &unnamed) || unnamed.name.len ||
+        !elf_symbols_nearest(s->symbols, unnamed.address, &symbol) || symbol.name.len == 0 ||
+        unnamed.address - symbol.address > NEIGHBOUR_MOST || !make_name(s, symbol.name, &name))
+        return false;
+    buf_clear(&s->name);
+    buf_printf(&s->name, "near %.*s+0x%" PRIx64, (int)name.function.len, name.function.p,
+               unnamed.address - symbol.address);
+    *f = (struct symbol_frame){.function = {buf_str(&s->name), s->name.len}};
+    return !s->name.failed;
+}
+
 /* Also prefetches the place announced HELPER_AHEAD / 2 calls ago. */
 void symbolizer_ahead(struct symbolizer *s, const struct place *place)
 {
@@ -529,6 +548,9 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct p
     }
     if (symbol_at(s, answer->address, false, &s->frames[0])) {
         answer->source = SOURCE_SYMBOL;
+        answer->n = 1;
+    } else if (neighbour_of(s, answer->address, &s->frames[0])) {
+        answer->source = SOURCE_NEIGHBOUR;
         answer->n = 1;
     }
 }

@@ -23,8 +23,13 @@ struct place {
 
 /* The source of an answer. */
 enum place_source {
-    SOURCE_NONE,   /* no segment of the image contains the place */
-    SOURCE_IMAGE,  /* the place is in the image; nothing more is known */
+    SOURCE_NONE,  /* no segment of the image contains the place */
+    SOURCE_IMAGE, /* the place is in the image; nothing more is known */
+    /*
+     * It is in a function without a name. The only function's name is "near NAME+0xHEX": the symbol
+     * before it, and the distance from there to the function.
+     */
+    SOURCE_NEIGHBOUR,
     SOURCE_SYMBOL, /* a symbol table */
     SOURCE_DEBUG,  /* debug information */
     PLACE_SOURCES,

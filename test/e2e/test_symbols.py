@@ -340,7 +340,7 @@ class TestImages(SymbolCase):
         functions = self.functions(out)
         self.assertIn("shop_order", functions)
         # A function that has no name is told by its place, never by "??".
-        self.assertTrue(any(re.fullmatch(r"shop\+0x[0-9a-f]+", f or "") for f in functions),
+        self.assertTrue(any(re.fullmatch(r"near shop_order\+0x[0-9a-f]+", f or "") for f in functions),
                         functions)
 
     def test_cache(self):
