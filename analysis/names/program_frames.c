@@ -252,12 +252,18 @@ struct stack_place program_frames_caller(struct program_frames *p, struct stack_
     return (struct stack_place){0};
 }
 
+/* Whether a client described the frame itself: an interpreted function, as of Python. */
+static bool is_source(const struct callstacks *c, uint32_t frame)
+{
+    return c->frames.at[frame].id >> 62 == FRAME_ID_CUSTOM >> 62;
+}
+
 /*
  * The nearest caller with a name of a function that has none, as in a stripped image: one of the
  * same image if there is one, else of the code that called into the image. Where that code was
  * itself called by the image, it only calls back (qsort, an event loop), and a function without an
  * image may be generated code of any origin: then, or if only a start has a name, the function
- * itself.
+ * itself. An interpreted function has no image, and is the caller.
  */
 static struct stack_place named_caller(struct program_frames *p, struct stack_place nameless)
 {
@@ -270,6 +276,8 @@ static struct stack_place named_caller(struct program_frames *p, struct stack_pl
         uint32_t found = look_at_frame(p, frame);
         struct frame_view f = frame_describe(p->trace, frame, found == NOT_PROGRAM ? 0 : found);
         bool is_same = view_equal(f.image, image);
+        if (found != NOT_PROGRAM && is_source(c, frame) && f.has_name && f.line)
+            return other.node ? other : (struct stack_place){node, found};
         if (frame_image_is_special(f.image) || is_start(f.function))
             break;
         if (is_same)

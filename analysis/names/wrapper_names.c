@@ -17,6 +17,8 @@ static const struct wrapper_names {
      NAMES("xmalloc", "xcalloc", "xrealloc", "xzalloc", "xnmalloc", "xnrealloc", "x2realloc",
            "x2nrealloc", "xreallocarray", "xmemdup", "xmemdup0", "xstrdup", "xstrndup",
            "xcharalloc", "xpalloc", "ximalloc", "xirealloc", "xicalloc", "xalignalloc")},
+    {"GCC", NAMES("ggc_internal_alloc", "ggc_internal_cleared_alloc", "ggc_realloc", "_obstack_*",
+                  "va_heap::reserve", "va_gc::reserve")},
     {"GLib",
      NAMES("g_malloc*", "g_try_malloc*", "g_realloc*", "g_try_realloc*", "g_strdup*", "g_strndup",
            "g_memdup", "g_memdup2", "g_slice_alloc*", "g_slice_copy", "g_aligned_alloc*")},

@@ -351,6 +351,31 @@ static void test_what_the_client_calls_is_no_site(void **state)
     trace_release(&f.trace);
 }
 
+/* An extension without symbols, called by an interpreted function, which has no image. */
+static void test_interpreted_caller(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    const uint64_t source = FRAME_ID_CUSTOM | 1, unplaced = FRAME_ID_CUSTOM | 2;
+    struct frame_inline in = {
+        .function = text(&f, "fill"), .file = text(&f, "/srv/fill.py"), .line = 7};
+    assert_int_equal(callstacks_resolve(&f.trace.callstacks, source, 0, &in, 1, &f.e), 0);
+    in = (struct frame_inline){.function = text(&f, "made up")};
+    assert_int_equal(callstacks_resolve(&f.trace.callstacks, unplaced, 0, &in, 1, &f.e), 0);
+    in = (struct frame_inline){.function = text(&f, "numeric.so+0xde137")};
+    assert_int_equal(
+        callstacks_resolve(&f.trace.callstacks, 0xb00, text(&f, "/x/numeric.so"), &in, 1, &f.e), 0);
+    uint32_t called = STACK(&f, 0x100, 0xb00, source, 0x500);
+    uint32_t by_other = STACK(&f, 0x100, 0xb00, unplaced, 0x500);
+    struct sites s;
+    assert_int_equal(sites_build(&s, &f.trace, NULL, SITE_BY_FUNCTION, &f.e), 0);
+    expect_site(&s, called, "fill");
+    expect_site(&s, by_other, "numeric.so+0xde137");
+    sites_release(&s);
+    trace_release(&f.trace);
+}
+
 static void test_lines_and_functions(void **state)
 {
     (void)state;
@@ -518,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_user_regex),
         cmocka_unit_test(test_sites_of_call_stacks),
         cmocka_unit_test(test_what_the_client_calls_is_no_site),
+        cmocka_unit_test(test_interpreted_caller),
         cmocka_unit_test(test_lines_and_functions),
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_sites_of_real_programs),
