@@ -19,7 +19,7 @@ import sys
 
 FRAMES = 16
 STARTS = {"main", "_start", "__libc_start_main", "__libc_start_call_main", "start_thread",
-          "__clone3", "__GI___clone3", "clone", "clone3"}
+          "__clone3", "__GI___clone3", "clone", "clone3", "call_init", "_dl_init"}
 
 # Allocation functions of each program, read from its sources: a report that names them as a site
 # does not say whose memory it is.
@@ -33,6 +33,9 @@ PROGRAMS = {
     "imagemagick": "(Acquire|Resize|Relinquish)(Aligned|Magick|Quantum|Virtual|Critical)Memory",
     "postgres": "palloc.*|repalloc.*|MemoryContext.*|pstrdup|pg_malloc.*|AllocSet.*"
                 "|Generation.*|Slab.*|CRYPTO_(m|z|re)alloc",
+    "gcc": "x(m|c|re)alloc|xrecalloc|xstrdup|ggc_.*alloc.*|_obstack_.*|alloc_(page|anon)|va_(heap|gc)::.*|vec<.*"
+           "|hash_(table|map)<.*|htab_.*|mem_alloc_.*|_cpp_.*alloc.*|bitmap_.*alloc.*",
+    "rust": r"<?(alloc|hashbrown|core|std)::.*|__r(ust|dl|g)_.*|.*RawVec.*",
     "sqlite": "sqlite3(Db)?(Malloc|Realloc)(Zero|Raw|OrFree|RawNN)?|sqlite3_(m|re)alloc(64)?",
 }
 LIBRARY = re.compile("(m|c|re|x)alloc|operator new.*|std::.*|(__)?strn?dup")
