@@ -1,5 +1,8 @@
 #include "proc/page_watch.h"
 
+#include <stdio.h>
+
+#include "base/format.h"
 #include "base/monotonic.h"
 #include "proc/memory_rounds.h"
 #include "proc/page_reader.h"
@@ -9,10 +12,6 @@
 #define GROWN 1.2
 #define GROWN_LITTLE 1.01
 #define GROWN_LEAST (32.0 * 1048576)
-
-/* Shares of the cgroup's limit. */
-#define NEAR 0.9
-#define FAR 0.8
 
 static bool has(const struct memory_reading *r, enum memory_value value)
 {
@@ -24,20 +23,24 @@ void page_watch_take(struct page_watch *w, const struct memory_reading *r)
     w->before = w->rss;
     if (has(r, MEMORY_RSS_ANON))
         w->rss = r->value[MEMORY_RSS_ANON] + r->value[MEMORY_RSS_FILE] + r->value[MEMORY_RSS_SHMEM];
-    if (has(r, MEMORY_CGROUP_USE)) {
-        w->use = r->value[MEMORY_CGROUP_USE];
-        w->limit = has(r, MEMORY_CGROUP_LIMIT) ? r->value[MEMORY_CGROUP_LIMIT] : 0;
-    }
+    if (!r->known)
+        return;
+    enum limit_state state = limit_watch_take(&w->limit, r->known, r->value, r->time);
+    w->nears |= state == LIMIT_NEAR && !w->near;
+    if (state != LIMIT_BETWEEN)
+        w->near = state == LIMIT_NEAR;
 }
 
-static bool nears_limit(struct page_watch *w)
+void page_watch_words(const struct page_watch *w, char *out, size_t size)
 {
-    bool before = w->near;
-    if (w->limit <= 0 || w->use < FAR * w->limit)
-        w->near = false;
-    else if (w->use >= NEAR * w->limit)
-        w->near = true;
-    return w->near && !before;
+    char use[FORMAT_SIZE], limit[FORMAT_SIZE];
+    if (limit_watch_is_full(&w->limit))
+        snprintf(out, size, "its memory cgroup uses %s of %s",
+                 format_bytes(use, (uint64_t)w->limit.use),
+                 format_bytes(limit, (uint64_t)w->limit.limit));
+    else
+        snprintf(out, size, "tasks waited for memory for %.0f %% of the last second",
+                 w->limit.waited);
 }
 
 static bool has_grown(const struct page_watch *w)
@@ -48,7 +51,8 @@ static bool has_grown(const struct page_watch *w)
 
 bool page_watch_due(struct page_watch *w, enum look_reason *reason)
 {
-    bool near = nears_limit(w);
+    bool near = w->nears;
+    w->nears = false;
     *reason = near ? LOOK_AT_LIMIT : LOOK_AT_PEAK;
     return near || has_grown(w);
 }

@@ -6,19 +6,22 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
 #include "proc/process_memory.h"
+#include "trace/store/limit_watch.h"
 #include "trace/store/page_look.h"
 
 /* Zero-initialise. */
 struct page_watch {
     /* bytes: in the last reading, in the one before, at the last LOOK_AT_PEAK */
     double rss, before, looked;
-    int64_t next;      /* CLOCK_MONOTONIC, ns: when the last look has cost 2 % of a processor */
-    double use, limit; /* bytes, of its cgroup in the last reading; limit 0: none */
-    bool near;         /* it used 90 % of the limit, and has not been below 80 % since */
+    int64_t next; /* CLOCK_MONOTONIC, ns: when the last look has cost 2 % of a processor */
+    struct limit_watch limit;
+    bool near;  /* the end of its memory, and has not been far from it since */
+    bool nears; /* since page_watch_due was asked last */
 };
 
 void page_watch_take(struct page_watch *w, const struct memory_reading *reading);
@@ -26,13 +29,18 @@ void page_watch_take(struct page_watch *w, const struct memory_reading *reading)
 /*
  * Whether a look is due, and its reason. To be asked after each reading:
  *
- * LOOK_AT_LIMIT: its cgroup uses 90 % of the limit, and had less than 80 % or no such look before.
+ * LOOK_AT_LIMIT: it is near the end of its memory (trace/store/limit_watch.h), and was far from it
+ * or had no such look before.
  *
  * LOOK_AT_PEAK, from 32 MiB on: the RSS has grown by a fifth since the last one, or by a hundredth
  * and no longer grows. The former looks together take at most six times as long as the last one,
  * the latter 2 % of a processor.
  */
 bool page_watch_due(struct page_watch *w, enum look_reason *reason);
+
+/* How near it is, after such a look: "its memory cgroup uses 95.1 MiB of 100 MiB". */
+#define PAGE_WATCH_WORDS 128u
+void page_watch_words(const struct page_watch *w, char *out, size_t size);
 
 /* Looks at the pages, as page_look_read, with the reason. */
 int page_watch_look(struct page_watch *w, const struct process_memory *of, enum look_reason reason,

@@ -74,10 +74,12 @@ static json_t *make_callstacks(const struct summary_coverage *c)
 
 static json_t *near_limit_json(const struct near_limit *n)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "from_ns",
-                     n->from < 0 ? json_null() : json_count((uint64_t)n->from), "to_ns",
-                     json_count((uint64_t)n->to), "bytes", json_count(n->use), "limit_bytes",
-                     json_count(n->limit), "growth", json_text_or_null(n->growth));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o}", "from_ns",
+        n->from < 0 ? json_null() : json_count((uint64_t)n->from), "to_ns",
+        json_count((uint64_t)n->to), "bytes", n->limit ? json_count(n->use) : json_null(),
+        "limit_bytes", n->limit ? json_count(n->limit) : json_null(), "waited_percent",
+        n->limit ? json_null() : json_count(n->waited), "growth", json_text_or_null(n->growth));
 }
 
 /* NULL: the trace has none, or memory is short. */

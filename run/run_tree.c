@@ -160,7 +160,7 @@ static void finish(struct run_tree *t, struct run_process *p)
     if (p->memory && run_memory_finish(p->memory, p->record, &e) != 0)
         complain(t, &e);
     if (p->memory && p->collected->is_root && process_memory_kills(&p->memory->process, &t->kills))
-        t->limit = (uint64_t)p->memory->watch.limit;
+        t->limit = (uint64_t)p->memory->watch.limit.limit;
     run_memory_free(p->memory);
     p->memory = NULL;
 }
@@ -461,6 +461,15 @@ uint64_t run_tree_step(struct run_tree *t, bool spare)
     return taken;
 }
 
+/* All that is known until now is on disk: the recording, the readings and the look. */
+static void say_near(const struct run_process *p)
+{
+    char words[PAGE_WATCH_WORDS];
+    page_watch_words(&p->memory->watch, words, sizeof words);
+    fprintf(stderr, "tidemark: process %d is near the end of its memory: %s\n",
+            (int)p->collected->pid, words);
+}
+
 void run_tree_read_memory(struct run_tree *t)
 {
     bool empty = true;
@@ -482,8 +491,11 @@ void run_tree_read_memory(struct run_tree *t)
     for (size_t i = 0; i < t->list.len; i++) {
         struct run_process *p = &t->list.at[i];
         enum look_reason reason;
-        if (p->memory && page_watch_due(&p->memory->watch, &reason))
-            (void)look(t, p, reason);
+        if (!p->memory || !page_watch_due(&p->memory->watch, &reason))
+            continue;
+        (void)look(t, p, reason);
+        if (reason == LOOK_AT_LIMIT)
+            say_near(p);
     }
 }
 

@@ -14,7 +14,7 @@ MAY = {
     "protocol": "base",
     "trace/file": "base",
     "trace/store": "base trace/file protocol/event.h",
-    "proc": "base trace/store/page_look.h trace/store/kernel_plot.h protocol/event.h",
+    "proc": "base trace/store/page_look.h trace/store/kernel_plot.h trace/store/limit_watch.h protocol/event.h",
     "trace/ingest": "base trace/store protocol/event.h",
     "trace/load": "base trace/file trace/store",
     "trace/filter": "base trace/file trace/store",

@@ -7,42 +7,60 @@
 #include "analysis/names/frames.h"
 #include "analysis/questions/growth.h"
 #include "base/format.h"
-#include "trace/store/kernel_plot.h"
+#include "trace/store/limit_watch.h"
 
 #define FACT "near_limit"
-#define NEAR 0.9
-#define FAR 0.8
 #define SITES_NAMED 3u
 
 /* ---- readings */
 
 struct search {
     const struct plots *plots;
-    struct near_limit *found; /* limit 0: nothing so far */
-    double use;               /* of the reading at `time` */
+    struct near_limit found;
+    struct limit_watch watch;
+    int64_t far; /* time of the last reading far from the limit; -1: none */
+    /* the reading so far, whose values have one time */
+    uint32_t known;
+    double value[MEMORY_VALUES];
     int64_t time;
-    int64_t far; /* time of the last reading with less than 80 %; -1: none */
 };
 
-/* Use and limit of a reading have the same time; the use comes first. */
+/* A use near the limit is found rather than pressure, and of each the highest, the last of them. */
+static void take_reading(struct search *s)
+{
+    if (!s->known)
+        return;
+    enum limit_state state = limit_watch_take(&s->watch, s->known, s->value, s->time);
+    struct near_limit now = {.from = s->far, .to = s->time};
+    s->known = 0;
+    if (state == LIMIT_FAR)
+        s->far = s->time;
+    if (state != LIMIT_NEAR)
+        return;
+    if (limit_watch_is_full(&s->watch)) {
+        now.use = (uint64_t)s->watch.use;
+        now.limit = (uint64_t)s->watch.limit;
+    } else {
+        now.waited = (uint64_t)s->watch.waited;
+    }
+    if (now.limit ? now.use >= s->found.use : !s->found.limit && now.waited >= s->found.waited)
+        s->found = now;
+}
+
+/* The use comes first of a reading, what processes wait last. */
 static int take_point(void *ctx, const struct plot_point *p, struct err *e)
 {
     struct search *s = ctx;
-    uint64_t which = s->plots->list.at[p->plot].name;
-    double limit = p->value;
+    uint64_t which = (s->plots->list.at[p->plot].name - MEMORY_PLOT_KEY(0)) / 16;
     (void)e;
-    if (which == MEMORY_PLOT_KEY(MEMORY_CGROUP_USE)) {
-        s->use = p->value;
-        s->time = p->time;
-    }
-    if (which != MEMORY_PLOT_KEY(MEMORY_CGROUP_LIMIT) || s->time != p->time || limit < 1 ||
-        limit >= 0x1p60 || s->use < 0 || s->use >= 0x1p60)
+    if (which != MEMORY_CGROUP_USE && which != MEMORY_CGROUP_LIMIT && which != MEMORY_CGROUP_FULL &&
+        which != MEMORY_SYSTEM_FULL)
         return 0;
-    if (s->use < FAR * limit)
-        s->far = p->time;
-    else if (s->use >= NEAR * limit && s->use >= (double)s->found->use)
-        *s->found = (struct near_limit){
-            .from = s->far, .to = p->time, .use = (uint64_t)s->use, .limit = (uint64_t)limit};
+    if (p->time != s->time)
+        take_reading(s);
+    s->time = p->time;
+    s->known |= UINT32_C(1) << which;
+    s->value[which] = p->value;
     return 0;
 }
 
@@ -96,7 +114,8 @@ static int add_fact(struct trace *t, const struct near_limit *n, struct err *e)
         status = words.failed ? err_no_memory(e, "what grew")
                               : trace_add_fact(t, e, FACT,
                                                "%" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64 " %s",
-                                               n->from, n->to, n->use, n->limit, buf_str(&words));
+                                               n->from, n->to, n->limit ? n->use : n->waited,
+                                               n->limit, buf_str(&words));
         growth_release(&g);
     }
     buf_release(&words);
@@ -106,15 +125,15 @@ static int add_fact(struct trace *t, const struct near_limit *n, struct err *e)
 
 int near_limit_note(struct trace *t, struct err *e)
 {
-    struct near_limit found = {0};
-    struct search s = {.plots = &t->plots, .found = &found, .far = -1};
+    struct search s = {.plots = &t->plots, .far = -1};
     if (plots_each(&t->plots, take_point, &s, e) != 0)
         return -1;
-    if (!found.limit)
+    take_reading(&s);
+    if (!s.found.limit && !s.found.waited)
         return 0;
-    if (trace_fact(t, "oom_kills", 0).p && t->facts.last_time > found.to)
-        found.to = t->facts.last_time;
-    return add_fact(t, &found, e);
+    if (trace_fact(t, "oom_kills", 0).p && t->facts.last_time > s.found.to)
+        s.found.to = t->facts.last_time;
+    return add_fact(t, &s.found, e);
 }
 
 /* ---- the fact */
@@ -129,8 +148,10 @@ bool near_limit_read(const struct trace *t, struct near_limit *n)
     memcpy(text, fact.p, fact.len < sizeof text - 1 ? fact.len : sizeof text - 1);
     if (sscanf(text, "%" SCNd64 " %" SCNd64 " %" SCNu64 " %" SCNu64 " %n", &n->from, &n->to,
                &n->use, &n->limit, &at) != 4 ||
-        !at || n->to < 0)
+        !at || n->to < 0 || (!n->limit && n->use > 100))
         return false;
+    n->waited = n->limit ? 0 : n->use;
+    n->use = n->limit ? n->use : 0;
     n->growth = (struct view){fact.p + at, fact.len - (size_t)at};
     return true;
 }
@@ -138,11 +159,17 @@ bool near_limit_read(const struct trace *t, struct near_limit *n)
 void near_limit_words(struct buf *out, const struct near_limit *n)
 {
     char use[FORMAT_SIZE], limit[FORMAT_SIZE], from[FORMAT_SIZE], to[FORMAT_SIZE];
-    buf_printf(out, "limit: the cgroup used %s of %s by %s, ", format_bytes(use, n->use),
-               format_bytes(limit, n->limit), format_duration(to, n->to));
-    if (n->from < 0)
-        buf_puts(out, "80 % or more from the beginning; ");
+    format_duration(to, n->to);
+    if (n->limit)
+        buf_printf(out, "limit: the cgroup used %s of %s by %s, ", format_bytes(use, n->use),
+                   format_bytes(limit, n->limit), to);
     else
-        buf_printf(out, "less than 80 %% until %s; then ", format_duration(from, n->from));
+        buf_printf(out, "limit: tasks waited for memory for %u %% of a second by %s, ",
+                   (unsigned)n->waited, to);
+    if (n->from < 0)
+        buf_printf(out, "%u %% or more from the beginning; ", n->limit ? 80 : 5);
+    else
+        buf_printf(out, "less than %u %% until %s; then ", n->limit ? 80 : 5,
+                   format_duration(from, n->from));
     format_terminal(out, n->growth);
 }

@@ -1,15 +1,16 @@
 #pragma once
 
 /*
- * What grew as a process came near the limit of its memory cgroup: that is, the use was 90 % of the
- * limit or more in a reading of the kernel's plots (trace/store/kernel_plot.h). The growth is that
- * of the live blocks from the last reading before with less than 80 % to the one with the highest
- * use, or to the end of the trace if the OOM killer killed the program. The cgroup's use includes
- * other processes and cached files.
+ * What grew as a process came near the end of its memory, as trace/store/limit_watch.h finds in the
+ * readings of the kernel's plots: near the limit of its memory cgroup, or else under pressure. The
+ * growth is that of the live blocks from the last reading before that was far from it to the one
+ * with the highest use (or pressure), or to the end of the trace if the OOM killer killed the
+ * program. The cgroup's use includes other processes and cached files.
  *
  * A fact of the trace, found when it is saved:
  *
  *     tidemark.near_limit=FROM TO USE LIMIT WORDS
+ *     tidemark.near_limit=FROM TO PERCENT 0 WORDS
  */
 
 #include <stdbool.h>
@@ -20,8 +21,9 @@
 #include "trace/store/store.h"
 
 struct near_limit {
-    int64_t from, to;    /* ns; from < 0: no reading had less than 80 % */
-    uint64_t use, limit; /* bytes, in the reading with the highest use */
+    int64_t from, to;    /* ns; from < 0: no reading was far from it */
+    uint64_t use, limit; /* bytes, in the reading with the highest use; limit 0: pressure */
+    uint64_t waited;     /* then, percent of about a second */
     struct view growth;  /* "live blocks grew by 17.1 MiB: …" */
 };
 

@@ -385,8 +385,9 @@ int capture_save_part(struct capture *c, struct err *e)
 /* Reads the journal's present content into a new store and saves that. */
 static int save_kept(struct capture *c, struct trace *t, struct part_result *r, struct err *e)
 {
-    const struct save_options options = {
+    struct save_options options = {
         .layout = file_layout_find(c->version), .container = c->o.container, .replace = false};
+    struct saved_summary pages;
     const struct recovery_options playing = {.goes_on = true};
     struct trace_write_stats stats = {0};
     struct recovery found;
@@ -396,6 +397,7 @@ static int save_kept(struct capture *c, struct trace *t, struct part_result *r, 
     journal_reader_close(reader);
     if (status == 0)
         status = saved_facts_write(t, e);
+    saved_pages_attach(&pages, t, &options);
     if (status == 0)
         status = save_somewhere(c, t, &options, &stats, &losses, e);
     r->file_bytes = stats.file_bytes;

@@ -215,6 +215,14 @@ static int read_values(struct client_memory *m, struct ingest *in, struct journa
     return status;
 }
 
+static void say_near(struct client_memory *m)
+{
+    char words[PAGE_WATCH_WORDS];
+    m->nears = true;
+    page_watch_words(&m->watch, words, sizeof words);
+    fprintf(stderr, "tidemark: the client is near the end of its memory: %s\n", words);
+}
+
 static double seconds_of(const struct client_memory *m)
 {
     return (double)(monotonic_ns() - m->began) / 1e9;
@@ -254,9 +262,11 @@ int client_memory_tick(struct client_memory *m, struct ingest *in, struct journa
         return 0;
     if (read_values(m, in, journal, e) != 0)
         return -1;
-    if (m->blind || m->ended || !page_watch_due(&m->watch, &reason))
+    if (m->ended || !page_watch_due(&m->watch, &reason))
         return 0;
-    return look_at(m, reason, in, journal, e);
+    if (reason == LOOK_AT_LIMIT)
+        say_near(m);
+    return m->blind ? 0 : look_at(m, reason, in, journal, e);
 }
 
 /* ---- replay */

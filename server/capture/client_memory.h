@@ -40,6 +40,7 @@ struct client_memory {
     unsigned asked; /* looks on request */
     bool blind;     /* its pages may not be read, or are not wanted */
     bool ended;     /* the look at its end was taken */
+    bool nears;     /* the end of its memory, since the caller cleared this; it was printed */
 };
 
 /*

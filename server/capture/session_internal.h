@@ -31,8 +31,9 @@ struct session {
     struct modules modules;
     struct client_memory memory;
     bool lacks_memory;
-    uint8_t *buffer;     /* JOURNAL_HEADROOM bytes, then RECEIVE_SIZE bytes of received data */
-    const uint8_t *left; /* received bytes not decoded yet */
+    long long near_saved; /* monotonic ns of the last save since the client's memory ends; 0 */
+    uint8_t *buffer;      /* JOURNAL_HEADROOM bytes, then RECEIVE_SIZE bytes of received data */
+    const uint8_t *left;  /* received bytes not decoded yet */
     size_t left_len;
     struct err full; /* why the journal failed; ends the session after the bytes above */
     uint64_t looked; /* decompressed bytes at the last memory check */

@@ -23,6 +23,9 @@
  */
 #define GRACE_NS 500000000LL
 
+/* Between saves because the client is near the end of its memory. */
+#define NEAR_PAUSE_NS 60000000000LL
+
 /* ---- progress */
 
 static uint64_t resident_bytes(void)
@@ -282,6 +285,22 @@ static int session_read_memory(struct session *s, struct err *e)
     return client_memory_tick(&s->memory, &s->r.ingest, s->journal, &s->stop->asked[STOP_LOOK], e);
 }
 
+/*
+ * A client near the end of its memory may soon be killed, and this process with it: what a flight
+ * recorder keeps is then saved. Otherwise the journal has all.
+ */
+static void session_heed_limit(struct session *s, long long now)
+{
+    const struct session_limits *l = s->limits;
+    if (!s->memory.nears)
+        return;
+    s->memory.nears = false;
+    if (!l->forget || !l->turn || (s->near_saved && now - s->near_saved < NEAR_PAUSE_NS))
+        return;
+    s->near_saved = now;
+    *l->turn = true;
+}
+
 int session_tick(struct session *s, long long now, struct err *e)
 {
     const struct session_limits *l = s->limits;
@@ -290,7 +309,10 @@ int session_tick(struct session *s, long long now, struct err *e)
     if (l->max_bytes && frame_reader_stats(s->r.frames)->bytes_in >= l->max_bytes)
         session_begin_drain(s, now, SESSION_SIZE_LIMIT);
     if (session_rotate(s, now, e) != 0 || session_part_saved(s, false, e) != 0 ||
-        session_save_kept(s, e) != 0 || session_read_memory(s, e) != 0)
+        session_read_memory(s, e) != 0)
+        return -1;
+    session_heed_limit(s, now);
+    if (session_save_kept(s, e) != 0)
         return -1;
     if (now - s->last_tick < TICK_MS * 1000000LL)
         return 0;

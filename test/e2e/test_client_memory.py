@@ -156,6 +156,30 @@ class Capture(Case, Held):
         self.assertGreaterEqual(int(near[2]), 70 * MIB * 9 // 10)
         # What it touched was not reported.
         self.assertRegex(near[4], r"^live blocks grew by 324 B: 324 B at ")
+        self.assertRegex(said, r"^tidemark: the client is near the end of its memory: its memory cgroup "
+                               r"uses [67]\d[.\d]* MiB of 70\.0 MiB\n$")
+
+    def test_a_flight_recorder_saves_near_the_limit(self):
+        try:
+            group = MemoryGroup(70 * MIB)
+        except NoGroups as why:
+            self.skipTest(str(why))
+        self.addCleanup(lambda: wait_until(lambda: not (group.folder / "cgroup.procs").read_text())
+                        or group.__exit__())
+        client, port, pid = self.hold(lambda args: group.command(*args), reported=["reported"])
+        process = self.capture(port, "--keep-last", "1h")
+        saved = self.dir / "x.2.tracy"
+        wait_until(saved.exists)
+        process.send_signal(signal.SIGKILL)  # as by the OOM killer
+        process.wait()
+        facts = {f["key"]: f["value"] for f in
+                 json.loads(run("info", saved, "--format", "json").stdout)["facts"]}
+        self.assertEqual(int(facts["near_limit"].split()[3]), 70 * MIB)
+        report = run("report", saved).stdout
+        self.assertRegex(report, r"\nlimit: the cgroup used .* of 70\.0 MiB by ")
+        self.assertRegex(report, r"\nresident .* MiB at .*: blocks \d+ %")
+        looks = json.loads(run("report", "--resident", "--format", "json", saved).stdout)["looks"]
+        self.assertIn("near the end of its memory", [look["reason"] for look in looks])
 
     def test_recovered(self):
         client, port, pid = self.hold()

@@ -277,7 +277,7 @@ class Cgroup(MemoryCase):
         row = next(s for s in doc["sites"] if s["function"] == "grow")
         self.assertGreater(row["live_bytes"], 80 * MIB)
         looks = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
-        near = [x for x in looks["looks"] if x["reason"] == "near its cgroup's limit"]
+        near = [x for x in looks["looks"] if x["reason"] == "near the end of its memory"]
         self.assertEqual(len(near), 1, looks["looks"])
         self.assertGreater(near[0]["bytes"], 60 * MIB)
         grown = doc["near_limit"]
@@ -297,7 +297,7 @@ class Cgroup(MemoryCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stderr, GREW)
         looks = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
-        self.assertIn("near its cgroup's limit", [x["reason"] for x in looks["looks"]])
+        self.assertIn("near the end of its memory", [x["reason"] for x in looks["looks"]])
 
     def test_another_kill(self):
         """Only killed by a signal: no word of the OOM killer."""

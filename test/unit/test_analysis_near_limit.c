@@ -1,5 +1,6 @@
 /* Which stretch of the kernel's readings counts as near the limit, and what grew in it. */
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -108,9 +109,66 @@ static void test_what_was_freed_did_not_grow(void **state)
     fixture_release(&f);
 }
 
+static void pressure(int64_t time, enum memory_value of, double percent)
+{
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(of), time, percent, &f.e);
+}
+
+#define SECOND INT64_C(1000000000)
+
+/* 400 ms at 30 % are 12 % of a second and less, 200 ms and 400 ms at 20 % are not 10 %. */
+static void test_pressure(void **state)
+{
+    static const enum memory_value sources[] = {MEMORY_CGROUP_FULL, MEMORY_SYSTEM_FULL};
+    for (size_t i = 0; i < 2; i++) {
+        struct near_limit n;
+        (void)state;
+        begin();
+        for (int64_t k = 1; k < 30; k++)
+            pressure(k * SECOND / 10, sources[i], k == 3 || k == 4 ? 20 : k < 12 ? 0 : 50);
+        pressure(3 * SECOND, sources[i], NAN);
+        assert_true(found(&n));
+        assert_int_equal(n.limit, 0);
+        assert_int_equal(n.from, 12 * SECOND / 10 - SECOND / 10);
+        assert_int_equal(n.to, 29 * SECOND / 10);
+        assert_in_range(n.waited, 40, 42);
+        assert_int_equal(n.use, 0);
+        fixture_release(&f);
+    }
+}
+
+static void test_a_short_wait_is_no_pressure(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    for (int64_t k = 1; k < 30; k++)
+        pressure(k * SECOND / 10, MEMORY_CGROUP_FULL, k == 5 ? 60 : k % 3 == 0 ? 10 : 0);
+    assert_false(found(&n));
+    fixture_release(&f);
+}
+
+static void test_use_is_found_rather_than_pressure(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    reading(SECOND, 100, 1000);
+    for (int64_t k = 2; k < 6; k++) {
+        reading(k * SECOND, k == 3 ? 950 : 100, 1000);
+        pressure(k * SECOND, MEMORY_CGROUP_FULL, 60);
+    }
+    assert_true(found(&n));
+    assert_int_equal(n.limit, 1000);
+    assert_int_equal(n.to, 3 * SECOND);
+    assert_int_equal(n.from, SECOND);
+    fixture_release(&f);
+}
+
 static void test_malformed_facts(void **state)
 {
-    static const char *const bad[] = {"", "1 2 3", "1 2 3 x y", "1 -2 3 4 y", "a b c d e"};
+    static const char *const bad[] = {"",           "1 2 3",     "1 2 3 x y",
+                                      "1 -2 3 4 y", "a b c d e", "1 2 101 0 x"};
     struct near_limit n;
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -128,6 +186,9 @@ int main(void)
         cmocka_unit_test(test_the_last_stretch),
         cmocka_unit_test(test_a_kill_goes_to_the_end),
         cmocka_unit_test(test_what_was_freed_did_not_grow),
+        cmocka_unit_test(test_pressure),
+        cmocka_unit_test(test_a_short_wait_is_no_pressure),
+        cmocka_unit_test(test_use_is_found_rather_than_pressure),
         cmocka_unit_test(test_malformed_facts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ const char *look_reason_name(enum look_reason reason)
                                                     [LOOK_AT_PEAK] = "at the highest RSS so far",
                                                     [LOOK_AT_TIME] = "at a chosen time",
                                                     [LOOK_ASKED] = "on request",
-                                                    [LOOK_AT_LIMIT] = "near its cgroup's limit"};
+                                                    [LOOK_AT_LIMIT] = "near the end of its memory"};
     return reason < LOOK_REASONS ? names[reason] : "";
 }
 
