@@ -1,7 +1,8 @@
 /*
  * libtidemark-gpu.so, which `tidemark run --gpu` loads beside libtidemark.so: records device memory
- * of CUDA programs in pools "CUDA device N". It is a separate library because it exports names of
- * CUDA, which a program that looks them up would take for CUDA itself. It is built without CUDA.
+ * of CUDA programs in pools "CUDA device N", and host memory that is pinned for them. It is a
+ * separate library because it exports names of CUDA, which a program that looks them up would take
+ * for CUDA itself. It is built without CUDA.
  *
  * A program reaches the driver in three ways: it links libcudart or libcuda, which the hooks
  * precede; by dlsym; and by the driver's cuGetProcAddress, which a statically linked libcudart
@@ -156,19 +157,59 @@ static size_t join(char *to, size_t room, const char *a, const char *b)
 
 /* ---- recording */
 
-/* The pool of this thread's current device. */
-static uint32_t current_pool(void)
+/* NULL: the driver has none, or is not loaded yet. */
+static void *driver_function(const char *name, _Atomic(void *) *kept)
 {
-    static _Atomic uint32_t pools[DEVICES];
-    static _Atomic(void *) ask;
-    int device = 0;
-    int (*get_device)(int *) = NULL;
-    void *found = atomic_load_explicit(&ask, memory_order_acquire);
+    void *found = atomic_load_explicit(kept, memory_order_acquire);
     if (!found) {
         void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-        found = driver ? look_up(driver, "cuCtxGetDevice") : NULL;
-        atomic_store_explicit(&ask, found, memory_order_release);
+        found = driver ? look_up(driver, name) : NULL;
+        atomic_store_explicit(kept, found, memory_order_release);
     }
+    return found;
+}
+
+static handle current_context(void)
+{
+    static _Atomic(void *) kept;
+    handle context = NULL;
+    int (*get)(handle *) = NULL;
+    void *found = driver_function("cuCtxGetCurrent", &kept);
+    memcpy(&get, &found, sizeof found);
+    return get && get(&context) == 0 ? context : NULL;
+}
+
+/* NULL: it is not active. */
+static handle primary_context(int device)
+{
+    static _Atomic(void *) kept[3];
+    handle context = NULL;
+    unsigned flags;
+    int active = 0;
+    void *found[] = {driver_function("cuDevicePrimaryCtxGetState", &kept[0]),
+                     driver_function("cuDevicePrimaryCtxRetain", &kept[1]),
+                     driver_function("cuDevicePrimaryCtxRelease_v2", &kept[2])};
+    int (*state)(int, unsigned *, int *) = NULL;
+    int (*retain)(handle *, int) = NULL;
+    int (*release)(int) = NULL;
+    memcpy(&state, &found[0], sizeof state);
+    memcpy(&retain, &found[1], sizeof retain);
+    memcpy(&release, &found[2], sizeof release);
+    if (!state || !retain || !release || state(device, &flags, &active) || !active ||
+        retain(&context, device))
+        return NULL;
+    (void)release(device);
+    return context;
+}
+
+/* The pool of this thread's current device. */
+static uint32_t device_pool(void)
+{
+    static _Atomic uint32_t pools[DEVICES];
+    static _Atomic(void *) kept;
+    int device = 0;
+    int (*get_device)(int *) = NULL;
+    void *found = driver_function("cuCtxGetDevice", &kept);
     memcpy(&get_device, &found, sizeof found);
     if (get_device && get_device(&device))
         device = 0;
@@ -186,26 +227,73 @@ static uint32_t current_pool(void)
     return pool;
 }
 
-static void allocated(device_address address, size_t size, const void *frame)
+enum where { DEVICE, PINNED, REGISTERED };
+
+/* Registered memory is also in the pool that it was allocated in: run/run_trace.c. */
+static uint32_t pool_of(enum where where)
+{
+    static const char *const names[] = {
+        [PINNED] = "CUDA pinned host memory", [REGISTERED] = "CUDA registered host memory"};
+    static _Atomic uint32_t pools[REGISTERED + 1];
+    if (where == DEVICE)
+        return device_pool();
+    uint32_t pool = atomic_load_explicit(&pools[where], memory_order_relaxed);
+    if (!pool) {
+        pool = tidemark_pool(names[where]);
+        atomic_store_explicit(&pools[where], pool, memory_order_relaxed);
+    }
+    return pool;
+}
+
+static void allocated(enum where where, device_address address, size_t size, const void *frame)
 {
     if (!address || !tidemark_recording())
         return;
-    uint32_t pool = current_pool();
-    if (pool && gpu_blocks_add(address, pool))
-        tidemark_api()->alloc_for(pool, (const void *)(uintptr_t)address, size, frame);
+    const struct gpu_block block = {address, size, current_context(), pool_of(where)};
+    if (block.pool && gpu_blocks_add(&block))
+        tidemark_api()->alloc_for(block.pool, (const void *)(uintptr_t)address, size, frame);
+}
+
+static void record_free(const struct gpu_block *block)
+{
+    tidemark_free(block->pool, (const void *)(uintptr_t)block->address);
 }
 
 static void freed(device_address address)
 {
-    uint32_t pool = gpu_blocks_remove(address);
-    if (pool)
-        tidemark_free(pool, (const void *)(uintptr_t)address);
+    struct gpu_block block;
+    if (gpu_blocks_remove(address, &block))
+        record_free(&block);
+}
+
+/* The least granularity of physical memory, and so of where a mapping begins. */
+#define MAPPED_LEAST ((device_address)64 << 10)
+
+/* All mappings in the range end. */
+static void unmapped(device_address address, size_t size)
+{
+    struct gpu_block block;
+    for (device_address at = address; at - address < size;) {
+        bool found = gpu_blocks_remove(at, &block);
+        if (found)
+            record_free(&block);
+        at += found && block.size ? block.size : MAPPED_LEAST;
+    }
+}
+
+/* The driver frees what was allocated in it. */
+static void ended(handle context)
+{
+    struct gpu_block block;
+    uint32_t at = 0;
+    while (context && gpu_blocks_remove_one(context, &at, &block))
+        record_free(&block);
 }
 
 /* ---- hooks */
 
-/* A hook that allocates: `pointer` receives the address, `size` is its size. */
-#define ALLOCATES(symbol, size, parameters, arguments, types)                                      \
+/* A hook that allocates: on success, `size` bytes at `address` are live in the pool `where`. */
+#define ALLOCATES_AT(symbol, where, address, size, parameters, arguments, types)                   \
     int symbol parameters;                                                                         \
     static struct real_function real_##symbol = {.name = #symbol, .hook = (void *)symbol};         \
     HOOK int symbol parameters                                                                     \
@@ -215,12 +303,17 @@ static void freed(device_address address)
             return NOT_FOUND;                                                                      \
         depth++;                                                                                   \
         int result = call arguments;                                                               \
-        if (--depth == 0 && result == 0 && pointer)                                                \
-            allocated(*pointer, size, __builtin_frame_address(0));                                 \
+        if (--depth == 0 && result == 0)                                                           \
+            allocated(where, address, size, __builtin_frame_address(0));                           \
         return result;                                                                             \
     }
 
-#define FREES(symbol, parameters, arguments, types)                                                \
+/* … and `pointer` receives the address, of the current device's memory. */
+#define ALLOCATES(symbol, size, parameters, arguments, types)                                      \
+    ALLOCATES_AT(symbol, DEVICE, pointer ? *pointer : 0, size, parameters, arguments, types)
+
+/* `freeing` records what the call is about to end. */
+#define FREES(symbol, freeing, parameters, arguments, types)                                       \
     int symbol parameters;                                                                         \
     static struct real_function real_##symbol = {.name = #symbol, .hook = (void *)symbol};         \
     HOOK int symbol parameters                                                                     \
@@ -229,7 +322,7 @@ static void freed(device_address address)
         if (!call)                                                                                 \
             return NOT_FOUND;                                                                      \
         if (depth++ == 0)                                                                          \
-            freed(address);                                                                        \
+            freeing;                                                                               \
         int result = call arguments;                                                               \
         depth--;                                                                                   \
         return result;                                                                             \
@@ -244,6 +337,8 @@ static void freed(device_address address)
               (device_address *, size_t, handle)
 #define FROM_POOL (device_address *pointer, size_t bytes, handle pool, handle stream), \
                   (pointer, bytes, pool, stream), (device_address *, size_t, handle, handle)
+#define REGISTER (device_address address, size_t bytes, unsigned flags), (address, bytes, flags), \
+                 (device_address, size_t, unsigned)
 #define FREE (device_address address), (address), (device_address)
 #define FREE_ASYNC (device_address address, handle stream), (address, stream), \
                    (device_address, handle)
@@ -259,9 +354,24 @@ ALLOCATES(cuMemAllocPitch_v2, *pitch * height,
           (device_address *pointer, size_t *pitch, size_t width, size_t height, unsigned element),
           (pointer, pitch, width, height, element),
           (device_address *, size_t *, size_t, size_t, unsigned))
-EXPAND(FREES, cuMemFree_v2, FREE)
-EXPAND(FREES, cuMemFreeAsync, FREE_ASYNC)
-EXPAND(FREES, cuMemFreeAsync_ptsz, FREE_ASYNC)
+EXPAND(FREES, cuMemFree_v2, freed(address), FREE)
+EXPAND(FREES, cuMemFreeAsync, freed(address), FREE_ASYNC)
+EXPAND(FREES, cuMemFreeAsync_ptsz, freed(address), FREE_ASYNC)
+
+EXPAND(ALLOCATES_AT, cuMemAllocHost_v2, PINNED, pointer ? *pointer : 0, bytes, PLAIN)
+EXPAND(ALLOCATES_AT, cuMemHostAlloc, PINNED, pointer ? *pointer : 0, bytes, MANAGED)
+EXPAND(ALLOCATES_AT, cuMemHostRegister_v2, REGISTERED, address, bytes, REGISTER)
+ALLOCATES_AT(cuMemMap, DEVICE, address, bytes,
+             (device_address address, size_t bytes, size_t offset, device_address memory,
+              unsigned long long flags),
+             (address, bytes, offset, memory, flags),
+             (device_address, size_t, size_t, device_address, unsigned long long))
+EXPAND(FREES, cuMemFreeHost, freed(address), FREE)
+EXPAND(FREES, cuMemHostUnregister, freed(address), FREE)
+FREES(cuMemUnmap, unmapped(address, bytes), (device_address address, size_t bytes),
+      (address, bytes), (device_address, size_t))
+FREES(cuCtxDestroy_v2, ended(context), (handle context), (context), (handle))
+FREES(cuDevicePrimaryCtxReset_v2, ended(primary_context(device)), (int device), (device), (int))
 
 EXPAND(ALLOCATES, cudaMalloc, bytes, PLAIN)
 EXPAND(ALLOCATES, cudaMallocManaged, bytes, MANAGED)
@@ -272,9 +382,16 @@ EXPAND(ALLOCATES, cudaMallocFromPoolAsync_ptsz, bytes, FROM_POOL)
 ALLOCATES(cudaMallocPitch, *pitch * height,
           (device_address *pointer, size_t *pitch, size_t width, size_t height),
           (pointer, pitch, width, height), (device_address *, size_t *, size_t, size_t))
-EXPAND(FREES, cudaFree, FREE)
-EXPAND(FREES, cudaFreeAsync, FREE_ASYNC)
-EXPAND(FREES, cudaFreeAsync_ptsz, FREE_ASYNC)
+EXPAND(FREES, cudaFree, freed(address), FREE)
+EXPAND(FREES, cudaFreeAsync, freed(address), FREE_ASYNC)
+EXPAND(FREES, cudaFreeAsync_ptsz, freed(address), FREE_ASYNC)
+
+EXPAND(ALLOCATES_AT, cudaMallocHost, PINNED, pointer ? *pointer : 0, bytes, PLAIN)
+EXPAND(ALLOCATES_AT, cudaHostAlloc, PINNED, pointer ? *pointer : 0, bytes, MANAGED)
+EXPAND(ALLOCATES_AT, cudaHostRegister, REGISTERED, address, bytes, REGISTER)
+EXPAND(FREES, cudaFreeHost, freed(address), FREE)
+EXPAND(FREES, cudaHostUnregister, freed(address), FREE)
+FREES(cudaDeviceReset, ended(current_context()), (void), (), (void))
 /* clang-format on */
 
 static struct real_function *const functions[] = {
@@ -298,6 +415,21 @@ static struct real_function *const functions[] = {
     &real_cudaFree,
     &real_cudaFreeAsync,
     &real_cudaFreeAsync_ptsz,
+    &real_cuMemAllocHost_v2,
+    &real_cuMemHostAlloc,
+    &real_cuMemHostRegister_v2,
+    &real_cuMemMap,
+    &real_cuMemFreeHost,
+    &real_cuMemHostUnregister,
+    &real_cuMemUnmap,
+    &real_cuCtxDestroy_v2,
+    &real_cuDevicePrimaryCtxReset_v2,
+    &real_cudaMallocHost,
+    &real_cudaHostAlloc,
+    &real_cudaHostRegister,
+    &real_cudaFreeHost,
+    &real_cudaHostUnregister,
+    &real_cudaDeviceReset,
 };
 
 #define FUNCTIONS (sizeof functions / sizeof *functions)

@@ -12,16 +12,11 @@
 #define PLACES (1u << 20)
 #define MOST (PLACES / 4 * 3)
 
-struct entry {
-    uint64_t address; /* 0: free */
-    uint32_t pool;
-};
-
 /* Open addressing; pages are allocated on first use. */
 static struct {
     _Atomic uint32_t lock;
     uint32_t count;
-    struct entry *entries;
+    struct gpu_block *entries; /* address 0: free */
 } table;
 
 static void lock(struct quiet *q)
@@ -50,7 +45,7 @@ static uint32_t find(uint64_t address)
     return at;
 }
 
-bool gpu_blocks_add(uint64_t address, uint32_t pool)
+bool gpu_blocks_add(const struct gpu_block *block)
 {
     struct quiet q;
     lock(&q);
@@ -61,9 +56,9 @@ bool gpu_blocks_add(uint64_t address, uint32_t pool)
     }
     bool room = table.entries && table.count < MOST;
     if (room) {
-        struct entry *entry = &table.entries[find(address)];
+        struct gpu_block *entry = &table.entries[find(block->address)];
         table.count += entry->address == 0;
-        *entry = (struct entry){address, pool};
+        *entry = *block;
     }
     unlock(&q);
     return room;
@@ -79,24 +74,40 @@ static void close_hole(uint32_t hole)
         table.entries[hole] = table.entries[at];
         hole = at;
     }
-    table.entries[hole] = (struct entry){0};
+    table.entries[hole] = (struct gpu_block){0};
 }
 
-uint32_t gpu_blocks_remove(uint64_t address)
+static bool take(uint32_t at, struct gpu_block *block)
+{
+    *block = table.entries[at];
+    if (!block->address)
+        return false;
+    close_hole(at);
+    table.count--;
+    return true;
+}
+
+bool gpu_blocks_remove(uint64_t address, struct gpu_block *block)
 {
     struct quiet q;
-    uint32_t pool = 0;
     if (!address)
-        return 0;
+        return false;
     lock(&q);
-    if (table.entries) {
-        uint32_t at = find(address);
-        if (table.entries[at].address) {
-            pool = table.entries[at].pool;
-            close_hole(at);
-            table.count--;
-        }
+    bool found = table.entries && take(find(address), block);
+    unlock(&q);
+    return found;
+}
+
+/* The hole may get an entry from behind, so the place is examined once more. */
+bool gpu_blocks_remove_one(const void *context, uint32_t *at, struct gpu_block *block)
+{
+    struct quiet q;
+    bool found = false;
+    lock(&q);
+    for (; table.entries && *at < PLACES && !found; *at += !found) {
+        const struct gpu_block *entry = &table.entries[*at];
+        found = entry->address && entry->context == context && take(*at, block);
     }
     unlock(&q);
-    return pool;
+    return found;
 }

@@ -1,15 +1,27 @@
 #ifndef TIDEMARK_CLIENT_GPU_BLOCKS_H
 #define TIDEMARK_CLIENT_GPU_BLOCKS_H
 
-/* The pool of each block of device memory: at its free another device may be the current one. */
+/*
+ * The live blocks of CUDA's memory: at a free another device may be the current one, and a context
+ * that ends takes its blocks along.
+ */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* False: there is no room, and the block is not to be recorded. */
-bool gpu_blocks_add(uint64_t address, uint32_t pool);
+struct gpu_block {
+    uint64_t address, size;
+    const void *context; /* NULL: unknown */
+    uint32_t pool;
+};
 
-/* Returns its pool; 0: unknown. */
-uint32_t gpu_blocks_remove(uint64_t address);
+/* False: there is no room, and the block is not to be recorded. */
+bool gpu_blocks_add(const struct gpu_block *block);
+
+/* False: unknown. */
+bool gpu_blocks_remove(uint64_t address, struct gpu_block *block);
+
+/* Removes a block of the context. *at: where to go on, 0 at first. False: there is no other. */
+bool gpu_blocks_remove_one(const void *context, uint32_t *at, struct gpu_block *block);
 
 #endif

@@ -139,6 +139,10 @@ static int recording_facts(struct recording *r, struct err *e)
                        attached ? ", attached to a process that ran already" : "",
                        h.options.depth ? h.options.depth : REC_DEPTH) != 0)
         return -1;
+    /* Memory that CUDA registers was allocated elsewhere: client/gpu/gpu.c. */
+    if (h.options.flags & REC_OPTION_GPU &&
+        trace_add_fact(t, e, "containers", "CUDA registered") != 0)
+        return -1;
     if (h.only_threads[0] && trace_add_fact(t, e, "threads", "%s", h.only_threads) != 0)
         return -1;
     return loss_facts(r, &h, e);

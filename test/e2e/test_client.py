@@ -493,6 +493,24 @@ int cuMemAllocPitch_v2(unsigned long long *p, size_t *pitch, size_t w, size_t h,
 int cuMemFree_v2(unsigned long long p) { return 0; }
 int cuMemFreeAsync(unsigned long long p, void *s) { return 0; }
 int cuMemFreeAsync_ptsz(unsigned long long p, void *s) { return 0; }
+static char primary[2], own; /* contexts */
+static void *context = primary;
+int cuCtxGetCurrent(void **c) { *c = context; return 0; }
+int cuCtxCreate_v2(void **c, unsigned flags, int n) { *c = context = &own; return 0; }
+int cuCtxDestroy_v2(void *c) { context = primary + device; return 0; }
+int cuDevicePrimaryCtxGetState(int n, unsigned *flags, int *active) { *active = n < 2; return 0; }
+int cuDevicePrimaryCtxRetain(void **c, int n) { *c = primary + n; return 0; }
+int cuDevicePrimaryCtxRelease_v2(int n) { return 0; }
+int cuDevicePrimaryCtxReset_v2(int n) { return 0; }
+int cuMemHostAlloc(unsigned long long *p, size_t n, unsigned f) { return cuMemAlloc_v2(p, n); }
+int cuMemFreeHost(unsigned long long p) { return 0; }
+int cuMemHostRegister_v2(void *p, size_t n, unsigned f) { return p ? 0 : 1; }
+int cuMemHostUnregister(void *p) { return 0; }
+int cuMemMap(unsigned long long p, size_t n, size_t o, unsigned long long m, unsigned long long f)
+{
+    return 0;
+}
+int cuMemUnmap(unsigned long long p, size_t n) { return 0; }
 int cuGetProcAddress_v2(const char *name, void **f, int version, unsigned long long flags, void *s);
 int cuGetProcAddress(const char *name, void **f, int version, unsigned long long flags)
 {
@@ -503,6 +521,7 @@ int cuGetProcAddress(const char *name, void **f, int version, unsigned long long
         {"cuMemFreeAsync", cuMemFreeAsync, cuMemFreeAsync_ptsz},
         {"cuGetProcAddress", cuGetProcAddress_v2, cuGetProcAddress_v2},
         {"cuCtxGetDevice", cuCtxGetDevice, cuCtxGetDevice},
+        {"cuCtxDestroy", cuCtxDestroy_v2, cuCtxDestroy_v2},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!strcmp(name, all[i].name)) {
@@ -524,6 +543,15 @@ int cuMemAlloc_v2(unsigned long long *p, size_t n);
 int cuMemFree_v2(unsigned long long p);
 int cudaMalloc(unsigned long long *p, size_t n) { return cuMemAlloc_v2(p, n); }
 int cudaFree(unsigned long long p) { return cuMemFree_v2(p); }
+int cuMemHostAlloc(unsigned long long *p, size_t n, unsigned f);
+int cuMemFreeHost(unsigned long long p);
+int cuMemHostRegister_v2(void *p, size_t n, unsigned f);
+int cuDevicePrimaryCtxReset_v2(int n);
+int cuCtxGetDevice(int *n);
+int cudaMallocHost(unsigned long long *p, size_t n) { return cuMemHostAlloc(p, n, 0); }
+int cudaFreeHost(unsigned long long p) { return cuMemFreeHost(p); }
+int cudaHostRegister(void *p, size_t n, unsigned f) { return cuMemHostRegister_v2(p, n, f); }
+int cudaDeviceReset(void) { int n; return cuCtxGetDevice(&n) || cuDevicePrimaryCtxReset_v2(n); }
 """
 
 GPU_PROGRAM = r"""
@@ -568,14 +596,65 @@ int main(void)
 """
 
 
+# Pinned memory, mappings, and what ends with a context.
+GPU_CONTEXTS = r"""
+#include <stddef.h>
+typedef unsigned long long address;
+int fake_device(int n);
+int cudaMalloc(address *p, size_t n);
+int cudaMallocHost(address *p, size_t n);
+int cudaFreeHost(address p);
+int cudaHostRegister(void *p, size_t n, unsigned f);
+int cudaDeviceReset(void);
+int cuMemHostRegister_v2(void *p, size_t n, unsigned f);
+int cuMemHostUnregister(void *p);
+int cuMemAlloc_v2(address *p, size_t n);
+int cuMemHostAlloc(address *p, size_t n, unsigned f);
+int cuMemMap(address p, size_t n, size_t o, address m, address f);
+int cuMemUnmap(address p, size_t n);
+int cuGetProcAddress(const char *name, void **f, int version, unsigned long long flags);
+int cuCtxCreate_v2(void **c, unsigned flags, int n);
+int cuDevicePrimaryCtxReset_v2(int n);
+static char registered[100];
+int main(void)
+{
+    address a, b;
+    void *context;
+    int (*destroy)(void *);
+    cudaMallocHost(&a, 100);
+    cudaFreeHost(a);
+    cudaHostRegister(registered, 100, 0);
+    cuMemHostUnregister(registered);
+    int refused = cuMemHostRegister_v2(NULL, 200, 0);
+    for (address i = 0; i < 3; i++)
+        cuMemMap(0x6f0000000000 + i * 0x200000, 0x200000, 0, i, 0);
+    cuMemUnmap(0x6f0000200000, 0x400000);
+    cuMemMap(0x6f0000200000, 0x400000, 0, 3, 0);
+    cudaMalloc(&a, 1000);
+    if (cuCtxCreate_v2(&context, 0, 0) || cuGetProcAddress("cuCtxDestroy", (void **)&destroy, 12000, 0))
+        return 1;
+    cuMemAlloc_v2(&b, 2000);
+    cuMemHostAlloc(&b, 3000, 0);
+    destroy(context);
+    fake_device(1);
+    cuDevicePrimaryCtxReset_v2(2); /* not active */
+    fake_device(0);
+    cudaDeviceReset();
+    cuMemAlloc_v2(&b, 4000);
+    cuDevicePrimaryCtxReset_v2(0);
+    return refused == 1 ? 0 : 2;
+}
+"""
+
+
 class Gpu(ClientCase):
     """libtidemark-gpu.so with a driver that is none."""
 
-    def record_gpu(self, preload, symbolic=("-Wl,-Bsymbolic",)):
+    def record_gpu(self, preload, symbolic=("-Wl,-Bsymbolic",), source=GPU_PROGRAM):
         self.build("libcuda.so.1", DRIVER, "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1",
                    *symbolic)
         self.build("libcudart.so", RUNTIME, "-shared", "-fPIC", str(self.dir / "libcuda.so.1"))
-        self.program = self.build("gpu", GPU_PROGRAM, str(self.dir / "libcudart.so"),
+        self.program = self.build("gpu", source, str(self.dir / "libcudart.so"),
                                   str(self.dir / "libcuda.so.1"), f"-Wl,-rpath,{self.dir}")
         environment = self.environment()
         environment["LD_PRELOAD"] = preload
@@ -602,6 +681,31 @@ class Gpu(ClientCase):
         for event in record.events:
             if event.pool and event.kind == take:
                 self.assertEqual(record.place(record.stack(event.stack)[0])[0], self.program)
+
+    def test_pinned_memory_mappings_and_ends_of_contexts(self):
+        for symbolic in (("-Wl,-Bsymbolic",), ()):
+            record = self.record_gpu(f"{LIBRARY}:{GPU_LIBRARY}", symbolic, GPU_CONTEXTS)
+            self.sound(record)
+            pools = dict(e.rest for e in record.events if e.kind == recording.POOL)
+            live, events = {}, []
+            for e in record.events:
+                if e.pool and e.kind == recording.ALLOC:
+                    live[e.pool, e.address] = e.size
+                    events.append((pools[e.pool], e.size))
+                elif e.pool and e.kind == recording.FREE:
+                    events.append((pools[e.pool], -live.pop((e.pool, e.address))))
+            device, pinned = "CUDA device 0", "CUDA pinned host memory"
+            mapped, registered = 2 << 20, "CUDA registered host memory"
+            self.assertEqual(events[:11], [
+                (pinned, 100), (pinned, -100), (registered, 100), (registered, -100),
+                *[(device, mapped)] * 3, *[(device, -mapped)] * 2, (device, 2 * mapped),
+                (device, 1000)])
+            self.assertEqual(events[11:13], [(device, 2000), (pinned, 3000)])
+            self.assertEqual(sorted(events[13:15]), [(device, -2000), (pinned, -3000)])
+            self.assertEqual(sorted(events[15:18]),
+                             [(device, -2 * mapped), (device, -mapped), (device, -1000)])
+            self.assertEqual(events[18:], [(device, 4000), (device, -4000)])
+            self.assertFalse(live)
 
     def test_the_program_is_unharmed_without_a_recording(self):
         record = self.record_gpu(LIBRARY)
