@@ -507,6 +507,7 @@ bench: all $(BENCH_TOOLS)
 	@BUILD=$(BUILD) OFFICIAL=$(OFFICIAL) $(PYTHON) bench/run.py
 	@BUILD=$(BUILD) $(PYTHON) bench/symbols.py
 	@BUILD=$(BUILD) $(PYTHON) bench/programs.py
+	@BUILD=$(BUILD) $(PYTHON) bench/looks.py
 
 ## bench-hostile: memory and time of captures of streams that expand to a GiB
 bench-hostile: all
