@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_TRACE_STORE_LIMIT_WATCH_H
-#define TIDEMARK_TRACE_STORE_LIMIT_WATCH_H
+#pragma once
 
 /*
  * Whether a process is near the end of its memory, from readings of what the kernel counts
@@ -28,5 +27,3 @@ enum limit_state limit_watch_take(struct limit_watch *w, uint32_t known, const d
 
 /* Whether the use is near the limit, not only the pressure high. */
 bool limit_watch_is_full(const struct limit_watch *w);
-
-#endif
