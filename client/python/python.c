@@ -8,7 +8,6 @@
 #include "client/elf_image.h"
 #include "client/real.h"
 
-#define ADDRESS_END (UINT64_C(1) << 47)
 #define TYPE_DEALLOC 48u /* of PyTypeObject, in all versions */
 
 static inline uint64_t word_at(uint64_t address)
@@ -18,7 +17,7 @@ static inline uint64_t word_at(uint64_t address)
 
 static inline bool is_pointer(uint64_t address)
 {
-    return address > 65535 && address < ADDRESS_END && (address & 7) == 0;
+    return address > 65535 && address < PYTHON_ADDRESS_END && (address & 7) == 0;
 }
 
 /* ---- finding the interpreter */

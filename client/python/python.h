@@ -63,6 +63,13 @@ struct python_cell {
     _Atomic uint32_t turn; /* 0: empty */
 };
 
+/* Addresses of programs are below. Beyond it x86-64 has none that may be read. */
+#if defined(__x86_64__)
+#define PYTHON_ADDRESS_END (UINT64_C(1) << 47)
+#else
+#define PYTHON_ADDRESS_END (UINT64_C(1) << 48)
+#endif
+
 #define PYTHON_WAYS 4u
 #define PYTHON_STATES (64u * PYTHON_WAYS)
 

@@ -36,7 +36,7 @@ static inline uint32_t half_at(uint64_t address)
 
 static bool is_of_type(uint64_t object, uint64_t type)
 {
-    return object > 65535 && object < UINT64_C(1) << 47 && (object & 7) == 0 &&
+    return object > 65535 && object < PYTHON_ADDRESS_END && (object & 7) == 0 &&
            word_at(object + OBJECT_TYPE) == type;
 }
 

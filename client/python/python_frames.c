@@ -10,8 +10,7 @@
 #include "client/python/python.h"
 
 #define FRAMES_MOST 100000u /* that are followed to the end of an activation */
-#define ADDRESS_END (UINT64_C(1) << 47)
-#define STATE_BYTES 512u /* a thread state has at least */
+#define STATE_BYTES 512u    /* a thread state has at least */
 #define NO_INSTRUCTION UINT64_MAX
 #define GENERATOR 1u /* the owner of a generator's frame */
 
@@ -36,7 +35,7 @@ static inline uint64_t word_at(uint64_t address)
 
 static inline bool is_pointer(uint64_t address)
 {
-    return address > 65535 && address < ADDRESS_END && (address & 7) == 0;
+    return address > 65535 && address < PYTHON_ADDRESS_END && (address & 7) == 0;
 }
 
 /* Whether a cframe, or the frame of an activation, may be there on the C stack. */
