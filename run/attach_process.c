@@ -52,6 +52,9 @@ static bool begins_with(const char *text, const char *with)
 
 /* ---- mappings */
 
+/* Code that the kernel maps into each process. */
+static const char vdso[] = "[vdso]";
+
 static int take_mapping(struct process *p, const char *line, struct err *e)
 {
     uint64_t low, high, offset;
@@ -59,7 +62,7 @@ static int take_mapping(struct process *p, const char *line, struct err *e)
     int at = 0;
     if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &low, &high, rights,
                &offset, &at) < 4 ||
-        line[at] != '/')
+        (line[at] != '/' && !begins_with(line + at, vdso)))
         return 0;
     size_t length = strcspn(line + at, "\n");
     struct mapped *file = p->files.len ? &p->files.at[p->files.len - 1] : NULL;
@@ -164,18 +167,18 @@ static uint64_t symbol_at(const struct process *p, const struct mapped *file, co
     return found;
 }
 
-/* Finds the C library's return from signal handlers: mov $SYS_rt_sigreturn,%rax; syscall. */
+/* Finds the code by which signal handlers return. */
 static int find_restorer(struct process *p, struct err *e)
 {
-    static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-    const struct mapped *file = find_file(p, c_library);
+    const struct remote_code *wanted = &remote_machine.restorer;
+    const struct mapped *file = find_file(p, remote_machine.restorer_in);
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/mem", (int)p->pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     uint64_t size = file ? file->high - file->low : 0;
     uint8_t *text = fd >= 0 && size > 0 && size < TEXT_MOST ? malloc(size) : NULL;
     if (text && pread(fd, text, size, (off_t)file->low) == (ssize_t)size) {
-        const uint8_t *at = memmem(text, size, code, sizeof code);
+        const uint8_t *at = memmem(text, size, wanted->code, wanted->size);
         p->restorer = at ? file->low + (uint64_t)(at - text) : 0;
     }
     free(text);
@@ -284,11 +287,8 @@ static int stop(struct process *p, pid_t pid, struct remote **remote, struct err
     p->pid = pid;
     if (read_mappings(p, e) != 0 || find_restorer(p, e) != 0)
         return -1;
-    const struct remote_plan plan = {.pid = pid,
-                                     .restorer = p->restorer,
-                                     .syscall = p->restorer + 7,
-                                     .is_unsafe = is_unsafe,
-                                     .ctx = p};
+    const struct remote_plan plan = {
+        .pid = pid, .restorer = p->restorer, .is_unsafe = is_unsafe, .ctx = p};
     return remote_stop(remote, &plan, e);
 }
 

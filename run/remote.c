@@ -13,14 +13,11 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/monotonic.h"
-
-#if defined(__x86_64__)
 
 #define PATIENCE_STOP 10.0 /* seconds, to find a thread at a safe point */
 #define PATIENCE_CALL 30.0 /* for a call */
@@ -28,7 +25,7 @@
 
 #define STACK ((uint64_t)256 << 10)
 #define PAGE UINT64_C(4096)
-#define STATE_MOST 16384u /* bytes of the CPU's extended state */
+#define STATE_MOST 16384u /* bytes of the registers for vectors */
 #define SCAN_MOST ((uint64_t)1 << 20)
 
 #define SYSCALL_STOP (SIGTRAP | 0x80)
@@ -37,22 +34,22 @@
 #define FUTEX_OPERATION 0x7f
 #define FUTEX_BITSET 9
 
-/*
- * The return address of a called function: a system call with its result as an argument, before
- * which the thread stops.
- *     mov %rax,%rdi; mov $SYS_gettid,%eax; syscall; 1: jmp 1b
- */
-static const uint8_t landing[] = {0x48, 0x89, 0xc7, 0xb8, 0xba, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xfe};
-#define LANDED 10u /* offset after its system call */
+/* Registers of NT_PRSTATUS. */
+struct registers {
+    uint64_t at[REMOTE_WORDS_MOST];
+};
+
+static const struct remote_machine *const machine = &remote_machine;
 
 struct remote {
     struct remote_plan plan;
     pid_t tid;
     int memory; /* /proc/PID/mem */
     bool stopped;
-    struct user_regs_struct saved;
+    struct registers saved;
     uint8_t state[STATE_MOST];
     size_t state_size;
+    int state_set;
     uint64_t mask;
     uint64_t room; /* a stack in the process, followed by a page with the landing; 0: none yet */
 };
@@ -66,6 +63,24 @@ static bool trace(long request, pid_t tid, uint64_t address, uint64_t data)
 static bool trace_registers(long request, pid_t tid, uint64_t set, struct iovec *io)
 {
     return trace(request, tid, set, (uintptr_t)io);
+}
+
+static bool get_registers(const struct remote *r, struct registers *regs)
+{
+    size_t size = machine->words * sizeof *regs->at;
+    struct iovec io = {regs->at, size};
+    return trace_registers(PTRACE_GETREGSET, r->tid, NT_PRSTATUS, &io) && io.iov_len == size;
+}
+
+/* With a register set for it, the thread makes only the system calls that these lead to. */
+static bool set_registers(const struct remote *r, const struct registers *regs)
+{
+    int none = -1;
+    struct iovec io = {(void *)regs->at, machine->words * sizeof *regs->at};
+    struct iovec number = {&none, sizeof none};
+    return trace_registers(PTRACE_SETREGSET, r->tid, NT_PRSTATUS, &io) &&
+           (!machine->number_set ||
+            trace_registers(PTRACE_SETREGSET, r->tid, (uint64_t)machine->number_set, &number));
 }
 
 static double now(void)
@@ -130,39 +145,63 @@ void remote_thread_leave(pid_t tid)
     (void)trace(PTRACE_DETACH, tid, 0, 0);
 }
 
+/* Continues to the next stop before or after a system call. 0: timed out. */
+static int next_syscall(const struct remote *r, double patience, struct registers *regs)
+{
+    int status;
+    if (!trace(PTRACE_SYSCALL, r->tid, 0, 0))
+        return -1;
+    double end = now() + patience;
+    for (;;) {
+        int there = wait_for_stop(r->tid, end - now(), &status);
+        if (there <= 0)
+            return there;
+        if (WSTOPSIG(status) == SYSCALL_STOP)
+            return get_registers(r, regs) ? 1 : -1;
+        if (!trace(PTRACE_SYSCALL, r->tid, 0, 0))
+            return -1;
+    }
+}
+
 /* ---- safe points */
 
 /*
  * An interrupted thread, by this process too, waits in restart_syscall: for files, a timer, or a
  * futex with a timeout. No lock of the C library has a timeout.
  */
-static bool waits_well(const struct user_regs_struct *regs)
+static bool waits_well(const struct registers *regs, long number)
 {
     static const short good[] = {
-        SYS_read,      SYS_write,           SYS_readv,    SYS_writev,        SYS_poll,
-        SYS_ppoll,     SYS_select,          SYS_pselect6, SYS_epoll_wait,    SYS_epoll_pwait,
-        SYS_nanosleep, SYS_clock_nanosleep, SYS_accept,   SYS_accept4,       SYS_recvfrom,
-        SYS_recvmsg,   SYS_recvmmsg,        SYS_sendto,   SYS_sendmsg,       SYS_connect,
-        SYS_wait4,     SYS_waitid,          SYS_pause,    SYS_rt_sigsuspend, SYS_rt_sigtimedwait,
-        SYS_flock,     SYS_io_getevents,    SYS_semop,    SYS_semtimedop,    SYS_restart_syscall,
-        SYS_msgrcv,    SYS_mq_timedreceive};
-    if ((long)regs->orig_rax == SYS_futex)
-        return (regs->rsi & FUTEX_OPERATION) == FUTEX_BITSET;
+        SYS_read,       SYS_write,           SYS_readv,       SYS_writev,
+        SYS_ppoll,      SYS_pselect6,        SYS_epoll_pwait, SYS_nanosleep,
+        SYS_accept,     SYS_clock_nanosleep, SYS_accept4,     SYS_recvfrom,
+        SYS_recvmsg,    SYS_recvmmsg,        SYS_sendto,      SYS_sendmsg,
+        SYS_connect,    SYS_wait4,           SYS_waitid,      SYS_rt_sigsuspend,
+        SYS_flock,      SYS_rt_sigtimedwait, SYS_semop,       SYS_io_getevents,
+        SYS_semtimedop, SYS_restart_syscall, SYS_msgrcv,      SYS_mq_timedreceive,
+#ifdef SYS_poll /* newer machines have only the calls above */
+        SYS_poll,       SYS_select,          SYS_epoll_wait,  SYS_pause,
+#endif
+    };
+    if (number == SYS_futex)
+        return (regs->at[machine->arguments[1]] & FUTEX_OPERATION) == FUTEX_BITSET;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        if ((long)regs->orig_rax == good[i])
+        if (number == good[i])
             return true;
     }
     return false;
 }
 
-/* Whether a word of the stack above `sp` is the return address of a signal handler. */
-static bool is_in_handler(const struct remote *r, uint64_t sp)
+/* Whether a word of the stack is the return address of a signal handler. */
+static bool is_in_handler(const struct remote *r)
 {
-    uint64_t words[512];
+    uint64_t words[512], sp = r->saved.at[machine->sp];
+    if (machine->link && (r->saved.at[machine->link] & machine->address_bits) == r->plan.restorer)
+        return true;
     for (uint64_t at = sp & ~UINT64_C(7); at < sp + SCAN_MOST; at += sizeof words) {
         ssize_t n = pread(r->memory, words, sizeof words, (off_t)at);
         for (ssize_t i = 0; i < n / 8; i++) {
-            if (words[i] == r->plan.restorer)
+            if ((words[i] & machine->address_bits) == r->plan.restorer)
                 return true;
         }
         if (n < (ssize_t)sizeof words)
@@ -171,31 +210,121 @@ static bool is_in_handler(const struct remote *r, uint64_t sp)
     return false;
 }
 
-static bool is_well_placed(struct remote *r)
+static bool is_system_call(const struct remote *r, uint64_t address)
 {
-    struct iovec io = {&r->saved, sizeof r->saved};
-    if (!trace_registers(PTRACE_GETREGSET, r->tid, NT_PRSTATUS, &io) ||
-        io.iov_len != sizeof r->saved || r->saved.cs != 0x33)
-        return false;
-    if ((long long)r->saved.orig_rax >= 0 && !waits_well(&r->saved))
-        return false;
-    /* System call wrappers are the C library's and safe. */
-    if ((long long)r->saved.orig_rax < 0 && r->plan.is_unsafe(r->plan.ctx, r->saved.rip))
-        return false;
-    return !is_in_handler(r, r->saved.rsp);
+    const struct remote_code *known = &machine->landing;
+    uint8_t code[sizeof known->code];
+    size_t size = machine->instruction_size;
+    return pread(r->memory, code, size, (off_t)address) == (ssize_t)size &&
+           memcmp(code, known->code + known->instruction, size) == 0;
 }
 
-/* Saves what the call will change. */
+/* The system call that the thread waits in, is about to make, or returns from; negative: none. */
+static long system_call_at(const struct remote *r)
+{
+    uint64_t pc = r->saved.at[machine->pc];
+    if (machine->waiting)
+        return (long)r->saved.at[machine->waiting];
+    bool makes = is_system_call(r, pc) || is_system_call(r, pc - machine->instruction_size);
+    return makes ? (long)r->saved.at[machine->number] : -1;
+}
+
+static bool is_well_placed(struct remote *r)
+{
+    if (!get_registers(r, &r->saved) ||
+        (machine->mode_known && r->saved.at[machine->mode] != machine->mode_known))
+        return false;
+    long number = system_call_at(r);
+    if (number >= 0 && !waits_well(&r->saved, number))
+        return false;
+    /* System call wrappers are the C library's and safe. */
+    if (number < 0 && r->plan.is_unsafe(r->plan.ctx, r->saved.at[machine->pc]))
+        return false;
+    return !is_in_handler(r);
+}
+
+/*
+ * The number with which the thread will repeat its system call is known when it begins to: another
+ * one for a sleep, which is to last no longer. The thread is left after that call, which is
+ * skipped.
+ */
+static bool learn_repeated(struct remote *r)
+{
+    struct registers regs;
+    if (!machine->number_set || !is_system_call(r, r->saved.at[machine->pc]))
+        return true;
+    if (next_syscall(r, PATIENCE_WAIT, &regs) <= 0)
+        return false;
+    r->saved.at[machine->number] = regs.at[machine->number];
+    return set_registers(r, &regs) && next_syscall(r, PATIENCE_WAIT, &regs) > 0;
+}
+
+/* Saves what the call will change besides `saved`. */
 static bool keep_state(struct remote *r)
 {
-    struct iovec io = {r->state, sizeof r->state};
     uint64_t all = UINT64_MAX;
-    if (!trace_registers(PTRACE_GETREGSET, r->tid, NT_X86_XSTATE, &io) ||
-        io.iov_len == sizeof r->state)
-        return false;
-    r->state_size = io.iov_len;
-    return trace(PTRACE_GETSIGMASK, r->tid, sizeof r->mask, (uintptr_t)&r->mask) &&
+    r->state_size = 0;
+    for (size_t i = 0; i < 2 && !r->state_size; i++) {
+        struct iovec io = {r->state, sizeof r->state};
+        r->state_set = machine->state_sets[i];
+        if (r->state_set && trace_registers(PTRACE_GETREGSET, r->tid, (uint64_t)r->state_set, &io))
+            r->state_size = io.iov_len;
+    }
+    return r->state_size && r->state_size < sizeof r->state &&
+           trace(PTRACE_GETSIGMASK, r->tid, sizeof r->mask, (uintptr_t)&r->mask) &&
            trace(PTRACE_SETSIGMASK, r->tid, sizeof all, (uintptr_t)&all);
+}
+
+static int lost(struct err *e)
+{
+    return err_set(e, ERR_OUTPUT, "the process ended, or its thread did");
+}
+
+/* The registers from which a call begins. */
+static struct registers begin_at(const struct remote *r, uint64_t address)
+{
+    struct registers regs = r->saved;
+    if (machine->waiting)
+        regs.at[machine->waiting] = UINT64_MAX;
+    regs.at[machine->pc] = address;
+    regs.at[machine->flags] &= ~machine->flags_off;
+    return regs;
+}
+
+static int system_call(const struct remote *r, long number, const uint64_t arguments[6],
+                       uint64_t *result, struct err *e)
+{
+    struct registers regs = begin_at(r, r->plan.restorer + machine->restorer.instruction);
+    regs.at[machine->number] = (uint64_t)number;
+    for (size_t i = 0; i < 6; i++)
+        regs.at[machine->arguments[i]] = arguments[i];
+    if (!set_registers(r, &regs) || next_syscall(r, PATIENCE_WAIT, &regs) <= 0 ||
+        next_syscall(r, PATIENCE_WAIT, &regs) <= 0)
+        return lost(e);
+    *result = regs.at[machine->result];
+    return 0;
+}
+
+/* The kernel restarts the thread's system call only from a stop by PTRACE_INTERRUPT. */
+static void put_back(struct remote *r)
+{
+    int status;
+    uint64_t result;
+    struct err unread;
+    if (r->room) {
+        const uint64_t unmap[6] = {r->room, STACK + PAGE};
+        (void)system_call(r, SYS_munmap, unmap, &result, &unread);
+        if (!trace(PTRACE_INTERRUPT, r->tid, 0, 0) || !trace(PTRACE_CONT, r->tid, 0, 0))
+            return;
+        do {
+            if (wait_for_stop(r->tid, PATIENCE_WAIT, &status) <= 0)
+                return;
+        } while (!is_event_stop(status) && trace(PTRACE_CONT, r->tid, 0, 0));
+    }
+    struct iovec io = {r->state, r->state_size};
+    (void)set_registers(r, &r->saved);
+    (void)trace_registers(PTRACE_SETREGSET, r->tid, (uint64_t)r->state_set, &io);
+    (void)trace(PTRACE_SETSIGMASK, r->tid, sizeof r->mask, (uintptr_t)&r->mask);
 }
 
 /* True when the thread was stopped at a safe point; it then stays stopped. */
@@ -206,11 +335,14 @@ static bool try_thread(struct remote *r, pid_t tid, bool *forbidden)
         *forbidden |= errno == EPERM;
         return false;
     }
-    if (interrupt(tid)) {
-        if (is_well_placed(r) && keep_state(r))
+    if (!interrupt(tid))
+        return false;
+    if (is_well_placed(r) && keep_state(r)) {
+        if (learn_repeated(r))
             return r->stopped = true;
-        (void)trace(PTRACE_DETACH, tid, 0, 0);
+        put_back(r);
     }
+    (void)trace(PTRACE_DETACH, tid, 0, 0);
     return false;
 }
 
@@ -284,56 +416,6 @@ int remote_stop(struct remote **out, const struct remote_plan *plan, struct err 
 
 /* ---- calls */
 
-static int lost(struct err *e)
-{
-    return err_set(e, ERR_OUTPUT, "the process ended, or its thread did");
-}
-
-static bool set_registers(const struct remote *r, const struct user_regs_struct *regs)
-{
-    struct iovec io = {(void *)regs, sizeof *regs};
-    return trace_registers(PTRACE_SETREGSET, r->tid, NT_PRSTATUS, &io);
-}
-
-/* Continues to the next stop before or after a system call. 0: timed out. */
-static int next_syscall(const struct remote *r, double patience, struct user_regs_struct *regs)
-{
-    int status;
-    struct iovec io = {regs, sizeof *regs};
-    if (!trace(PTRACE_SYSCALL, r->tid, 0, 0))
-        return -1;
-    double end = now() + patience;
-    for (;;) {
-        int there = wait_for_stop(r->tid, end - now(), &status);
-        if (there <= 0)
-            return there;
-        if (WSTOPSIG(status) == SYSCALL_STOP)
-            return trace_registers(PTRACE_GETREGSET, r->tid, NT_PRSTATUS, &io) ? 1 : -1;
-        if (!trace(PTRACE_SYSCALL, r->tid, 0, 0))
-            return -1;
-    }
-}
-
-static int system_call(const struct remote *r, long number, const uint64_t arguments[6],
-                       uint64_t *result, struct err *e)
-{
-    struct user_regs_struct regs = r->saved;
-    regs.orig_rax = UINT64_MAX;
-    regs.rax = (uint64_t)number;
-    regs.rip = r->plan.syscall;
-    regs.rdi = arguments[0];
-    regs.rsi = arguments[1];
-    regs.rdx = arguments[2];
-    regs.r10 = arguments[3];
-    regs.r8 = arguments[4];
-    regs.r9 = arguments[5];
-    if (!set_registers(r, &regs) || next_syscall(r, PATIENCE_WAIT, &regs) <= 0 ||
-        next_syscall(r, PATIENCE_WAIT, &regs) <= 0)
-        return lost(e);
-    *result = regs.rax;
-    return 0;
-}
-
 static int make_room(struct remote *r, struct err *e)
 {
     uint64_t result;
@@ -347,8 +429,8 @@ static int make_room(struct remote *r, struct err *e)
         return err_set(e, ERR_OUTPUT, "the process has no room for a stack");
     r->room = result;
     const uint64_t protect[6] = {r->room + STACK, PAGE, PROT_READ | PROT_EXEC};
-    if (pwrite(r->memory, landing, sizeof landing, (off_t)(r->room + STACK)) !=
-        (ssize_t)sizeof landing)
+    if (pwrite(r->memory, machine->landing.code, machine->landing.size, (off_t)(r->room + STACK)) !=
+        machine->landing.size)
         return err_errno(e, ERR_OUTPUT, "cannot write into the process");
     if (system_call(r, SYS_mprotect, protect, &result, e) != 0)
         return -1;
@@ -365,19 +447,18 @@ int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t 
     if (make_room(r, e) != 0)
         return -1;
     uint64_t top = r->room + STACK - PAGE, back = r->room + STACK;
-    uint64_t words = top - 8;
+    uint64_t words = top - (machine->link ? 0 : sizeof back);
     if (length > PAGE || pwrite(r->memory, &back, sizeof back, (off_t)words) != sizeof back ||
         (text && pwrite(r->memory, text, length, (off_t)top) != (ssize_t)length))
         return err_errno(e, ERR_OUTPUT, "cannot write into the process");
-    struct user_regs_struct regs = r->saved;
-    regs.orig_rax = UINT64_MAX;
-    regs.rip = function;
-    regs.rsp = words;
-    regs.rbp = 0;
-    regs.rax = 0;
-    regs.rdi = text ? top : 0;
-    regs.rsi = number;
-    regs.eflags &= ~UINT64_C(0x500); /* direction and trap flags */
+    struct registers regs = begin_at(r, function);
+    regs.at[machine->sp] = words;
+    regs.at[machine->frame] = 0;
+    if (machine->link)
+        regs.at[machine->link] = back;
+    regs.at[machine->result] = 0;
+    regs.at[machine->arguments[0]] = text ? top : 0;
+    regs.at[machine->arguments[1]] = number;
     if (!set_registers(r, &regs))
         return lost(e);
     double end = now() + PATIENCE_CALL;
@@ -395,33 +476,11 @@ int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t 
             return err_set(e, ERR_OUTPUT,
                            "another thread of the process keeps the dynamic linker "
                            "or the allocator to itself");
-        if (regs.rip != r->room + STACK + LANDED)
+        if (regs.at[machine->pc] != back + machine->landing.instruction + machine->instruction_size)
             continue;
-        *result = regs.rdi;
+        *result = regs.at[machine->arguments[0]];
         return next_syscall(r, PATIENCE_WAIT, &regs) > 0 ? 0 : lost(e);
     }
-}
-
-/* The kernel restarts the thread's system call only from a stop by PTRACE_INTERRUPT. */
-static void put_back(struct remote *r)
-{
-    int status;
-    uint64_t result;
-    struct err unread;
-    if (r->room) {
-        const uint64_t unmap[6] = {r->room, STACK + PAGE};
-        (void)system_call(r, SYS_munmap, unmap, &result, &unread);
-        if (!trace(PTRACE_INTERRUPT, r->tid, 0, 0) || !trace(PTRACE_CONT, r->tid, 0, 0))
-            return;
-        do {
-            if (wait_for_stop(r->tid, PATIENCE_WAIT, &status) <= 0)
-                return;
-        } while (!is_event_stop(status) && trace(PTRACE_CONT, r->tid, 0, 0));
-    }
-    struct iovec io = {r->state, r->state_size};
-    (void)set_registers(r, &r->saved);
-    (void)trace_registers(PTRACE_SETREGSET, r->tid, NT_X86_XSTATE, &io);
-    (void)trace(PTRACE_SETSIGMASK, r->tid, sizeof r->mask, (uintptr_t)&r->mask);
 }
 
 void remote_let_go(struct remote *r)
@@ -435,37 +494,3 @@ void remote_let_go(struct remote *r)
     close(r->memory);
     free(r);
 }
-
-#else
-
-int remote_stop(struct remote **out, const struct remote_plan *plan, struct err *e)
-{
-    (void)plan;
-    *out = NULL;
-    return err_set(e, ERR_OUTPUT, "attaching to a process is for x86-64 only");
-}
-
-void remote_let_go(struct remote *r)
-{
-    (void)r;
-}
-
-bool remote_thread_stop(pid_t tid)
-{
-    (void)tid;
-    return false;
-}
-
-void remote_thread_leave(pid_t tid)
-{
-    (void)tid;
-}
-
-int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t number,
-                uint64_t *result, struct err *e)
-{
-    (void)r, (void)function, (void)text, (void)number, (void)result;
-    return err_set(e, ERR_OUTPUT, "attaching to a process is for x86-64 only");
-}
-
-#endif

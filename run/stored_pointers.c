@@ -14,9 +14,8 @@
 #include "run/process_stat.h"
 #include "run/remote.h"
 
-#define PAGE UINT64_C(4096)
-#define PIECE_PAGES 64u
-#define WORDS (PIECE_PAGES * PAGE / sizeof(uint64_t))
+#define PIECE UINT64_C(262144)
+#define PIECE_PAGES 64u /* at least 4 KiB each */
 
 /*
  * Code that holds a real address in a register may store it again: the number of searches is
@@ -39,7 +38,8 @@ struct search {
     uint64_t low, high; /* range of the searched addresses */
     VEC(uint64_t) found;
     VEC(pid_t) stopped;
-    uint64_t words[WORDS];
+    uint64_t page; /* its size, at most PIECE */
+    uint64_t words[PIECE / sizeof(uint64_t)];
 };
 
 static uint64_t wanted(const struct search *s, uint32_t i)
@@ -88,18 +88,18 @@ static bool search_words(struct search *s, uint64_t at, uint64_t end)
     return true;
 }
 
-/* Searches the touched pages of at most PIECE_PAGES pages. */
+/* Searches the touched pages of at most PIECE bytes. */
 static bool search_piece(struct search *s, uint64_t at, uint64_t end)
 {
-    uint64_t pages[PIECE_PAGES], count = (end - at) / PAGE;
+    uint64_t pages[PIECE_PAGES], count = (end - at) / s->page;
     ssize_t size = (ssize_t)(count * sizeof *pages);
     if (s->pages < 0 ||
-        pread(s->pages, pages, (size_t)size, (off_t)(at / PAGE * sizeof *pages)) != size)
+        pread(s->pages, pages, (size_t)size, (off_t)(at / s->page * sizeof *pages)) != size)
         return search_words(s, at, end);
     for (uint64_t i = 0, from; i < count; i++) {
         for (from = i; i < count && pages[i] & TOUCHED; i++)
             continue;
-        if (i > from && !search_words(s, at + from * PAGE, at + i * PAGE))
+        if (i > from && !search_words(s, at + from * s->page, at + i * s->page))
             return false;
     }
     return true;
@@ -113,7 +113,7 @@ static int search_mapping(struct search *s, const char *line, struct err *e)
         strcmp(rights, "rw-p") != 0)
         return 0;
     for (uint64_t at = low, end; at < high; at = end) {
-        end = high - at > PIECE_PAGES * PAGE ? at + PIECE_PAGES * PAGE : high;
+        end = high - at > PIECE ? at + PIECE : high;
         if (!search_piece(s, at, end))
             return err_no_memory(e, "pointers of the process");
     }
@@ -261,6 +261,7 @@ int stored_pointers_change(pid_t pid, const struct rec_stored *stored, bool back
     if (!s)
         return err_no_memory(e, "pointers of the process");
     s->pid = pid;
+    s->page = (uint64_t)sysconf(_SC_PAGESIZE);
     s->memory = s->pages = -1;
     s->stored = stored;
     s->back = back;
