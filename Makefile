@@ -157,7 +157,7 @@ $(BUILD)/aarch64/libtidemark.so: $(CLIENT_SOURCES:client/%.c=$(BUILD)/aarch64/%.
 
 ## cross-arm64: all for AArch64, in build-bookworm-arm64/src/build, with a cross compiler and the libraries
 ##              of a Debian 12 for AArch64, build-bookworm-arm64, which debootstrap makes; as root
-.PHONY: cross-arm64 deps-arm64 check-arm64 deb-arm64 test-programs
+.PHONY: cross-arm64 deps-arm64 check-arm64 check-arm64-system deb-arm64 test-programs
 ARM64_ROOT := build-bookworm-arm64
 ARM64_DEPS  = $(DEPS) dpkg-dev g++ libcmocka-dev python3 python3-zstandard python3-lz4 jq curl
 ARM64_MAKE  = $(MAKE) --no-print-directory NODEPS=1 FOREIGN=1 BUILD=$(ARM64_ROOT)/src/build \
@@ -421,7 +421,7 @@ check-subjects:
 ## check-scripts: shellcheck of all shell scripts
 check-scripts:
 	@shellcheck .ci/run test/ci examples/ci/compare.sh test/run-example test/replay-example test/fuzz/run \
-	    web/build test/web/install test/in-debian package/build-deb \
+	    web/build test/web/install test/in-debian test/in-system package/build-deb \
 	    package/build-tarball package/trial
 
 ## ci-short, ci-medium, ci-long: the tiers of the CI; .ci/run is short and medium
@@ -440,6 +440,14 @@ test-programs: $(UNIT_TESTS) $(TEST_TOOLS)
 check-arm64: cross-arm64
 	@$(ARM64_MAKE) test-programs
 	@test/in-debian --arm64 bookworm env EMULATED=1 python3 test/run_tests.py $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(T),--pattern test_$(T).$(if $(filter unit,$(ONLY)),c,py))
+
+## check-arm64-system: the same under a kernel in qemu-system-aarch64, which has what an emulator of
+##                     programs lacks; as root; ONLY=e2e T=run_attach: some
+check-arm64-system: cross-arm64
+	$(call install_packages,qemu-system-arm e2fsprogs)
+	@$(ARM64_MAKE) test-programs
+	@test/in-system bookworm python3 test/run_tests.py $(if $(ONLY),--only $(ONLY)) \
 	    $(if $(T),--pattern test_$(T).$(if $(filter unit,$(ONLY)),c,py))
 
 ## check-trixie: all tests on a bare Debian 13, in build-trixie, which debootstrap makes; as root
