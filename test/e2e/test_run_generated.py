@@ -76,7 +76,7 @@ class Generated(RunCase):
     def names(self):
         found = {}
         for size in (3000, 5000):
-            blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", f"{size}:{size}",
+            blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size", f"{size}:{size}",
                          "--format", "json")
             block, = json.loads(blocks.stdout)["allocations"]
             frame = block["callstack"][0]
@@ -221,7 +221,7 @@ class Moving(RunCase):
     def names(self):
         found = {}
         for size in self.FUNCTIONS:
-            blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", f"{size}:{size}",
+            blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size", f"{size}:{size}",
                          "--format", "json")
             block, = json.loads(blocks.stdout)["allocations"]
             frame = block["callstack"][0]
@@ -281,7 +281,7 @@ class Node(RunCase):
         self.assertRegex(fact, r"^\d+ ambiguous 0$")
 
     def check_functions(self):
-        blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", "100000:200000", "--limit",
+        blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size", "100000:200000", "--limit",
                      "0", "--format", "json")
         blocks = json.loads(blocks.stdout)["allocations"]
         cached = [b for b in blocks if any(re.match("cache( or .*)?$", f["function"] or "")

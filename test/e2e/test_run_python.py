@@ -223,7 +223,7 @@ class Python(RunCase):
         expected = json.loads(traced.stdout)
         result = record(self.dir, python, script, options=["-f", "--python-allocators"])
         self.assertEqual(result.returncode, 0, result.stderr)
-        blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", sizes, "--limit", "0",
+        blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size", sizes, "--limit", "0",
                      "--format", "json")
         found = collections.Counter()
         for block in json.loads(blocks.stdout)["allocations"]:

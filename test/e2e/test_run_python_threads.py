@@ -193,7 +193,7 @@ class Threads(RunCase):
 
     def functions(self, trace=None, size=SIZE):
         """How many blocks each chain of Python functions has, innermost first."""
-        blocks = run("find", trace or self.trace, "0x0-0x7fffffffffff", "--size", f"{size}:{size}",
+        blocks = run("find", trace or self.trace, "0x0-0xffffffffffff", "--size", f"{size}:{size}",
                      "--limit", "0", "--format", "json")
         chains = collections.Counter()
         for block in json.loads(blocks.stdout)["allocations"]:
@@ -276,7 +276,7 @@ class Threads(RunCase):
         for python in PYTHONS:
             with self.subTest(python):
                 self.play(HYBRID, python=python)
-                blocks = run("find", self.trace, "0x0-0x7fffffffffff", "--size", f"{SIZE}:{SIZE}",
+                blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size", f"{SIZE}:{SIZE}",
                              "--limit", "0", "--format", "json")
                 block, = json.loads(blocks.stdout)["allocations"]
                 names = [f["function"] for f in block["callstack"]]
