@@ -71,7 +71,8 @@ MAY = {
     "cli/top": "base trace/save analysis/figures analysis/questions report server/net "
                "server/capture cli cli/options",
     "cli/view": "base trace/load analysis/figures report/html cli cli/options",
-    "bench": "base protocol trace symbols/elf symbols/index analysis server/capture",
+    "bench": "base protocol trace symbols/elf symbols/index analysis report/export server/sinks "
+             "server/capture",
 }
 GROUPS = {"trace", "analysis", "report", "server"}
 FILES_MAX = 60

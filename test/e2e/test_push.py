@@ -41,6 +41,14 @@ def make_fleet(sink, traces):
                    check=True, timeout=LIMIT)
 
 
+def check_answers(case, highest, leaks):
+    """What make_fleet.py planted, in the answers of two of its questions."""
+    case.assertEqual({row[0] for row in highest[:7]}, {f"build-{n}" for n in range(13, 20)})
+    case.assertEqual({int(row[3]) for row in highest}, {3})
+    case.assertEqual(leaks[0][:2], ["build_mesh (mesh.cpp:77)", "l40"])
+    case.assertGreater(int(leaks[0][2]), 4 * int(leaks[0][3]))
+
+
 def rows_of(folder, table):
     found = []
     for path in sorted((folder / table).glob("day=*/*.parquet")):
@@ -167,11 +175,14 @@ class Files(Case):
     @needs("@duckdb/node-api")
     def test_duckdb_tells_the_build(self):
         make_fleet(f"files={self.dir / 'fleet'}", 60)
-        queries = [(FLEET / "which_build.duckdb.sql").read_text(), manual_query("SELECT l.value")]
+        queries = [(FLEET / f"{name}.duckdb.sql").read_text()
+                   for name in ("which_build", "highest_peaks", "leaks_of_hosts")]
+        queries.append(manual_query("SELECT l.value"))
         result = subprocess.run(["node", CONSUMERS / "duckdb.mjs"], input=json.dumps(queries),
                                 stdout=subprocess.PIPE, text=True, check=True, timeout=LIMIT,
                                 cwd=self.dir / "fleet")
-        raised, peaks = json.loads(result.stdout)
+        raised, highest, leaks, peaks = json.loads(result.stdout)
+        check_answers(self, highest, leaks)
         self.assertEqual(raised[0][:2], ["build-13", "decode_texture (texture.cpp:120)"])
         self.assertEqual({row[0] for row in peaks[:7]}, {f"build-{n}" for n in range(13, 20)})
 
@@ -314,7 +325,7 @@ class ClickHouse(unittest.TestCase):
             <profile>default</profile><quota>default</quota></default></users>
             <quotas><default/></quotas></yandex>""")
         log = stack.enter_context(open(cls.dir / "log", "w+"))
-        server = subprocess.Popen([CLICKHOUSE, f"--config-file={cls.dir}/config.xml"], stdout=log,
+        server = cls.server = subprocess.Popen([CLICKHOUSE, f"--config-file={cls.dir}/config.xml"], stdout=log,
                                   stderr=log, cwd=cls.dir)
         stack.callback(server.wait)
         stack.callback(server.kill)
@@ -390,5 +401,23 @@ class ClickHouse(unittest.TestCase):
         make_fleet(f"clickhouse={self.url}/fleet", 60)
         answer = self.ask((FLEET / "which_build.clickhouse.sql").read_text(), "fleet")
         self.assertEqual(answer[0][:2], ["build-13", "decode_texture (texture.cpp:120)"])
+        check_answers(self, *(self.ask((FLEET / f"{name}.clickhouse.sql").read_text(), "fleet")
+                              for name in ("highest_peaks", "leaks_of_hosts")))
         peaks = self.ask(manual_query("SELECT build").replace("tidemark.", "fleet."), "fleet")
         self.assertEqual({row[0] for row in peaks[:7]}, {f"build-{n}" for n in range(13, 20)})
+
+    def test_retention(self):
+        """The statements of docs/fleet.md drop what they say, with the labels last."""
+        old, kept = (TRACES / release / "memscen.tracy" for release in ("v0.9.1", "v0.14.0"))
+        self.push("--label", "branch=try", old, database="keep")
+        self.push("--label", "branch=main", kept, database="keep")
+        guide = (ROOT / "docs" / "fleet.md").read_text()
+        statement = re.search(r"^ALTER TABLE tidemark\.pools DELETE.*?;", guide, re.M | re.S)[0]
+        statement = statement.replace("tidemark.", "keep.").replace("today() - 30", "today() + 1")
+        for table in ("pools", "labels"):
+            self.ask(statement.rstrip(";").replace("keep.pools", f"keep.{table}"), "keep")
+            wait_until(lambda: self.ask("SELECT count() FROM system.mutations WHERE NOT is_done "
+                                        "AND database = 'keep'", "keep") == [["0"]],
+                       "it goes on")
+        self.assertEqual(self.ask("SELECT value FROM labels FINAL", "keep"), [["main"]])
+        self.assertEqual(len(self.ask("SELECT DISTINCT trace FROM pools", "keep")), 1)
