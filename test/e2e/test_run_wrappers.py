@@ -149,7 +149,7 @@ class Wrappers(RunCase):
             self.assertEqual(sites[f"user_{n}"], 10000 + 16 * n)
         text = self.text("report", self.trace, "--by", "function", "--why-site")
         self.assertRegex(self.below(text, "user_3"),
-                         r"p\+0x[0-9a-f]+: has no name\n      obtain_room: allocation wrapper")
+                         r"near \w+\+0x[0-9a-f]+: has no name\n      obtain_room: allocation wrapper")
 
     def test_every_question_has_the_same_sites(self):
         self.recorded()
