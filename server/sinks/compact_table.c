@@ -197,10 +197,19 @@ static int merge_file(struct day_table *t, const char *name, struct err *e)
     return status;
 }
 
+/* With the mode of the one in use, since others may push there, too. */
+static int make_folder(const struct day_table *t, struct err *e)
+{
+    struct stat st;
+    if (stat(t->from, &st) == 0 && mkdir(t->to, 0777) == 0 && chmod(t->to, st.st_mode & 07777) == 0)
+        return 0;
+    return err_errno(e, ERR_OUTPUT, "cannot make the folder %s", t->to);
+}
+
 static int make_new(struct day_table *t, struct err *e)
 {
-    if (mkdir(t->to, 0777) != 0)
-        return err_errno(e, ERR_OUTPUT, "cannot make the folder %s", t->to);
+    if (make_folder(t, e) != 0)
+        return -1;
     for (size_t i = 0; i < t->files.len; i++) {
         const struct day_file *f = &t->files.at[i];
         struct view id;

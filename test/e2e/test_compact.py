@@ -122,9 +122,11 @@ class Compact(Fleet):
         (day / "README").write_text("mine")
         (day / ".tidemark-aaaaaa").write_text("left by a killed push")
         (self.fleet / "pools" / "x").mkdir()
+        day.chmod(0o2775)
         before = (day / "other.parquet").read_bytes()
         self.assertEqual(self.compacted()["files_of_other_columns"], 1)
         self.assertEqual((day / "other.parquet").read_bytes(), before)
+        self.assertEqual(day.stat().st_mode & 0o7777, 0o2775)
         self.assertEqual({p.name for p in day.iterdir() if not p.name.startswith("part-")},
                          {"other.parquet", "README"})
         self.assertIn("1 file of another version left alone", self.compact().stdout)
