@@ -1,47 +1,15 @@
 #include "analysis/questions/browser.h"
 
+#include "base/saturate.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 void browser_release(struct browser *b)
 {
     vec_release(&b->rows);
-    vec_release(&b->paths);
     map_release(&b->open);
     *b = (struct browser){0};
-}
-
-/* ---- identity of nodes */
-
-static uint64_t hash_view(uint64_t seed, struct view v)
-{
-    return XXH3_64bits_withSeed(v.p, v.len, map_hash(seed ^ v.len));
-}
-
-static uint64_t hash_label(uint64_t parent, const struct tree_label *l)
-{
-    uint64_t h = hash_view(parent, l->frame.function);
-    h = hash_view(h, l->frame.file);
-    h = hash_view(h, l->frame.image);
-    h = hash_view(h, l->name);
-    return map_hash(h ^ l->frame.address ^ (uint64_t)l->frame.line << 40 ^ l->no_callstack ^
-                    (uint64_t)l->is_type << 1);
-}
-
-/* Parents come before their children. */
-static bool find_paths(struct browser *b)
-{
-    const struct tree *t = b->tree;
-    b->paths.len = 0;
-    if (!vec_reserve(&b->paths, t->nodes.len))
-        return false;
-    b->paths.at[b->paths.len++] = 0;
-    for (size_t i = 1; i < t->nodes.len; i++) {
-        const struct tree_node *n = &t->nodes.at[i];
-        b->paths.at[b->paths.len++] = hash_label(b->paths.at[n->parent], &t->labels.at[n->label]);
-    }
-    return true;
 }
 
 /* ---- rows */
@@ -53,34 +21,21 @@ static bool is_shown(const struct browser *b, uint32_t node)
 
 static bool is_open(const struct browser *b, uint32_t node)
 {
-    return node == TREE_ROOT || map_find(&b->open, b->paths.at[node]) != NULL;
-}
-
-static bool has_shown_children(const struct browser *b, uint32_t node)
-{
-    const struct tree_node *n = &b->tree->nodes.at[node];
-    for (uint32_t i = 0; i < n->count; i++) {
-        if (is_shown(b, b->tree->children.at[n->first + i]))
-            return true;
-    }
-    return false;
+    return node == TREE_ROOT || map_find(&b->open, tree_path(b->tree, node)) != NULL;
 }
 
 /* The single shown child of a node that differs from it in no figure; 0: there is none. */
 static uint32_t only_child(const struct browser *b, uint32_t node)
 {
-    const struct tree *t = b->tree;
-    const struct tree_node *n = &t->nodes.at[node];
+    if (!b->fold || node == TREE_ROOT || tree_peek(b->tree, node, b->only_live) != 1)
+        return 0;
+    const uint32_t *children = tree_children(b->tree, node);
+    const struct tree_node *n = &b->tree->nodes.at[node];
     uint32_t only = 0;
-    for (uint32_t i = 0; i < n->count; i++) {
-        uint32_t child = t->children.at[n->first + i];
-        if (is_shown(b, child) && only)
-            return 0;
-        only = is_shown(b, child) ? child : only;
-    }
-    bool same =
-        only && memcmp(&n->inclusive, &t->nodes.at[only].inclusive, sizeof n->inclusive) == 0;
-    return b->fold && same && node != TREE_ROOT ? only : 0;
+    for (uint32_t i = 0; i < n->count; i++)
+        only = is_shown(b, children[i]) ? children[i] : only;
+    const struct tree_figures *of = &b->tree->nodes.at[only].inclusive;
+    return only && memcmp(&n->inclusive, of, sizeof n->inclusive) == 0 ? only : 0;
 }
 
 /* The node whose row a node shares. */
@@ -89,6 +44,28 @@ static uint32_t row_node(const struct browser *b, uint32_t node)
     for (uint32_t next = only_child(b, node); next; next = only_child(b, node))
         node = next;
     return node;
+}
+
+/* The first node of the chain that a node is in. */
+static uint32_t row_head(const struct browser *b, uint32_t node)
+{
+    uint32_t parent = b->tree->nodes.at[node].parent;
+    while (node != TREE_ROOT && only_child(b, parent) == node) {
+        node = parent;
+        parent = b->tree->nodes.at[node].parent;
+    }
+    return node;
+}
+
+const struct browser_row *browser_row(struct browser *b, size_t at)
+{
+    struct browser_row *row = &b->rows.at[at];
+    if (!row->known) {
+        row->node = row_node(b, row->head);
+        row->has_children = tree_peek(b->tree, row->node, b->only_live) != 0;
+        row->known = true;
+    }
+    return row;
 }
 
 struct walk_step {
@@ -117,73 +94,77 @@ static void walk_children(struct walk *w, uint32_t node, uint32_t depth)
         if (is_shown(w->b, children[i]))
             w->failed |= !vec_push(&w->waiting, ((struct walk_step){children[i], depth}));
     }
+    w->failed |= w->b->tree->failed;
 }
 
 /* The cursor goes to the row of `chosen` or, if it has none, to that of its nearest parent. */
 static void place_cursor(struct browser *b, uint32_t chosen)
 {
-    uint32_t at = row_node(b, chosen);
+    uint32_t at = row_head(b, chosen);
     b->cursor = 0;
     while (at != TREE_ROOT) {
         for (size_t i = 0; i < b->rows.len; i++) {
-            if (b->rows.at[i].node == at) {
+            if (b->rows.at[i].head == at) {
                 b->cursor = i;
                 return;
             }
         }
-        do {
-            at = b->tree->nodes.at[at].parent;
-        } while (at != TREE_ROOT && only_child(b, at));
+        at = row_head(b, b->tree->nodes.at[at].parent);
     }
 }
 
-/* Makes the rows, and places the cursor. */
-static bool make_rows(struct browser *b, uint32_t chosen)
+/* Makes the rows. What no open node shows is not looked at. */
+static bool list_rows(struct browser *b)
 {
     struct walk w = {.b = b};
     struct walk_step step;
     b->rows.len = 0;
     w.failed = !vec_push(&w.waiting, ((struct walk_step){TREE_ROOT, 0}));
     while (walk_next(&w, &step)) {
-        uint32_t node = row_node(b, step.node);
-        struct browser_row row = {.node = node,
-                                  .head = step.node,
-                                  .depth = step.depth,
-                                  .open = is_open(b, node),
-                                  .has_children = has_shown_children(b, node)};
+        struct browser_row row = {
+            .head = step.node, .depth = step.depth, .path = tree_path(b->tree, step.node)};
+        bool maybe = is_open(b, step.node);
+        uint32_t node = maybe ? row_node(b, step.node) : step.node;
+        row.open = maybe && is_open(b, node);
         if (row.open)
             walk_children(&w, node, step.depth + 1);
         w.failed |= !vec_push(&b->rows, row);
     }
     vec_release(&w.waiting);
-    if (!w.failed)
-        place_cursor(b, chosen);
     return !w.failed;
 }
 
-static uint32_t chosen_node(const struct browser *b)
+/* Makes the rows, and places the cursor. */
+static bool make_rows(struct browser *b, uint32_t chosen)
 {
-    return b->cursor < b->rows.len ? b->rows.at[b->cursor].node : TREE_ROOT;
+    if (!list_rows(b))
+        return false;
+    place_cursor(b, chosen);
+    return !b->tree->failed;
+}
+
+static uint32_t chosen_node(struct browser *b)
+{
+    return b->cursor < b->rows.len ? browser_row(b, b->cursor)->node : TREE_ROOT;
 }
 
 bool browser_show(struct browser *b, struct tree *t)
 {
-    uint64_t path = b->tree && b->cursor < b->rows.len ? b->paths.at[chosen_node(b)] : 0;
+    uint64_t path = b->cursor < b->rows.len ? b->rows.at[b->cursor].path : 0;
     size_t row = b->cursor;
     uint32_t chosen = TREE_ROOT;
     b->tree = t;
-    if (!find_paths(b))
+    if (!list_rows(b))
         return false;
-    for (uint32_t i = 1; i < b->paths.len && path; i++) {
-        if (b->paths.at[i] == path)
+    for (uint32_t i = 1; i < t->nodes.len && path; i++) {
+        if (tree_path(t, i) == path)
             chosen = i;
     }
-    if (!make_rows(b, chosen))
-        return false;
+    place_cursor(b, chosen);
     /* No such node in this tree: the cursor stays at its row. */
     if (path && chosen == TREE_ROOT)
         b->cursor = row < b->rows.len ? row : b->rows.len - 1;
-    return true;
+    return !t->failed;
 }
 
 bool browser_show_sorted(struct browser *b)
@@ -193,14 +174,16 @@ bool browser_show_sorted(struct browser *b)
 
 bool browser_set_only_live(struct browser *b, bool only_live)
 {
+    uint32_t chosen = chosen_node(b);
     b->only_live = only_live;
-    return make_rows(b, chosen_node(b));
+    return make_rows(b, chosen);
 }
 
 bool browser_set_fold(struct browser *b, bool fold)
 {
+    uint32_t chosen = chosen_node(b);
     b->fold = fold;
-    return make_rows(b, chosen_node(b));
+    return make_rows(b, chosen);
 }
 
 /* ---- opening */
@@ -208,15 +191,27 @@ bool browser_set_fold(struct browser *b, bool fold)
 static bool set_open(struct browser *b, uint32_t node, bool open)
 {
     if (open)
-        return map_add(&b->open, b->paths.at[node], NULL) != NULL;
-    map_remove(&b->open, b->paths.at[node]);
+        return map_add(&b->open, tree_path(b->tree, node), NULL) != NULL;
+    map_remove(&b->open, tree_path(b->tree, node));
     return true;
+}
+
+/* Opens or closes all nodes of a row. */
+static bool set_row_open(struct browser *b, uint32_t head, uint32_t node, bool open)
+{
+    while (set_open(b, node, open)) {
+        if (node == head)
+            return true;
+        node = b->tree->nodes.at[node].parent;
+    }
+    return false;
 }
 
 bool browser_set_open(struct browser *b, bool open)
 {
     uint32_t node = chosen_node(b);
-    return node == TREE_ROOT || (set_open(b, node, open) && make_rows(b, node));
+    return node == TREE_ROOT ||
+           (set_row_open(b, b->rows.at[b->cursor].head, node, open) && make_rows(b, node));
 }
 
 bool browser_open_below(struct browser *b, size_t most)
@@ -225,13 +220,14 @@ bool browser_open_below(struct browser *b, size_t most)
     uint32_t chosen = chosen_node(b);
     struct walk_step step;
     size_t rows = b->rows.len;
-    w.failed = !vec_push(&w.waiting, ((struct walk_step){chosen, 0}));
-    while (walk_next(&w, &step) && rows < most) {
+    w.failed = !vec_push(&w.waiting, ((struct walk_step){b->rows.at[b->cursor].head, 0}));
+    while (rows < most && walk_next(&w, &step)) {
         uint32_t node = row_node(b, step.node);
         bool was = is_open(b, node);
         walk_children(&w, node, 0);
-        rows += was ? 0 : b->tree->nodes.at[node].count;
-        w.failed |= node != TREE_ROOT && b->tree->nodes.at[node].count && !set_open(b, node, true);
+        uint32_t count = b->tree->nodes.at[node].count;
+        rows += was ? 0 : count;
+        w.failed |= node != TREE_ROOT && count && !set_row_open(b, step.node, node, true);
     }
     vec_release(&w.waiting);
     return !w.failed && make_rows(b, chosen);
@@ -248,8 +244,8 @@ bool browser_close_all(struct browser *b)
 
 void browser_to_parent(struct browser *b)
 {
-    uint32_t parent = b->tree->nodes.at[b->rows.at[b->cursor].head].parent;
-    while (b->cursor && b->rows.at[b->cursor].node != parent)
+    uint32_t depth = b->rows.at[b->cursor].depth;
+    while (b->cursor && b->rows.at[b->cursor].depth >= depth)
         b->cursor--;
 }
 
@@ -280,82 +276,149 @@ static bool holds(struct view in, struct view text)
     return false;
 }
 
-static bool label_holds(const struct browser *b, const struct tree_label *l, struct view text,
-                        bool *failed)
+/* Opens the parents of the node to which a call stack comes after `depth` nodes. */
+static bool reveal(struct browser *b, size_t stack, uint32_t depth)
 {
-    struct buf name = {0};
-    tree_label_name(&name, b->tree, l);
-    *failed |= name.failed;
-    bool found =
-        holds(buf_view(&name), text) || holds(l->frame.file, text) || holds(l->frame.image, text);
-    buf_release(&name);
-    return found;
-}
-
-/* For each label, whether it contains the text. NULL: memory is short. */
-static bool *find_labels(const struct browser *b, struct view text)
-{
-    bool failed = false;
-    bool *found = calloc(b->tree->labels.len + 1, sizeof *found);
-    for (size_t i = 0; i < b->tree->labels.len && found; i++)
-        found[i] = label_holds(b, &b->tree->labels.at[i], text, &failed);
-    if (!failed)
-        return found;
-    free(found);
-    return NULL;
-}
-
-/* Opens all parents of a node. */
-static bool reveal(struct browser *b, uint32_t node)
-{
-    for (uint32_t at = b->tree->nodes.at[node].parent; at != TREE_ROOT;
-         at = b->tree->nodes.at[at].parent) {
-        if (!set_open(b, at, true))
+    struct tree_step step = {0};
+    uint32_t node = TREE_ROOT;
+    while (step.depth < depth && tree_step(b->tree, stack, &step)) {
+        const uint32_t *children = tree_children(b->tree, node);
+        uint32_t count = b->tree->nodes.at[node].count, i = 0;
+        if (node != TREE_ROOT && !set_open(b, node, true))
             return false;
+        while (i < count && b->tree->nodes.at[children[i]].label != step.label)
+            i++;
+        if (b->tree->failed || i == count)
+            return false;
+        node = children[i];
     }
     return make_rows(b, node);
 }
 
-/* Whether node `a` comes before node `b` among matches: the heavier one, or the one found first. */
-static bool is_heavier(const struct browser *b, uint32_t x, uint32_t y)
+/* A node whose label contains the text, grown or not. */
+struct hit {
+    uint64_t path, weight, live;
+    size_t stack; /* one through it */
+    uint32_t depth;
+};
+
+struct search {
+    struct browser *b;
+    struct view text;
+    struct buf name;
+    VEC(int8_t) labels; /* by label: 1: contains the text, 0: does not, -1: not yet known */
+    struct map numbers; /* path → number */
+    VEC(struct hit) hits;
+    bool failed;
+};
+
+static bool label_holds(struct search *s, const struct tree_label *l)
 {
-    const struct tree *t = b->tree;
-    uint64_t a = t->nodes.at[x].inclusive.at[t->options.sort];
-    uint64_t c = t->nodes.at[y].inclusive.at[t->options.sort];
-    return a != c ? a > c : x < y;
+    buf_clear(&s->name);
+    tree_label_name(&s->name, s->b->tree, l);
+    s->failed |= s->name.failed;
+    return holds(buf_view(&s->name), s->text) || holds(l->frame.file, s->text) ||
+           holds(l->frame.image, s->text);
 }
 
-static uint32_t heavier(const struct browser *b, uint32_t x, uint32_t y, bool lightest)
+static bool is_hit(struct search *s, uint32_t label)
 {
-    return x == TREE_ROOT || (y != TREE_ROOT && is_heavier(b, y, x) != lightest) ? y : x;
+    while (s->labels.len <= label && !s->failed)
+        s->failed = !vec_push(&s->labels, -1);
+    if (s->failed)
+        return false;
+    if (s->labels.at[label] < 0)
+        s->labels.at[label] = label_holds(s, &s->b->tree->labels.at[label]) ? 1 : 0;
+    return s->labels.at[label] == 1;
+}
+
+static void add_hit(struct search *s, size_t stack, const struct tree_step *step)
+{
+    const struct tree *t = s->b->tree;
+    const struct tree_figures *f = tree_stack_figures(t, stack);
+    bool fresh;
+    uint64_t *number = map_add(&s->numbers, step->path, &fresh);
+    if (number && fresh) {
+        *number = s->hits.len;
+        s->failed |= !vec_push(
+            &s->hits, ((struct hit){.path = step->path, .stack = stack, .depth = step->depth}));
+    }
+    s->failed |= !number;
+    if (s->failed)
+        return;
+    struct hit *hit = &s->hits.at[*number];
+    hit->weight = saturating_add(hit->weight, f->at[t->options.sort]);
+    hit->live = saturating_add(hit->live, f->at[TREE_LIVE_COUNT]);
+}
+
+/* Finds all nodes, grown or not, and drops those that are not shown. */
+static bool find_hits(struct search *s)
+{
+    struct tree *t = s->b->tree;
+    size_t kept = 0;
+    for (size_t i = 0; i < tree_stack_count(t) && !s->failed; i++) {
+        struct tree_step step = {0};
+        while (!s->failed && tree_step(t, i, &step)) {
+            if (is_hit(s, step.label))
+                add_hit(s, i, &step);
+        }
+    }
+    for (size_t i = 0; i < s->hits.len; i++) {
+        if (!s->b->only_live || s->hits.at[i].live)
+            s->hits.at[kept++] = s->hits.at[i];
+    }
+    s->hits.len = kept;
+    return !s->failed && !t->failed;
+}
+
+/* Whether a match comes before another: the heavier one, or the one found first. */
+static bool is_before(const struct hit *x, const struct hit *y)
+{
+    return x->weight != y->weight ? x->weight > y->weight : x < y;
+}
+
+static const struct hit *first_of(const struct hit *x, const struct hit *y)
+{
+    return !x || is_before(y, x) ? y : x;
+}
+
+static const struct hit *last_of(const struct hit *x, const struct hit *y)
+{
+    return !x || is_before(x, y) ? y : x;
+}
+
+/* The match to go to; NULL: there is none. */
+static const struct hit *choose_hit(const struct search *s, uint64_t here, bool forward)
+{
+    const struct hit *at = NULL, *first = NULL, *last = NULL, *before = NULL, *after = NULL;
+    const struct hit *end = s->hits.at + s->hits.len;
+    for (const struct hit *h = s->hits.at; h < end && !at; h++)
+        at = h->path == here ? h : NULL;
+    for (const struct hit *h = s->hits.at; h < end; h++) {
+        first = first_of(first, h);
+        last = last_of(last, h);
+        if (at && is_before(h, at))
+            before = last_of(before, h);
+        else if (at && h != at)
+            after = first_of(after, h);
+    }
+    return !at ? first : forward ? (after ? after : first) : before ? before : last;
 }
 
 bool browser_find(struct browser *b, const char *text, bool forward, struct browser_match *match)
 {
-    uint32_t here = chosen_node(b);
-    uint32_t first = TREE_ROOT;  /* the heaviest of all */
-    uint32_t last = TREE_ROOT;   /* the lightest */
-    uint32_t before = TREE_ROOT; /* the lightest of those before the cursor's */
-    uint32_t after = TREE_ROOT;
-    bool *found = find_labels(b, view_of(text));
+    struct search s = {.b = b, .text = view_of(text)};
     *match = (struct browser_match){0};
-    if (!found)
-        return false;
-    bool from_match = here != TREE_ROOT && found[b->tree->nodes.at[here].label];
-    for (uint32_t i = 1; i < b->tree->nodes.len; i++) {
-        if (!found[b->tree->nodes.at[i].label] || !is_shown(b, i))
-            continue;
-        match->count++;
-        first = heavier(b, first, i, false);
-        last = heavier(b, last, i, true);
-        if (from_match && i != here && is_heavier(b, i, here))
-            before = heavier(b, before, i, true);
-        else if (from_match && i != here)
-            after = heavier(b, after, i, false);
-    }
-    uint32_t to = !from_match ? first : forward ? (after ? after : first) : before ? before : last;
-    for (uint32_t i = 1; i < b->tree->nodes.len && to; i++)
-        match->at += found[b->tree->nodes.at[i].label] && is_shown(b, i) && !is_heavier(b, to, i);
-    free(found);
-    return match->count == 0 || reveal(b, to);
+    bool done = find_hits(&s);
+    const struct hit *to =
+        done && s.hits.len ? choose_hit(&s, tree_path(b->tree, chosen_node(b)), forward) : NULL;
+    for (size_t i = 0; i < s.hits.len && to; i++)
+        match->at += !is_before(to, &s.hits.at[i]);
+    match->count = done ? s.hits.len : 0;
+    done = done && (!to || reveal(b, to->stack, to->depth));
+    buf_release(&s.name);
+    vec_release(&s.labels);
+    map_release(&s.numbers);
+    vec_release(&s.hits);
+    return done;
 }

@@ -3,7 +3,8 @@
 /*
  * The state of the interactive tree view: open nodes, visible rows, cursor. Nodes are identified by
  * the names on their path, so the state survives when the tree is rebuilt, from more events or in
- * another order.
+ * another order. The tree is one of tree_open and grows by what is looked at: the rows, and what
+ * browser_row reports of them.
  */
 
 #include <stdbool.h>
@@ -15,10 +16,13 @@
 #include "base/vec.h"
 
 struct browser_row {
-    uint32_t node;
     uint32_t head;  /* the first node of a folded chain that ends in `node`; else `node` */
     uint32_t depth; /* rows above it that it is in */
+    uint64_t path;  /* of the head */
     bool open;
+    /* From browser_row: */
+    bool known;
+    uint32_t node;
     bool has_children; /* visible ones */
 };
 
@@ -27,9 +31,8 @@ struct browser {
     bool only_live; /* hide nodes with nothing live */
     bool fold;      /* nodes that differ from their single child in no figure share its row */
     VEC(struct browser_row) rows;
-    size_t cursor; /* a row; there is always one, the root's, once there is a tree */
-    struct map open;
-    VEC(uint64_t) paths; /* of the nodes: their identities */
+    size_t cursor;   /* a row; there is always one, the root's, once there is a tree */
+    struct map open; /* tree_path of open nodes; of a chain, all of it */
 };
 
 /* Zero-initialise. All of these return false if memory is short. */
@@ -43,6 +46,9 @@ bool browser_show_sorted(struct browser *b);
 
 bool browser_set_only_live(struct browser *b, bool only_live);
 bool browser_set_fold(struct browser *b, bool fold);
+
+/* A row, completed. b->tree->failed is set if memory is short. */
+const struct browser_row *browser_row(struct browser *b, size_t at);
 
 /* Opens or closes the row of the cursor. The root stays open. */
 bool browser_set_open(struct browser *b, bool open);

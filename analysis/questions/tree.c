@@ -5,10 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "analysis/figures/accounting.h"
-#include "analysis/figures/cut_stacks.h"
-#include "analysis/figures/figures_account.h"
-#include "analysis/names/program_frames.h"
+#include "analysis/questions/tree_stacks.h"
 #include "base/map.h"
 #include "base/saturate.h"
 #include "trace/store/frame_name.h"
@@ -36,27 +33,46 @@ const char *tree_metric_name(enum tree_metric metric)
     return metric_names[metric];
 }
 
-/* ---- what is built */
+/* ---- how it grows */
 
 #define NO_LABEL UINT32_MAX
+#define NOT_GROWN UINT8_MAX /* in tree.sorted */
 
-struct builder {
-    struct tree *tree;
-    struct selection *selection;
-    struct program_frames program;
-    struct cut_stacks cut;
-    uint32_t cut_label; /* NO_LABEL: not yet */
-    struct accounting account;
-    struct map stack_keys; /* TREE_THREAD: thread << 32 | call stack → key */
-    VEC(uint64_t) stacks;  /* the same by key */
-    struct map resident;   /* call stack → resident bytes in the selected pools */
-    struct map label_numbers;
-    struct map child_numbers;   /* parent << 32 | label → node */
-    VEC(uint32_t) frame_labels; /* label of each function of each frame; NO_LABEL: not yet */
-    uint32_t *first_label;      /* by frame number: its first in frame_labels */
-    VEC(uint32_t) way;          /* labels of one call stack, innermost first */
-    struct buf content;
-    XXH64_hash_t seed;
+/* The call stacks through a node: a range of growth.order. */
+struct range {
+    size_t begin, end;
+};
+
+/* The identity of a label; texts by their number. */
+struct label_key {
+    uint32_t function, file, image, name;
+    uint32_t line;
+    uint32_t kind; /* 1: of a type, 2: no call stack */
+    uint64_t address;
+};
+
+struct child_of {
+    uint32_t parent; /* node + 1; 0: none */
+    uint32_t child;
+};
+
+struct tree_growth {
+    struct tree_stacks *stacks;
+    const struct tree_stack *list; /* of `stack_count` */
+    size_t stack_count;
+    VEC(struct range) ranges; /* by node */
+    VEC(uint64_t) paths;      /* by node */
+    VEC(uint32_t) order;      /* numbers of call stacks */
+    VEC(uint32_t) at;         /* by call stack: how many of its functions nodes have used up */
+    VEC(uint32_t) labels;     /* by position in a range: of the node that grows */
+    VEC(uint32_t) moved;
+    VEC(uint32_t) function_labels; /* by function; NO_LABEL: not yet */
+    VEC(uint32_t) group_labels;    /* by thread or type */
+    VEC(struct child_of) children; /* by label: the last child made with it */
+    VEC(struct label_key) keys;    /* by label */
+    VEC(uint64_t) hashes;          /* by label: of its texts, the same in other trees */
+    struct map numbers;            /* hash of a key → label; on a collision, the next one */
+    uint64_t steps;
 };
 
 static int no_room(struct err *e)
@@ -64,235 +80,137 @@ static int no_room(struct err *e)
     return err_no_memory(e, "the call-stack tree");
 }
 
-/* ---- figures by call stack */
-
-static int key_by_thread(void *ctx, const struct memory_op *op, uint32_t *key, struct err *e)
-{
-    struct builder *b = ctx;
-    bool fresh;
-    uint64_t pair = (uint64_t)op->block.thread << 32 | op->block.callstack;
-    uint64_t *number = map_add(&b->stack_keys, pair, &fresh);
-    if (!number)
-        return no_room(e);
-    if (fresh) {
-        *number = b->stacks.len;
-        if (b->stacks.len >= UINT32_MAX || !vec_push(&b->stacks, pair))
-            return no_room(e);
-    }
-    *key = (uint32_t)*number;
-    return 0;
-}
-
-/* All selected pools are one, so that there is one peak. */
-static int count_stacks(struct builder *b, struct err *e)
-{
-    size_t pools = b->selection->pools.len;
-    uint32_t *one = calloc(pools + 1, sizeof *one);
-    if (!one)
-        return no_room(e);
-    struct accounting_options options = {.pools = one, .pool_count = pools, .judged = true};
-    if (b->tree->options.by == TREE_THREAD) {
-        options.key_of = key_by_thread;
-        options.key_ctx = b;
-    }
-    accounting_init(&b->account, &options);
-    const struct memory_observer *also = b->tree->options.also;
-    const struct memory_observer to[2] = {accounting_observer(&b->account),
-                                          also ? *also : (struct memory_observer){0}};
-    int status = also ? selection_sweep_all(b->selection, to, 2, e)
-                      : figures_account(b->selection, &b->account, e);
-    b->account.options.pools = NULL;
-    free(one);
-    return status;
-}
-
-static bool is_selected(const struct selection *s, uint64_t pool_key)
-{
-    const struct memory *m = &s->trace->memory;
-    for (size_t i = 0; i < m->pools.len; i++) {
-        if (m->pools.at[i]->key == pool_key)
-            return s->pool_of[i] != UINT32_MAX;
-    }
-    return false;
-}
-
-static int find_resident(struct builder *b, struct err *e)
-{
-    struct tree *t = b->tree;
-    const struct resident_stacks *from = &t->trace->resident;
-    t->has_resident = from->known && !b->selection->is_narrow && t->options.by != TREE_THREAD;
-    if (t->options.sort == TREE_RESIDENT && !t->has_resident)
-        return err_set(e, ERR_USAGE, "what was resident is unknown: %s",
-                       from->known
-                           ? "it is known of the whole trace only, or of pools, and not by thread"
-                           : "the trace has no look at the pages of its process, or was rewritten");
-    /* With one pool, no block lies within another. */
-    bool once = b->selection->pools.len > 1;
-    for (size_t i = 0; i < from->list.len && t->has_resident; i++) {
-        const struct resident_stack *one = &from->list.at[i];
-        uint64_t *sum = is_selected(b->selection, one->pool)
-                            ? map_add(&b->resident, one->callstack, NULL)
-                            : NULL;
-        if (sum)
-            *sum = saturating_add(*sum, saturating_sub(one->present, once ? one->nested : 0));
-        else if (is_selected(b->selection, one->pool))
-            return no_room(e);
-    }
-    return 0;
-}
-
 /* ---- labels */
 
-static void put_text(struct buf *b, struct view text)
+static struct tree_label label_of_key(const struct tree_stacks *s, const struct label_key *k)
 {
-    buf_u64(b, text.len);
-    buf_put(b, text.p, text.len);
+    return (struct tree_label){.frame = {.function = s->texts.at[k->function].view,
+                                         .file = s->texts.at[k->file].view,
+                                         .image = s->texts.at[k->image].view,
+                                         .line = k->line,
+                                         .address = k->address},
+                               .name = s->texts.at[k->name].view,
+                               .is_type = k->kind == 1,
+                               .no_callstack = k->kind == 2};
 }
 
-static bool label_equal(const struct tree_label *a, const struct tree_label *b)
+static uint64_t hash_of_key(const struct tree_stacks *s, const struct label_key *k)
 {
-    return view_equal(a->frame.function, b->frame.function) &&
-           view_equal(a->frame.file, b->frame.file) && view_equal(a->frame.image, b->frame.image) &&
-           view_equal(a->name, b->name) && a->frame.line == b->frame.line &&
-           a->frame.address == b->frame.address && a->no_callstack == b->no_callstack &&
-           a->is_type == b->is_type;
+    const uint64_t parts[] = {s->texts.at[k->function].hash,    s->texts.at[k->file].hash,
+                              s->texts.at[k->image].hash,       s->texts.at[k->name].hash,
+                              (uint64_t)k->line << 2 | k->kind, k->address};
+    return XXH3_64bits_withSeed(parts, sizeof parts, map_hash(UINT64_C(0x74726565)));
 }
 
-/* The number of a label, added if new; NO_LABEL with `e` filled if memory is short. */
-static uint32_t label_number(struct builder *b, const struct tree_label *l, struct err *e)
+/* The number of a label, added if new; NO_LABEL if memory is short. */
+static uint32_t label_number(struct tree *t, const struct label_key *k)
 {
-    struct tree *t = b->tree;
-    buf_clear(&b->content);
-    put_text(&b->content, l->frame.function);
-    put_text(&b->content, l->frame.file);
-    put_text(&b->content, l->frame.image);
-    put_text(&b->content, l->name);
-    buf_u32(&b->content, l->frame.line);
-    buf_u64(&b->content, l->frame.address);
-    buf_u8(&b->content, l->is_type);
-    uint64_t key = XXH3_64bits_withSeed(b->content.data, b->content.len, b->seed);
-    for (; !b->content.failed; key++) {
+    struct tree_growth *g = t->growth;
+    uint64_t hash = hash_of_key(g->stacks, k);
+    for (uint64_t at = hash;; at++) {
         bool fresh;
-        uint64_t *number = map_add(&b->label_numbers, key, &fresh);
+        uint64_t *number = map_add(&g->numbers, at, &fresh);
         if (!number)
             break;
-        if (!fresh && label_equal(&t->labels.at[*number], l))
+        if (!fresh && memcmp(&g->keys.at[*number], k, sizeof *k) == 0)
             return (uint32_t)*number;
         if (!fresh)
             continue;
-        if (t->labels.len >= NO_LABEL || !vec_push(&t->labels, *l))
+        *number = t->labels.len;
+        if (t->labels.len >= NO_LABEL || !vec_push(&t->labels, label_of_key(g->stacks, k)) ||
+            !vec_push(&g->keys, *k) || !vec_push(&g->hashes, hash) ||
+            !vec_push(&g->children, (struct child_of){0}))
             break;
-        *number = t->labels.len - 1;
         return (uint32_t)*number;
     }
-    no_room(e);
+    t->failed = true;
     return NO_LABEL;
 }
 
 /* The part of a function that the grouping compares. */
-static struct tree_label make_label(enum tree_by by, const struct frame_view *f)
+static struct label_key key_of_function(enum tree_by by, const struct tree_function *f)
 {
-    static const struct view none = {"", 0};
-    struct tree_label l = {.frame = {.function = none, .file = none, .image = none}, .name = none};
-    if (frame_name_is_cut(f->function)) {
-        l.frame.function = f->function;
-        return l;
+    struct label_key k = {0};
+    if (f->is_cut) {
+        k.function = f->function;
+        return k;
     }
     switch (by) {
     case TREE_FILE:
-        l.frame.file = f->file;
-        if (f->file.len == 0)
-            l.frame.image = f->image;
+        k.file = f->file;
+        if (f->file == 0)
+            k.image = f->image;
         break;
     case TREE_IMAGE:
-        l.frame.image = f->image;
+        k.image = f->image;
         break;
     case TREE_MODULE:
-        l.frame.image = view_base_name(f->image);
+        k.image = f->module;
         break;
     default:
-        l.frame.function = f->function;
+        k.function = f->function;
         /* Nodes without a name are distinguished by image, and by address with TREE_LINE. */
-        if (by == TREE_LINE || f->function.len == 0)
-            l.frame.image = f->image;
+        if (by == TREE_LINE || f->function == 0)
+            k.image = f->image;
         if (by == TREE_LINE) {
-            l.frame.file = f->file;
-            l.frame.line = f->line;
-            l.frame.address = f->function.len ? 0 : f->address;
+            k.file = f->file;
+            k.line = f->line;
+            k.address = f->function ? 0 : f->address;
         }
     }
-    return l;
+    return k;
 }
 
-static uint32_t label_of_frame(struct builder *b, uint32_t frame, uint32_t inlined, struct err *e)
+/* The number of a text that is made here. */
+static uint32_t keep_text(struct tree *t, char *text)
 {
-    uint32_t *label = &b->frame_labels.at[b->first_label[frame] + inlined];
-    if (*label != NO_LABEL)
-        return *label;
-    struct frame_view f = frame_describe(b->tree->trace, frame, inlined);
-    struct tree_label l = make_label(b->tree->options.by, &f);
-    uint32_t number = label_number(b, &l, e);
-    b->frame_labels.at[b->first_label[frame] + inlined] = number;
+    uint32_t number = text ? tree_stacks_keep(t->growth->stacks, text) : UINT32_MAX;
+    t->failed |= number == UINT32_MAX;
     return number;
 }
 
-static uint32_t label_of_thread(struct builder *b, uint32_t thread, struct err *e)
+static uint32_t label_of_thread(struct tree *t, uint32_t thread)
 {
-    const struct trace *t = b->tree->trace;
-    struct tree_label l = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
+    const struct trace_threads *threads = &t->trace->threads;
+    bool known = thread < threads->list.len;
+    struct view name = known ? strings_get(&t->trace->strings, threads->list.at[thread].name)
+                             : (struct view){"", 0};
     char *text = NULL;
-    if (thread < t->threads.list.len)
-        l.name = strings_get(&t->strings, t->threads.list.at[thread].name);
-    if (l.name.len == 0) {
-        if (asprintf(&text, "thread %llu",
-                     thread < t->threads.list.len
-                         ? (unsigned long long)t->threads.list.at[thread].id
-                         : (unsigned long long)thread) < 0) {
-            no_room(e);
-            return NO_LABEL;
-        }
-        if (!vec_push(&b->tree->texts, text)) {
-            free(text);
-            no_room(e);
-            return NO_LABEL;
-        }
-        l.name = view_of(text);
-    }
-    return label_number(b, &l, e);
+    if (name.len == 0 &&
+        asprintf(&text, "thread %llu",
+                 (unsigned long long)(known ? threads->list.at[thread].id : thread)) < 0)
+        text = NULL;
+    struct label_key k = {.name = name.len ? tree_stacks_text(t->growth->stacks, name)
+                                           : keep_text(t, text)};
+    return k.name == UINT32_MAX ? NO_LABEL : label_number(t, &k);
 }
 
-static uint32_t label_of_type(struct builder *b, uint32_t callstack, struct err *e)
+static uint32_t label_of_type(struct tree *t, uint32_t type)
 {
-    const struct types *types = &b->tree->types;
-    struct tree_label l = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
-    l.name = types->names.at[types_of(types, callstack)];
-    l.is_type = true;
-    return label_number(b, &l, e);
+    struct tree_stacks *s = t->growth->stacks;
+    struct label_key k = {.name = tree_stacks_text(s, s->types.names.at[type]), .kind = 1};
+    return k.name == UINT32_MAX ? NO_LABEL : label_number(t, &k);
 }
 
 /* The parent of cut call stacks, if the trace has no frame for it. */
-static uint32_t label_of_cut(struct builder *b, struct err *e)
+static uint32_t label_of_cut(struct tree *t)
 {
-    struct tree *t = b->tree;
-    if (b->cut_label != NO_LABEL)
-        return b->cut_label;
     char *text = malloc(FRAME_CUT_SIZE);
-    if (!text || !vec_push(&t->texts, text)) {
-        free(text);
-        no_room(e);
-        return NO_LABEL;
-    }
-    frame_name_cut(text, cut_stacks_depth(&b->cut));
-    struct frame_view f = {.function = view_of(text)};
-    struct tree_label l = make_label(t->options.by, &f);
-    return b->cut_label = label_number(b, &l, e);
+    if (text)
+        frame_name_cut(text, cut_stacks_depth(&t->growth->stacks->cut));
+    struct label_key k = {.function = keep_text(t, text)};
+    return t->failed ? NO_LABEL : label_number(t, &k);
 }
 
-static uint32_t label_of_none(struct builder *b, struct err *e)
+static uint32_t make_function_label(struct tree *t, uint32_t function)
 {
-    struct tree_label l = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
-    l.no_callstack = true;
-    return label_number(b, &l, e);
+    const struct tree_stacks *s = t->growth->stacks;
+    if (function == tree_stacks_cut(s))
+        return label_of_cut(t);
+    const struct label_key k = function == tree_stacks_none(s)
+                                   ? (struct label_key){.kind = 2}
+                                   : key_of_function(t->options.by, &s->functions[function]);
+    return label_number(t, &k);
 }
 
 /* ---- nodes */
@@ -302,125 +220,177 @@ static bool collapses(enum tree_by by)
     return by == TREE_FILE || by == TREE_IMAGE || by == TREE_MODULE;
 }
 
-static int add_to_way(struct builder *b, uint32_t label, struct err *e)
+static bool is_grouped(const struct tree *t)
 {
-    size_t n = b->way.len;
-    if (label == NO_LABEL)
-        return -1;
-    if (n && b->way.at[n - 1] == label && collapses(b->tree->options.by))
-        return 0;
-    return vec_push(&b->way, label) ? 0 : no_room(e);
+    return t->options.by == TREE_THREAD || t->options.by == TREE_TYPE;
 }
 
-/* The labels of a call stack, innermost first. */
-static int find_way(struct builder *b, uint32_t callstack, struct err *e)
+/* The label of the `at`th function of a call stack, in the tree's direction. */
+static uint32_t function_label(struct tree *t, const struct tree_stack *s, uint32_t at)
 {
-    const struct callstacks *c = &b->tree->trace->callstacks;
-    const struct callstack *stack = callstacks_get(c, callstack);
-    struct stack_place at = {stack ? stack->node : 0, 0};
-    b->way.len = 0;
-    if (!b->tree->options.all_frames)
-        at = program_frames_begin(&b->program, callstack);
-    if (at.node == 0)
-        return add_to_way(b, label_of_none(b, e), e);
-    for (; at.node; at = (struct stack_place){c->nodes.at[at.node].parent, 0}) {
-        uint32_t frame = c->nodes.at[at.node].frame;
-        uint32_t depth = frame_depth(b->tree->trace, frame);
-        for (uint32_t i = b->tree->options.no_inlines ? depth - 1 : at.inlined; i < depth; i++) {
-            if (add_to_way(b, label_of_frame(b, frame, i, e), e) != 0)
-                return -1;
+    struct tree_growth *g = t->growth;
+    uint32_t from_inside = t->options.bottom_up ? at : s->way.len - 1 - at;
+    uint32_t function = g->stacks->numbers.at[s->way.first + from_inside];
+    uint32_t *label = &g->function_labels.at[function];
+    if (*label == NO_LABEL)
+        *label = make_function_label(t, function);
+    return *label;
+}
+
+static uint32_t group_label(struct tree *t, const struct tree_stack *s)
+{
+    struct tree_growth *g = t->growth;
+    bool by_thread = t->options.by == TREE_THREAD;
+    uint32_t group = by_thread ? s->thread : types_of(&g->stacks->types, s->callstack);
+    while (g->group_labels.len <= group) {
+        if (!vec_push(&g->group_labels, NO_LABEL)) {
+            t->failed = true;
+            return NO_LABEL;
         }
     }
-    if (b->cut.is_bound && cut_stacks_has(&b->cut, callstack))
-        return add_to_way(b, label_of_cut(b, e), e);
-    return 0;
+    if (g->group_labels.at[group] == NO_LABEL)
+        g->group_labels.at[group] = by_thread ? label_of_thread(t, group) : label_of_type(t, group);
+    return g->group_labels.at[group];
 }
 
-static void add_figures(struct tree_figures *to, const struct tree_figures *f)
+/*
+ * The label of the node of a call stack below one at `depth`; *at: its functions used up so far.
+ * NO_LABEL: there is none, or t->failed.
+ */
+static uint32_t next_label(struct tree *t, const struct tree_stack *s, uint32_t depth, uint32_t *at)
 {
-    for (size_t i = 0; i < TREE_METRICS; i++)
+    t->growth->steps++;
+    if (depth == 0 && is_grouped(t))
+        return group_label(t, s);
+    if (*at >= s->way.len)
+        return NO_LABEL;
+    uint32_t label = function_label(t, s, (*at)++);
+    while (collapses(t->options.by) && *at < s->way.len && function_label(t, s, *at) == label)
+        ++*at;
+    return label;
+}
+
+static uint64_t path_below(const struct tree_growth *g, uint64_t path, uint32_t label)
+{
+    uint64_t h = (path << 23 | path >> 41) * UINT64_C(0x9e3779b97f4a7c15) ^ g->hashes.at[label];
+    return h * UINT64_C(0xff51afd7ed558ccd);
+}
+
+static void add_figures(const struct tree *t, struct tree_figures *to, const struct tree_figures *f)
+{
+    unsigned n = tree_metric_count(t);
+    for (unsigned i = 0; i < n; i++)
         to->at[i] = saturating_add(to->at[i], f->at[i]);
 }
 
 /* Adds the figures of a call stack to a node on its path. */
-static void pass_node(struct tree_node *n, uint32_t callstack, const struct tree_figures *f)
+static void pass_node(const struct tree *t, struct tree_node *n, const struct tree_stack *s)
 {
-    uint64_t bytes = f->at[TREE_BYTES];
-    add_figures(&n->inclusive, f);
-    /* Of equal ones the first: call stacks come in no order. */
-    if (n->callstack == 0 || bytes > n->callstack_bytes ||
-        (bytes == n->callstack_bytes && callstack < n->callstack)) {
-        n->callstack = callstack;
+    uint64_t bytes = s->figures.at[TREE_BYTES];
+    add_figures(t, &n->inclusive, &s->figures);
+    /* Call stacks come in no order: of equal ones the first, before allocations without one. */
+    bool equal = bytes == n->callstack_bytes;
+    bool first = n->callstack == 0 || (s->callstack && s->callstack < n->callstack);
+    if (bytes > n->callstack_bytes || (equal && first)) {
+        n->callstack = s->callstack;
         n->callstack_bytes = bytes;
     }
 }
 
-/*
- * The child of `parent` with that label, created if new; 0 (the root, which is no child) on an
- * error.
- */
-static uint32_t child_of(struct builder *b, uint32_t parent, uint32_t label, struct err *e)
+static bool push_node(struct tree *t, const struct tree_node *n, struct range range, uint64_t path)
 {
-    struct tree *t = b->tree;
-    bool fresh;
-    uint64_t *number = map_add(&b->child_numbers, (uint64_t)parent << 32 | label, &fresh);
-    if (number && !fresh)
-        return (uint32_t)*number;
-    struct tree_node node = {
+    struct tree_growth *g = t->growth;
+    if (t->nodes.len < UINT32_MAX && vec_push(&t->nodes, *n) && vec_push(&t->sorted, NOT_GROWN) &&
+        vec_push(&g->ranges, range) && vec_push(&g->paths, path))
+        return true;
+    t->failed = true;
+    return false;
+}
+
+/* The child of `parent` with that label, created if new. */
+static uint32_t child_with(struct tree *t, uint32_t parent, uint32_t label)
+{
+    struct tree_growth *g = t->growth;
+    struct child_of *known = &g->children.at[label];
+    if (known->parent == parent + 1)
+        return known->child;
+    const struct tree_node node = {
         .parent = parent, .label = label, .depth = t->nodes.at[parent].depth + 1};
-    if (!number || t->nodes.len >= UINT32_MAX || !vec_push(&t->nodes, node)) {
-        no_room(e);
+    if (!push_node(t, &node, (struct range){0, 0}, path_below(g, g->paths.at[parent], label)) ||
+        !vec_push(&t->children, (uint32_t)t->nodes.len - 1)) {
+        t->failed = true;
         return TREE_ROOT;
     }
-    t->nodes.at[parent].count++;
-    *number = t->nodes.len - 1;
-    return (uint32_t)*number;
+    *known = (struct child_of){parent + 1, (uint32_t)t->nodes.len - 1};
+    return known->child;
 }
 
-static uint32_t callstack_of(const struct builder *b, uint32_t key)
+/* Whether a call stack's allocating function is the node that it came to. */
+static bool is_own(const struct tree *t, const struct tree_stack *s, uint32_t before, uint32_t at)
 {
-    return b->tree->options.by == TREE_THREAD ? (uint32_t)b->stacks.at[key] : key;
+    return at != before && (t->options.bottom_up ? before == 0 : at == s->way.len);
 }
 
-static int add_stack(struct builder *b, uint32_t key, const struct counter *c, struct err *e)
+/* Finds the labels below a node, makes its children, and counts the stacks of each in its range. */
+static void find_children(struct tree *t, uint32_t node)
 {
-    struct tree *t = b->tree;
-    uint32_t callstack = callstack_of(b, key);
-    const uint64_t *resident = map_find(&b->resident, callstack);
-    const struct tree_figures f = {{c->count ? c->bytes : 0, c->count, c->live_bytes, c->live_count,
-                                    c->at_peak_bytes, c->at_peak_count, c->temporary,
-                                    resident ? *resident : 0}};
-    bool by_thread = t->options.by == TREE_THREAD;
-    uint32_t node = TREE_ROOT;
-    if (find_way(b, callstack, e) != 0)
-        return -1;
-    pass_node(&t->nodes.at[node], callstack, &f);
-    if (by_thread || t->options.by == TREE_TYPE) {
-        uint32_t label = by_thread ? label_of_thread(b, (uint32_t)(b->stacks.at[key] >> 32), e)
-                                   : label_of_type(b, callstack, e);
-        node = label == NO_LABEL ? TREE_ROOT : child_of(b, node, label, e);
-        if (node == TREE_ROOT)
-            return -1;
-        pass_node(&t->nodes.at[node], callstack, &f);
+    struct tree_growth *g = t->growth;
+    const struct range of = g->ranges.at[node];
+    uint32_t depth = t->nodes.at[node].depth;
+    for (size_t i = of.begin; i < of.end && !t->failed; i++) {
+        const struct tree_stack *s = &g->list[g->order.at[i]];
+        uint32_t *at = &g->at.at[g->order.at[i]], before = *at;
+        uint32_t label = next_label(t, s, depth, at);
+        g->labels.at[i] = label;
+        if (label == NO_LABEL)
+            continue;
+        uint32_t child = child_with(t, node, label);
+        if (t->failed)
+            break;
+        g->ranges.at[child].end++;
+        pass_node(t, &t->nodes.at[child], s);
+        if (is_own(t, s, before, *at))
+            add_figures(t, &t->nodes.at[child].exclusive, &s->figures);
     }
-    for (size_t i = 0; i < b->way.len; i++) {
-        uint32_t label = b->way.at[t->options.bottom_up ? i : b->way.len - 1 - i];
-        node = child_of(b, node, label, e);
-        if (node == TREE_ROOT)
-            return -1;
-        pass_node(&t->nodes.at[node], callstack, &f);
-        /* The allocating function: bottom-up it is at the top. */
-        if (t->options.bottom_up ? i == 0 : i + 1 == b->way.len)
-            add_figures(&t->nodes.at[node].exclusive, &f);
+}
+
+/* Divides the call stacks of a node among its children; those that end in it come first. */
+static void divide(struct tree *t, uint32_t node)
+{
+    struct tree_growth *g = t->growth;
+    const struct range of = g->ranges.at[node];
+    const struct tree_node *n = &t->nodes.at[node];
+    size_t to = of.begin, ended = of.begin;
+    for (uint32_t i = 0; i < n->count; i++)
+        to += g->ranges.at[t->children.at[n->first + i]].end;
+    to = of.end - (to - of.begin);
+    for (uint32_t i = 0; i < n->count; i++) {
+        struct range *child = &g->ranges.at[t->children.at[n->first + i]];
+        size_t stacks = child->end;
+        *child = (struct range){to, to};
+        to += stacks;
     }
-    return 0;
+    memcpy(g->moved.at + of.begin, g->order.at + of.begin,
+           (of.end - of.begin) * sizeof *g->moved.at);
+    for (size_t i = of.begin; i < of.end; i++) {
+        uint32_t label = g->labels.at[i];
+        size_t *place = label == NO_LABEL ? &ended : &g->ranges.at[g->children.at[label].child].end;
+        g->order.at[(*place)++] = g->moved.at[i];
+    }
+}
+
+static void grow(struct tree *t, uint32_t node)
+{
+    t->nodes.at[node].first = (uint32_t)t->children.len;
+    find_children(t, node);
+    if (t->failed)
+        return;
+    t->nodes.at[node].count = (uint32_t)t->children.len - t->nodes.at[node].first;
+    if (t->nodes.at[node].count)
+        divide(t, node);
 }
 
 /* ---- order */
-
-struct order {
-    const struct tree *tree;
-};
 
 static int compare_labels(const struct tree_label *a, const struct tree_label *b)
 {
@@ -443,20 +413,22 @@ static int compare_labels(const struct tree_label *a, const struct tree_label *b
     return (a->frame.address > b->frame.address) - (a->frame.address < b->frame.address);
 }
 
-static int compare_children(const void *a, const void *b, void *ctx)
+/* A child with what it is sorted by: nodes lie too far apart to be compared themselves. */
+struct place {
+    uint64_t metric, bytes;
+    uint32_t child;
+};
+
+static int compare_places(const void *a, const void *b, void *ctx)
 {
-    const struct tree *t = ((struct order *)ctx)->tree;
-    const struct tree_node *x = &t->nodes.at[*(const uint32_t *)a];
-    const struct tree_node *y = &t->nodes.at[*(const uint32_t *)b];
-    uint64_t p = x->inclusive.at[t->options.sort];
-    uint64_t q = y->inclusive.at[t->options.sort];
-    if (p != q)
-        return p > q ? -1 : 1;
-    p = x->inclusive.at[TREE_BYTES];
-    q = y->inclusive.at[TREE_BYTES];
-    if (p != q)
-        return p > q ? -1 : 1;
-    return compare_labels(&t->labels.at[x->label], &t->labels.at[y->label]);
+    const struct tree *t = ctx;
+    const struct place *x = a, *y = b;
+    if (x->metric != y->metric)
+        return x->metric > y->metric ? -1 : 1;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return compare_labels(&t->labels.at[t->nodes.at[x->child].label],
+                          &t->labels.at[t->nodes.at[y->child].label]);
 }
 
 void tree_sort(struct tree *t, enum tree_metric metric)
@@ -466,114 +438,128 @@ void tree_sort(struct tree *t, enum tree_metric metric)
 
 static void sort_children(struct tree *t, uint32_t node)
 {
-    struct order order = {t};
-    if (t->nodes.at[node].count > 1)
-        qsort_r(t->children.at + t->nodes.at[node].first, t->nodes.at[node].count,
-                sizeof *t->children.at, compare_children, &order);
+    const struct tree_node *n = &t->nodes.at[node];
+    uint32_t *children = n->count ? t->children.at + n->first : NULL;
+    struct place *places = n->count > 1 ? malloc(n->count * sizeof *places) : NULL;
+    t->failed |= n->count > 1 && !places;
+    for (uint32_t i = 0; i < n->count && places; i++) {
+        const struct tree_figures *f = &t->nodes.at[children[i]].inclusive;
+        places[i] = (struct place){f->at[t->options.sort], f->at[TREE_BYTES], children[i]};
+    }
+    if (places)
+        qsort_r(places, n->count, sizeof *places, compare_places, t);
+    for (uint32_t i = 0; i < n->count && places; i++)
+        children[i] = places[i].child;
+    free(places);
     t->sorted.at[node] = (uint8_t)t->options.sort;
 }
 
 const uint32_t *tree_children(struct tree *t, uint32_t node)
 {
-    if (t->sorted.at[node] != (uint8_t)t->options.sort)
+    if (t->sorted.at[node] == NOT_GROWN && !t->failed)
+        grow(t, node);
+    if (t->sorted.at[node] != (uint8_t)t->options.sort && !t->failed)
         sort_children(t, node);
-    return t->children.at + t->nodes.at[node].first;
-}
-
-static int order_children(struct tree *t, struct err *e)
-{
-    if (!vec_reserve(&t->children, t->nodes.len) || !vec_reserve(&t->sorted, t->nodes.len))
-        return no_room(e);
-    t->sorted.len = t->nodes.len;
-    t->children.len = t->nodes.len - 1;
-    uint32_t first = 0;
-    for (size_t i = 0; i < t->nodes.len; i++) {
-        t->nodes.at[i].first = first;
-        first += t->nodes.at[i].count;
-        t->nodes.at[i].count = 0;
-    }
-    for (uint32_t i = 1; i < t->nodes.len; i++) {
-        struct tree_node *parent = &t->nodes.at[t->nodes.at[i].parent];
-        t->children.at[parent->first + parent->count++] = i;
-    }
-    for (uint32_t i = 0; i < t->nodes.len; i++)
-        sort_children(t, i);
-    return 0;
+    return t->children.at ? t->children.at + t->nodes.at[node].first : NULL;
 }
 
 /* ---- all of it */
 
-static int prepare_labels(struct builder *b, struct err *e)
+static bool fill(void *vec_at, size_t n, size_t size)
 {
-    const struct callstacks *c = &b->tree->trace->callstacks;
-    uint64_t n = 0;
-    b->first_label = malloc((c->frames.len + 1) * sizeof *b->first_label);
-    if (!b->first_label)
-        return no_room(e);
-    for (uint32_t i = 0; i < c->frames.len; i++) {
-        b->first_label[i] = (uint32_t)n;
-        n += frame_depth(b->tree->trace, i);
-        if (n > UINT32_MAX)
-            return no_room(e);
-    }
-    if (!vec_reserve(&b->frame_labels, n + 1))
-        return no_room(e);
-    b->frame_labels.len = n;
-    memset(b->frame_labels.at, 0xff, n * sizeof *b->frame_labels.at);
-    return 0;
+    memset(vec_at, 0xff, n * size);
+    return true;
 }
 
-static int build(struct builder *b, struct err *e)
+static bool start(struct tree *t)
 {
-    struct tree *t = b->tree;
-    struct tree_label all = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
-    if (t->options.by == TREE_TYPE && types_build(&t->types, &b->program, e) != 0)
-        return -1;
-    if (find_resident(b, e) != 0 || prepare_labels(b, e) != 0 || count_stacks(b, e) != 0)
-        return -1;
-    if (!vec_push(&t->labels, all) || !vec_push(&t->nodes, (struct tree_node){0}))
-        return no_room(e);
-    uint64_t iter = 0;
-    uint32_t key;
-    struct counter c;
-    while (accounting_next(&b->account, 0, &iter, &key, &c))
-        cut_stacks_note(&b->cut, callstack_of(b, key));
-    iter = 0;
-    while (accounting_next(&b->account, 0, &iter, &key, &c)) {
-        if (add_stack(b, key, &c, e) != 0)
-            return -1;
+    struct tree_growth *g = t->growth;
+    static const struct label_key all = {.kind = 3};
+    struct tree_node root = {0};
+    size_t n = g->stack_count;
+    size_t functions = (size_t)tree_stacks_cut(g->stacks) + 1;
+    if (!vec_reserve(&g->order, n) || !vec_reserve(&g->at, n) || !vec_reserve(&g->labels, n) ||
+        !vec_reserve(&g->moved, n) || !vec_reserve(&g->function_labels, functions) ||
+        !fill(g->function_labels.at, functions, sizeof *g->function_labels.at) ||
+        label_number(t, &all) == NO_LABEL)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        g->order.at[g->order.len++] = (uint32_t)i;
+        g->at.at[g->at.len++] = 0;
+        pass_node(t, &root, &g->list[i]);
     }
-    struct pool_figures figures;
-    accounting_pool(&b->account, 0, &figures);
-    t->peak_time = figures.peak_time;
-    return order_children(t, e);
+    return push_node(t, &root, (struct range){0, n}, 0);
+}
+
+int tree_open(struct tree *t, struct tree_stacks *stacks, const struct tree_options *options,
+              struct err *e)
+{
+    const struct tree_stack_list *list = NULL;
+    *t = (struct tree){.trace = stacks->trace,
+                       .options = *options,
+                       .peak_time = stacks->peak_time,
+                       .has_resident = stacks->has_resident && options->by != TREE_THREAD,
+                       .growth = calloc(1, sizeof *t->growth)};
+    if (t->options.sort == TREE_RESIDENT && !t->has_resident) {
+        err_set(e, ERR_USAGE, "what was resident is unknown: %s",
+                t->trace->resident.known
+                    ? "it is known of the whole trace only, or of pools, and not by thread"
+                    : "the trace has no look at the pages of its process, or was rewritten");
+    } else if (t->growth && (list = tree_stacks_list(stacks, options->by == TREE_THREAD)) != NULL) {
+        t->growth->list = list->stacks.at;
+        t->growth->stack_count = list->stacks.len;
+        t->growth->stacks = stacks;
+    }
+    if (e->code == 0 && list && start(t))
+        return 0;
+    tree_release(t);
+    return e->code ? -1 : no_room(e);
+}
+
+static void growth_release(struct tree *t)
+{
+    struct tree_growth *g = t->growth;
+    if (!g)
+        return;
+    vec_release(&g->ranges);
+    vec_release(&g->paths);
+    vec_release(&g->order);
+    vec_release(&g->at);
+    vec_release(&g->labels);
+    vec_release(&g->moved);
+    vec_release(&g->function_labels);
+    vec_release(&g->group_labels);
+    vec_release(&g->children);
+    vec_release(&g->hashes);
+    map_release(&g->numbers);
+    vec_release(&g->keys);
+    free(g);
+    t->growth = NULL;
 }
 
 int tree_build(struct tree *t, struct selection *s, const struct tree_options *options,
                struct err *e)
 {
-    *t = (struct tree){.trace = s->trace, .options = *options, .peak_time = -1};
-    struct builder b = {.tree = t, .selection = s, .cut_label = NO_LABEL};
-    b.seed = map_hash(UINT64_C(0x74726565));
-    int status = program_frames_init(&b.program, s->trace, options->skip, e);
-    if (status == 0 && options->beside)
-        status = program_frames_pass_over(&b.program, &options->beside->wrappers, e);
-    if (status == 0)
-        status = cut_stacks_init(&b.cut, s->trace, e);
-    if (status == 0)
-        status = build(&b, e);
-    program_frames_release(&b.program);
-    cut_stacks_release(&b.cut);
-    accounting_release(&b.account);
-    map_release(&b.stack_keys);
-    map_release(&b.resident);
-    map_release(&b.label_numbers);
-    map_release(&b.child_numbers);
-    vec_release(&b.stacks);
-    vec_release(&b.frame_labels);
-    vec_release(&b.way);
-    free(b.first_label);
-    buf_release(&b.content);
+    struct tree_stacks stacks;
+    const struct tree_stacks_options counted = {.tree = options,
+                                                .by_thread = options->by == TREE_THREAD,
+                                                .by_type = options->by == TREE_TYPE,
+                                                .also = options->also,
+                                                .also_count = options->also ? 1 : 0};
+    *t = (struct tree){0};
+    if (tree_stacks_init(&stacks, s, &counted, e) != 0)
+        return -1;
+    int status = tree_open(t, &stacks, options, e);
+    for (uint32_t i = 0; status == 0 && i < t->nodes.len; i++) {
+        (void)tree_children(t, i);
+        status = t->failed ? no_room(e) : 0;
+    }
+    growth_release(t);
+    t->texts = stacks.owned;
+    stacks.owned = (struct owned_texts){0};
+    t->types = stacks.types;
+    stacks.types = (struct types){0};
+    tree_stacks_release(&stacks);
     if (status != 0)
         tree_release(t);
     return status;
@@ -581,15 +567,78 @@ int tree_build(struct tree *t, struct selection *s, const struct tree_options *o
 
 void tree_release(struct tree *t)
 {
-    for (size_t i = 0; i < t->texts.len; i++)
-        free(t->texts.at[i]);
-    vec_release(&t->texts);
+    growth_release(t);
+    owned_texts_release(&t->texts);
     types_release(&t->types);
     vec_release(&t->nodes);
     vec_release(&t->children);
     vec_release(&t->sorted);
     vec_release(&t->labels);
     *t = (struct tree){0};
+}
+
+/* ---- of a growing tree */
+
+uint64_t tree_path(const struct tree *t, uint32_t node)
+{
+    return t->growth->paths.at[node];
+}
+
+/* The same of a node whose children are there. */
+static unsigned count_children(const struct tree *t, uint32_t node, bool live)
+{
+    const struct tree_node *n = &t->nodes.at[node];
+    unsigned count = 0;
+    for (uint32_t i = 0; i < n->count && count < 2; i++) {
+        const struct tree_node *child = &t->nodes.at[t->children.at[n->first + i]];
+        count += !live || child->inclusive.at[TREE_LIVE_COUNT];
+    }
+    return count;
+}
+
+unsigned tree_peek(struct tree *t, uint32_t node, bool live)
+{
+    struct tree_growth *g = t->growth;
+    const struct range of = g->ranges.at[node];
+    uint32_t first = NO_LABEL;
+    if (t->sorted.at[node] != NOT_GROWN)
+        return count_children(t, node, live);
+    for (size_t i = of.begin; i < of.end; i++) {
+        const struct tree_stack *s = &g->list[g->order.at[i]];
+        uint32_t at = g->at.at[g->order.at[i]];
+        if (live && s->figures.at[TREE_LIVE_COUNT] == 0)
+            continue;
+        uint32_t label = next_label(t, s, t->nodes.at[node].depth, &at);
+        if (label != NO_LABEL && first != NO_LABEL && label != first)
+            return 2;
+        first = label != NO_LABEL ? label : first;
+    }
+    return first != NO_LABEL;
+}
+
+size_t tree_stack_count(const struct tree *t)
+{
+    return t->growth->stack_count;
+}
+
+const struct tree_figures *tree_stack_figures(const struct tree *t, size_t number)
+{
+    return &t->growth->list[number].figures;
+}
+
+bool tree_step(struct tree *t, size_t number, struct tree_step *s)
+{
+    s->label = next_label(t, &t->growth->list[number], s->depth, &s->at);
+    if (s->label == NO_LABEL)
+        return false;
+    s->path = path_below(t->growth, s->path, s->label);
+    s->depth++;
+    return true;
+}
+
+uint64_t tree_steps(const struct tree *t)
+{
+    return t->growth->steps;
 }
 
 static void put_label(struct buf *out, const struct tree *t, const struct tree_label *l,

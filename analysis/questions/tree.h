@@ -5,8 +5,9 @@
  * Top-down begins at the outermost callers; bottom-up at the functions that allocated, with their
  * callers below. (The profiler's Memory tab uses the two names the other way round.)
  *
- * Built in one sweep: figures are counted per call stack, then summed up along the stacks. Memory
- * grows with distinct call stacks.
+ * Built in one sweep: figures are counted per call stack (tree_stacks.h), then the call stacks
+ * through a node are divided among its children. tree_build does that for all nodes, tree_open for
+ * a node when its children are asked for. Memory grows with distinct call stacks.
  */
 
 #include <stdbool.h>
@@ -91,6 +92,13 @@ struct tree_options {
     const struct memory_observer *also;
 };
 
+struct owned_texts {
+    VEC(char *) list;
+};
+
+struct tree_growth;
+struct tree_stacks;
+
 struct tree {
     const struct trace *trace;
     struct tree_options options;
@@ -98,10 +106,12 @@ struct tree {
     VEC(uint32_t) children;
     VEC(uint8_t) sorted; /* of each node: the metric by which its children are sorted */
     VEC(struct tree_label) labels;
-    VEC(char *) texts;
-    struct types types; /* TREE_TYPE */
-    int64_t peak_time;  /* ns; -1 if nothing was selected */
-    bool has_resident;  /* TREE_RESIDENT is known */
+    struct owned_texts texts;   /* of the labels, as types */
+    struct types types;         /* of the labels, in a complete tree */
+    int64_t peak_time;          /* ns; -1 if nothing was selected */
+    bool has_resident;          /* TREE_RESIDENT is known */
+    bool failed;                /* memory was short: nodes may be missing */
+    struct tree_growth *growth; /* NULL: all nodes are there */
 };
 
 /* The metrics that a tree has: those below this number. */
@@ -118,11 +128,48 @@ int tree_build(struct tree *t, struct selection *s, const struct tree_options *o
                struct err *e);
 void tree_release(struct tree *t);
 
+/*
+ * A tree of only its root, whose nodes come with tree_children. `stacks` must outlive it, and must
+ * have been counted by thread and by type for the groupings of those names.
+ */
+int tree_open(struct tree *t, struct tree_stacks *stacks, const struct tree_options *options,
+              struct err *e);
+
 /* Sorts by another metric: the children of each node when tree_children is called for it. */
 void tree_sort(struct tree *t, enum tree_metric metric);
 
-/* The children of a node, sorted; nodes[node].count of them. */
+/*
+ * The children of a node, sorted; nodes[node].count of them, which is valid from this call on.
+ * Moves the nodes in memory. If t->failed is set, some are missing.
+ */
 const uint32_t *tree_children(struct tree *t, uint32_t node);
+
+/* ---- of a tree of tree_open */
+
+/*
+ * How many children a node has, 2 standing for more, with something live if `live`. Without making
+ * them: it looks at call stacks until it knows.
+ */
+unsigned tree_peek(struct tree *t, uint32_t node, bool live);
+
+/* The identity of a node: of the labels from the root to it, equal in other trees. */
+uint64_t tree_path(const struct tree *t, uint32_t node);
+
+/* The nodes of the `number`th call stack, whether they are there or not: from the root's child. */
+struct tree_step {
+    uint32_t label;
+    uint32_t depth; /* begin with 0 */
+    uint64_t path;  /* tree_path */
+    uint32_t at;
+};
+bool tree_step(struct tree *t, size_t number, struct tree_step *s);
+
+/* How many call stacks are in the tree, and the figures of each. */
+size_t tree_stack_count(const struct tree *t);
+const struct tree_figures *tree_stack_figures(const struct tree *t, size_t number);
+
+/* Steps along call stacks so far: the work that was done. */
+uint64_t tree_steps(const struct tree *t);
 
 /* The display name of a node: bytes of the trace, escape them. */
 void tree_label_name(struct buf *out, const struct tree *t, const struct tree_label *label);

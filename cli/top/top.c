@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* When a rebuild after a key takes longer, the user sees a message. */
-#define SLOW_NS 300000000LL
-
 /* ---- building */
 
 static void forget_pools(struct top *t)
@@ -18,11 +15,8 @@ static void forget_pools(struct top *t)
     t->pools.len = 0;
 }
 
-/* Lists all pools that can be chosen; needs a selection of all pools. */
 static int list_pools(struct top *t, const struct selection *s, struct err *e)
 {
-    if (t->pool)
-        return 0;
     forget_pools(t);
     for (size_t i = 0; i < s->pools.len; i++) {
         char *name = strndup(s->pools.at[i].name.p, s->pools.at[i].name.len);
@@ -34,77 +28,117 @@ static int list_pools(struct top *t, const struct selection *s, struct err *e)
     return 0;
 }
 
-static int open_selection(struct top *t, struct selection *s, struct err *e)
+/* Figures and use over time of all pools and of each one, in one sweep. */
+struct counted {
+    struct tree_stacks stacks;
+    struct timeline usage, pool_usage;
+};
+
+static int count(struct top *t, struct selection *s, struct counted *c, struct err *e)
 {
-    struct selection_options options = t->only;
-    if (t->pool)
-        options.pool = t->pool;
-    return selection_init(s, t->trace, &options, e);
+    size_t each = TOP_POOL_SPARKS / (s->pools.len + 1);
+    struct timeline_options window = {
+        .begin = 0, .end = selection_end(s) + 1, .buckets = TOP_SPARKS, .together = true};
+    if (timeline_begin(&c->usage, s, &window, e) != 0)
+        return -1;
+    window.together = false;
+    window.buckets = each < TOP_SPARKS ? each + 1 : TOP_SPARKS;
+    if (timeline_begin(&c->pool_usage, s, &window, e) != 0)
+        return -1;
+    const struct memory_observer also[] = {timeline_observer(&c->usage),
+                                           timeline_observer(&c->pool_usage)};
+    const struct tree_stacks_options options = {.tree = &t->options,
+                                                .by_thread = true,
+                                                .by_type = true,
+                                                .each_pool = true,
+                                                .also = also,
+                                                .also_count = 2};
+    if (tree_stacks_init(&c->stacks, s, &options, e) != 0)
+        return -1;
+    timeline_finish(&c->usage);
+    timeline_finish(&c->pool_usage);
+    return 0;
 }
 
-/* `also`: another observer of the sweep; NULL: none. */
-static int replace_tree(struct top *t, struct selection *s, const struct memory_observer *also,
-                        struct err *e)
+/* What was resident may not be known of what is shown now. */
+static int open_tree(struct top *t, struct tree *fresh, struct tree_options *options, struct err *e)
+{
+    if (options->sort == TREE_RESIDENT && (!t->stacks.has_resident || options->by == TREE_THREAD))
+        options->sort = TREE_PEAK_BYTES;
+    return tree_open(fresh, &t->stacks, options, e);
+}
+
+int top_build_tree(struct top *t, struct err *e)
 {
     struct tree fresh;
     struct tree old = t->tree;
-    struct tree_options options = t->options;
-    options.also = also;
-    if (tree_build(&fresh, s, &options, e) != 0)
+    if (open_tree(t, &fresh, &t->options, e) != 0)
         return -1;
-    fresh.options.also = NULL;
     t->tree = fresh;
     bool shown = browser_show(&t->browser, &t->tree);
-    if (t->built)
-        tree_release(&old);
-    t->built = true;
+    tree_release(&old);
     return shown ? 0 : err_no_memory(e, "the rows");
 }
 
-/* Builds tree and usage line in one sweep. */
-static int replace_all(struct top *t, struct selection *s, struct err *e)
+int top_choose_pool(struct top *t, uint32_t pool, struct err *e)
 {
-    struct timeline fresh;
-    const struct timeline_options options = {
-        .begin = 0, .end = selection_end(s) + 1, .buckets = TOP_SPARKS, .together = true};
-    if (timeline_begin(&fresh, s, &options, e) != 0)
-        return -1;
-    const struct memory_observer also = timeline_observer(&fresh);
-    if (replace_tree(t, s, &also, e) != 0) {
-        timeline_release(&fresh);
+    t->pool = pool;
+    tree_stacks_choose(&t->stacks, pool);
+    return top_build_tree(t, e);
+}
+
+/* The number that the name of the chosen pool has by now. */
+static uint32_t find_pool(const struct top *t, const struct selection *s)
+{
+    if (t->pool == TREE_ALL_POOLS)
+        return TREE_ALL_POOLS;
+    for (uint32_t i = 0; i < s->pools.len; i++) {
+        if (view_equal(s->pools.at[i].name, view_of(t->pools.at[t->pool])))
+            return i;
+    }
+    return TREE_ALL_POOLS;
+}
+
+static int replace(struct top *t, struct selection *s, struct err *e)
+{
+    struct counted c = {0};
+    uint32_t pool = find_pool(t, s);
+    if (list_pools(t, s, e) != 0 || count(t, s, &c, e) != 0) {
+        timeline_release(&c.usage);
+        timeline_release(&c.pool_usage);
         return -1;
     }
-    timeline_finish(&fresh);
-    timeline_release(&t->usage);
-    t->usage = fresh;
-    return 0;
+    struct counted old = {t->stacks, t->usage, t->pool_usage};
+    t->stacks = c.stacks;
+    t->usage = c.usage;
+    t->pool_usage = c.pool_usage;
+    int status = pool == TREE_ALL_POOLS ? top_build_tree(t, e) : top_choose_pool(t, pool, e);
+    t->pool = pool;
+    tree_stacks_release(&old.stacks);
+    timeline_release(&old.usage);
+    timeline_release(&old.pool_usage);
+    return status;
 }
 
 int top_build(struct top *t, struct err *e)
 {
     struct selection s;
     long long began = monotonic_ns();
-    if (open_selection(t, &s, e) != 0)
+    if (selection_init(&s, t->trace, &t->only, e) != 0)
         return -1;
-    int status = list_pools(t, &s, e);
-    if (status == 0)
-        status = replace_all(t, &s, e);
+    int status = replace(t, &s, e);
     selection_release(&s);
     t->built_at = monotonic_ns();
     t->build_cost = t->built_at - began;
     return status;
 }
 
-int top_build_tree(struct top *t, struct err *e)
+const struct timeline_series *top_usage(const struct top *t, const struct timeline **of)
 {
-    struct selection s;
-    if (t->build_cost > SLOW_NS)
-        top_draw_wait(t);
-    if (open_selection(t, &s, e) != 0)
-        return -1;
-    int status = replace_tree(t, &s, NULL, e);
-    selection_release(&s);
-    return status;
+    bool all = t->pool == TREE_ALL_POOLS;
+    size_t at = all ? 0 : t->pool;
+    *of = all ? &t->usage : &t->pool_usage;
+    return at < (*of)->series.len ? &(*of)->series.at[at] : NULL;
 }
 
 /* ---- open, close */
@@ -112,6 +146,7 @@ int top_build_tree(struct top *t, struct err *e)
 int top_open(struct top *t, bool stdin_taken, struct err *e)
 {
     t->browser.fold = true;
+    t->pool = TREE_ALL_POOLS;
     if (top_build(t, e) != 0)
         return -1;
     return screen_open(&t->screen, stdin_taken, e);
@@ -121,12 +156,10 @@ void top_close(struct top *t)
 {
     screen_close(&t->screen);
     browser_release(&t->browser);
-    if (t->built)
-        tree_release(&t->tree);
-    t->built = false;
+    tree_release(&t->tree);
+    tree_stacks_release(&t->stacks);
     timeline_release(&t->usage);
+    timeline_release(&t->pool_usage);
     forget_pools(t);
     vec_release(&t->pools);
-    free(t->pool);
-    t->pool = NULL;
 }

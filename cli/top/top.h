@@ -12,11 +12,13 @@
 #include "analysis/figures/selection.h"
 #include "analysis/questions/browser.h"
 #include "analysis/questions/timeline.h"
+#include "analysis/questions/tree_stacks.h"
 #include "cli/top/top_screen.h"
 #include "server/net/stop.h"
 
 #define TOP_SEARCH_SIZE 128
-#define TOP_SPARKS 512u /* time steps of the usage line */
+#define TOP_SPARKS 512u        /* time steps of the usage line */
+#define TOP_POOL_SPARKS 32768u /* of those of all pools, one after the other; at least one each */
 
 struct top {
     struct trace *trace;
@@ -26,12 +28,13 @@ struct top {
     struct screen screen;
 
     /* The content: figures as of the last build. */
+    struct tree_stacks stacks;
     struct tree tree;
-    struct timeline usage;
+    struct timeline usage;      /* of all pools */
+    struct timeline pool_usage; /* of each one */
     struct browser browser;
-    bool built;
     VEC(char *) pools; /* names to choose from */
-    char *pool;        /* the chosen one; NULL: all */
+    uint32_t pool;     /* the chosen one, or TREE_ALL_POOLS */
 
     /* The state of the view. */
     size_t first;   /* row at the top */
@@ -59,15 +62,18 @@ void top_close(struct top *t);
 /* Rebuilds the content from the trace. */
 int top_build(struct top *t, struct err *e);
 
-/* Rebuilds only the tree, for another direction or grouping. */
+/* Makes the tree anew, for another direction or grouping. */
 int top_build_tree(struct top *t, struct err *e);
+
+/* Shows a pool, or TREE_ALL_POOLS. */
+int top_choose_pool(struct top *t, uint32_t pool, struct err *e);
+
+/* The use over time of what is shown; NULL: there is none. */
+const struct timeline_series *top_usage(const struct top *t, const struct timeline **of);
 
 /* ---- top_draw.c */
 
 void top_draw(struct top *t);
-
-/* Prints in the last line that an action takes long. */
-void top_draw_wait(struct top *t);
 
 /* ---- top_keys.c */
 

@@ -60,9 +60,9 @@ static void draw_bar(struct top *t)
         x += put(t, 0, x, SCREEN_BAR, t->end);
     x += t->end && !t->live ? put(t, 0, x, SCREEN_BAR, ": ") : 0;
     x += put_harmless(t, 0, x, SCREEN_BAR, program.len ? program : view_of("a program"));
-    x += put(t, 0, x, SCREEN_BAR, t->pool ? ", pool " : ", all pools");
-    if (t->pool)
-        x += put_harmless(t, 0, x, SCREEN_BAR, view_of(t->pool));
+    x += put(t, 0, x, SCREEN_BAR, t->pool == TREE_ALL_POOLS ? ", all pools" : ", pool ");
+    if (t->pool != TREE_ALL_POOLS)
+        x += put_harmless(t, 0, x, SCREEN_BAR, view_of(t->pools.at[t->pool]));
     snprintf(text, sizeof text, ": %s live in %s, peak %s",
              format_bytes(bytes, whole(t)->at[TREE_LIVE_BYTES]),
              format_counted(count, whole(t)->at[TREE_LIVE_COUNT], "block"),
@@ -72,13 +72,13 @@ static void draw_bar(struct top *t)
 }
 
 /* The highest use within column `i` of `n`. */
-static uint64_t spark(const struct timeline *u, unsigned i, unsigned n)
+static uint64_t spark(const struct timeline_series *s, size_t count, unsigned i, unsigned n)
 {
-    size_t from = u->count * i / n;
-    size_t to = u->count * (i + 1) / n;
+    size_t from = count * i / n;
+    size_t to = count * (i + 1) / n;
     uint64_t most = 0;
     for (size_t k = from; k < to || k == from; k++)
-        most = u->series.at[0].buckets[k].high > most ? u->series.at[0].buckets[k].high : most;
+        most = s->buckets[k].high > most ? s->buckets[k].high : most;
     return most;
 }
 
@@ -86,17 +86,18 @@ static void draw_sparks(struct top *t)
 {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const letters[] = {" ", "_", ".", ":", "-", "=", "+", "*", "#"};
-    const struct timeline *u = &t->usage;
+    const struct timeline *u;
+    const struct timeline_series *s = top_usage(t, &u);
     char label[FORMAT_SIZE];
     char time[FORMAT_SIZE];
     char text[3 * FORMAT_SIZE];
-    uint64_t most = u->series.len ? spark(u, 0, 1) : 0;
+    uint64_t most = s ? spark(s, u->count, 0, 1) : 0;
     snprintf(text, sizeof text, " use in %s, up to %s ", format_duration(time, u->end),
              format_bytes(label, most));
     unsigned x = put(t, 1, 0, SCREEN_DIM, text);
     unsigned n = t->screen.width > x + 1 ? t->screen.width - x - 1 : 0;
     for (unsigned i = 0; i < n && most; i++) {
-        uint64_t value = spark(u, i, n);
+        uint64_t value = spark(s, u->count, i, n);
         size_t level = (size_t)((unsigned __int128)value * 8 / most);
         level = level == 0 && value ? 1 : level;
         x += put(t, 1, x, SCREEN_DIM, t->screen.utf8 ? blocks[level] : letters[level]);
@@ -256,7 +257,7 @@ static void put_row_label(struct top *t, struct buf *b, const struct browser_row
 static void draw_row(struct top *t, unsigned line, size_t at, const struct column_shown *columns,
                      unsigned n)
 {
-    const struct browser_row *row = &t->browser.rows.at[at];
+    const struct browser_row *row = browser_row(&t->browser, at);
     const struct tree_node *node = &t->tree.nodes.at[row->node];
     bool chosen = at == t->browser.cursor;
     enum screen_style style = chosen ? SCREEN_CHOSEN : style_of(t, node);
@@ -367,7 +368,7 @@ static void draw_frame(struct top *t, unsigned line, const struct frame_view *f)
 /* The call stack with the most bytes through the chosen node, innermost frame first. */
 static void draw_details(struct top *t, unsigned from, unsigned lines)
 {
-    const struct browser_row *row = &t->browser.rows.at[t->browser.cursor];
+    const struct browser_row *row = browser_row(&t->browser, t->browser.cursor);
     const struct tree_node *n = &t->tree.nodes.at[row->node];
     struct frame_walk walk = frame_walk_start(t->trace, n->callstack);
     struct frame_view f;
@@ -430,16 +431,6 @@ static void draw_last(struct top *t, unsigned line)
         x = draw_keys(t, line);
     }
     screen_fill(&t->screen, line, x, SCREEN_BAR);
-}
-
-void top_draw_wait(struct top *t)
-{
-    if (!t->screen.terminal || t->screen.height == 0)
-        return;
-    unsigned line = t->screen.height - 1;
-    unsigned x = put(t, line, 0, SCREEN_BAR, " one moment, the history is being read ...");
-    screen_fill(&t->screen, line, x, SCREEN_BAR);
-    screen_show(&t->screen, -1, 0);
 }
 
 static void draw_help(struct top *t)

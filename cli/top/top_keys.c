@@ -28,16 +28,6 @@ static void say(struct top *t, const char *text)
     snprintf(t->message, sizeof t->message, "%s", text);
 }
 
-/* A failed action leaves the view as it is and prints the reason. */
-static int tell(struct top *t, int status, struct err *e)
-{
-    if (status == 0 || e->code != ERR_USAGE)
-        return status;
-    say(t, e->text);
-    *e = (struct err){0};
-    return 0;
-}
-
 /* ---- order and grouping */
 
 static int sort_by(struct top *t, enum tree_metric metric, struct err *e)
@@ -67,27 +57,13 @@ static int turn_around(struct top *t, struct err *e)
 /* Cycles through all pools together, then each one. */
 static int choose_pool(struct top *t, bool forward, struct err *e)
 {
-    size_t n = t->pools.len + 1;
-    size_t now = 0;
-    for (size_t i = 0; i < t->pools.len && t->pool; i++) {
-        if (strcmp(t->pools.at[i], t->pool) == 0)
-            now = i + 1;
-    }
-    size_t next = (now + (forward ? 1 : n - 1)) % n;
-    char *name = next ? strdup(t->pools.at[next - 1]) : NULL;
-    if (next && !name)
-        return no_memory(e);
-    char *before = t->pool;
-    t->pool = name;
-    top_draw_wait(t);
-    int status = top_build(t, e);
-    if (status != 0 && e->code == ERR_USAGE) {
-        free(t->pool);
-        t->pool = before;
-        return tell(t, status, e);
-    }
-    free(before);
-    return status;
+    uint32_t last = (uint32_t)t->pools.len - 1;
+    uint32_t next = forward ? t->pool + 1 : t->pool - 1; /* TREE_ALL_POOLS + 1 is 0 */
+    if (t->pools.len == 0 || t->pool == (forward ? last : 0))
+        next = TREE_ALL_POOLS;
+    else if (!forward && t->pool == TREE_ALL_POOLS)
+        next = last;
+    return top_choose_pool(t, next, e);
 }
 
 /* ---- search */
@@ -132,7 +108,7 @@ static int search_key(struct top *t, int key, struct err *e)
 
 static int open_row(struct top *t, bool open, struct err *e)
 {
-    const struct browser_row *row = &t->browser.rows.at[t->browser.cursor];
+    const struct browser_row *row = browser_row(&t->browser, t->browser.cursor);
     if (!open && (!row->open || !row->has_children || row->node == TREE_ROOT)) {
         browser_to_parent(&t->browser);
         return 0;

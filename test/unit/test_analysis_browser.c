@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "analysis/questions/browser.h"
+#include "analysis/questions/tree_stacks.h"
 #include "test/unit/random_history.h"
 
 #define NAME_SIZE 256
@@ -18,6 +19,7 @@
 struct fixture {
     struct random_history h;
     struct selection selection;
+    struct tree_stacks stacks, old_stacks;
     struct tree tree;
     struct browser browser;
     struct err e;
@@ -28,7 +30,12 @@ static void build_until(struct fixture *f, const struct tree_options *o, int64_t
 {
     const struct selection_options some = {.has_range = true, .begin = INT64_MIN, .end = end};
     assert_int_equal(selection_init(&f->selection, &f->h.trace, &some, &f->e), 0);
-    assert_int_equal(tree_build(&f->tree, &f->selection, o, &f->e), 0);
+    const struct tree_stacks_options counted = {
+        .tree = o, .by_thread = true, .by_type = true, .each_pool = true};
+    tree_stacks_release(&f->old_stacks);
+    f->old_stacks = f->stacks;
+    assert_int_equal(tree_stacks_init(&f->stacks, &f->selection, &counted, &f->e), 0);
+    assert_int_equal(tree_open(&f->tree, &f->stacks, o, &f->e), 0);
     selection_release(&f->selection);
     assert_true(browser_show(&f->browser, &f->tree));
 }
@@ -49,7 +56,17 @@ static void close_fixture(struct fixture *f)
 {
     browser_release(&f->browser);
     tree_release(&f->tree);
+    tree_stacks_release(&f->stacks);
+    tree_stacks_release(&f->old_stacks);
     rh_release(&f->h);
+}
+
+/* All nodes, as those of tree_build. */
+static void grow(struct fixture *f)
+{
+    for (uint32_t i = 0; i < f->tree.nodes.len; i++)
+        (void)tree_children(&f->tree, i);
+    assert_false(f->tree.failed);
 }
 
 static void name_of(const struct fixture *f, uint32_t node, char name[NAME_SIZE])
@@ -61,9 +78,9 @@ static void name_of(const struct fixture *f, uint32_t node, char name[NAME_SIZE]
     buf_release(&b);
 }
 
-static uint32_t chosen(const struct fixture *f)
+static uint32_t chosen(struct fixture *f)
 {
-    return f->browser.rows.at[f->browser.cursor].node;
+    return browser_row(&f->browser, f->browser.cursor)->node;
 }
 
 /* ---- rows */
@@ -74,15 +91,15 @@ static bool is_shown(const struct fixture *f, uint32_t node)
 }
 
 /* The rows from `*at` on are the node and, when it is open, all below it. */
-static void check_below(const struct fixture *f, uint32_t node, size_t *at)
+static void check_below(struct fixture *f, uint32_t node, size_t *at)
 {
-    const struct tree_node *n = &f->tree.nodes.at[node];
     assert_true(*at < f->browser.rows.len);
-    const struct browser_row *row = &f->browser.rows.at[(*at)++];
+    const struct browser_row *row = browser_row(&f->browser, (*at)++);
     unsigned children = 0;
     assert_int_equal(row->node, node);
-    for (uint32_t i = 0; i < n->count; i++) {
-        uint32_t child = f->tree.children.at[n->first + i];
+    (void)tree_children(&f->tree, node);
+    for (uint32_t i = 0; i < f->tree.nodes.at[node].count; i++) {
+        uint32_t child = f->tree.children.at[f->tree.nodes.at[node].first + i];
         children += is_shown(f, child);
         if (row->open && is_shown(f, child))
             check_below(f, child, at);
@@ -90,7 +107,7 @@ static void check_below(const struct fixture *f, uint32_t node, size_t *at)
     assert_int_equal(row->has_children, children != 0);
 }
 
-static void check_rows(const struct fixture *f)
+static void check_rows(struct fixture *f)
 {
     size_t at = 0;
     check_below(f, TREE_ROOT, &at);
@@ -160,12 +177,12 @@ static void test_moving(void **state)
 /* ---- another tree */
 
 /* The names on the way to each row, one after the other. */
-static void ways(const struct fixture *f, struct buf *out)
+static void ways(struct fixture *f, struct buf *out)
 {
     char name[NAME_SIZE];
     buf_clear(out);
     for (size_t i = 0; i < f->browser.rows.len; i++) {
-        for (uint32_t at = f->browser.rows.at[i].node; at != TREE_ROOT;
+        for (uint32_t at = browser_row(&f->browser, i)->node; at != TREE_ROOT;
              at = f->tree.nodes.at[at].parent) {
             name_of(f, at, name);
             buf_printf(out, "%s<", name);
@@ -203,7 +220,8 @@ static void test_built_anew(void **state)
     /* More blocks: new nodes and other figures, but what was open is. */
     old = f.tree;
     build(&f, &by_bytes);
-    assert_true(f.tree.nodes.len > old.nodes.len);
+    assert_true(f.tree.nodes.at[TREE_ROOT].inclusive.at[TREE_COUNT] >
+                old.nodes.at[TREE_ROOT].inclusive.at[TREE_COUNT]);
     tree_release(&old);
     check_rows(&f);
     assert_true(f.browser.rows.len > (size_t)f.tree.nodes.at[TREE_ROOT].count + 1);
@@ -248,10 +266,15 @@ static void test_search(void **state)
     char name[NAME_SIZE];
     unsigned wanted = 0;
     open_fixture(&f, 3, &(struct tree_options){0});
-    for (uint32_t i = 1; i < f.tree.nodes.len; i++) {
-        name_of(&f, i, name);
+    /* Nodes that are not yet there are found, too: the same ones are counted in another tree. */
+    static struct fixture whole;
+    open_fixture(&whole, 3, &(struct tree_options){0});
+    grow(&whole);
+    for (uint32_t i = 1; i < whole.tree.nodes.len; i++) {
+        name_of(&whole, i, name);
         wanted += strcmp(name, "Scene::draw()") == 0;
     }
+    close_fixture(&whole);
     assert_true(wanted > 2);
     assert_true(browser_find(&f.browser, "no such thing", true, &found));
     assert_int_equal(found.count, 0);
@@ -299,7 +322,7 @@ static void test_fold(void **state)
     assert_true(browser_set_fold(&f.browser, true));
     assert_true(browser_open_below(&f.browser, 100000));
     for (size_t i = 0; i < f.browser.rows.len; i++) {
-        const struct browser_row *row = &f.browser.rows.at[i];
+        const struct browser_row *row = browser_row(&f.browser, i);
         for (uint32_t at = row->node; at != row->head; at = f.tree.nodes.at[at].parent) {
             const struct tree_node *n = &f.tree.nodes.at[at], *up = &f.tree.nodes.at[n->parent];
             assert_int_equal(up->count, 1);
@@ -324,6 +347,7 @@ static void test_callstacks(void **state)
     static struct fixture f;
     uint64_t most = 0;
     open_fixture(&f, 21, &(struct tree_options){.bottom_up = true, .all_frames = true});
+    grow(&f);
     uint64_t bytes[RH_STACKS] = {0};
     for (size_t i = 0; i < f.h.n; i++)
         bytes[f.h.blocks[i].stack] += f.h.blocks[i].size;
@@ -352,12 +376,154 @@ static void test_callstacks(void **state)
     close_fixture(&f);
 }
 
+/* ---- trees that grow */
+
+static void same_nodes(struct tree *x, uint32_t a, struct tree *y, uint32_t b)
+{
+    const uint32_t *in_x = tree_children(x, a), *in_y = tree_children(y, b);
+    struct buf name_x = {0}, name_y = {0};
+    assert_false(x->failed);
+    assert_memory_equal(&x->nodes.at[a].inclusive, &y->nodes.at[b].inclusive,
+                        sizeof x->nodes.at[a].inclusive);
+    assert_memory_equal(&x->nodes.at[a].exclusive, &y->nodes.at[b].exclusive,
+                        sizeof x->nodes.at[a].exclusive);
+    assert_int_equal(x->nodes.at[a].callstack_bytes, y->nodes.at[b].callstack_bytes);
+    assert_int_equal(x->nodes.at[a].callstack, y->nodes.at[b].callstack);
+    assert_int_equal(x->nodes.at[a].count, y->nodes.at[b].count);
+    if (a != TREE_ROOT) {
+        tree_label_name(&name_x, x, &x->labels.at[x->nodes.at[a].label]);
+        tree_label_name(&name_y, y, &y->labels.at[y->nodes.at[b].label]);
+        assert_string_equal(buf_str(&name_x), buf_str(&name_y));
+    }
+    buf_release(&name_x);
+    buf_release(&name_y);
+    uint32_t count = x->nodes.at[a].count;
+    for (uint32_t i = 0; i < count; i++) {
+        in_x = x->children.at + x->nodes.at[a].first;
+        in_y = y->children.at + y->nodes.at[b].first;
+        same_nodes(x, in_x[i], y, in_y[i]);
+    }
+}
+
+/* One count serves all groupings, directions and pools: each tree is what tree_build makes. */
+static void test_one_count_for_all(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    static const char *const pools[] = {NULL, "default", "twin"};
+    open_fixture(&f, 13, &(struct tree_options){0});
+    for (unsigned form = 0; form < 6 * 7; form++) {
+        const struct tree_options o = {.by = (enum tree_by)(form / 6), .bottom_up = form & 1};
+        const struct selection_options only = {.pool = pools[form / 2 % 3]};
+        struct selection s;
+        struct tree built, grown;
+        assert_int_equal(selection_init(&s, &f.h.trace, &only, &f.e), 0);
+        assert_int_equal(tree_build(&built, &s, &o, &f.e), 0);
+        selection_release(&s);
+        tree_stacks_choose(&f.stacks, form / 2 % 3 ? form / 2 % 3 - 1 : TREE_ALL_POOLS);
+        assert_int_equal(tree_open(&grown, &f.stacks, &o, &f.e), 0);
+        assert_int_equal(grown.peak_time, built.peak_time);
+        same_nodes(&grown, TREE_ROOT, &built, TREE_ROOT);
+        tree_release(&built);
+        tree_release(&grown);
+    }
+    browser_release(&f.browser);
+    f.browser = (struct browser){0};
+    close_fixture(&f);
+}
+
+#define MANY 3000u
+#define DEEP 24u
+#define SCREEN 50u
+
+/* Blocks with many deep call stacks, of MANY / 8 functions. */
+static void add_many(struct random_history *h)
+{
+    struct err e = {0};
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint64_t frames[DEEP];
+        uint32_t id;
+        bool fresh, fault;
+        for (uint32_t k = 0; k < DEEP; k++) {
+            char name[32];
+            uint64_t function = k + 1 == DEEP ? 0 : rh_rnd(h, MANY / 8);
+            snprintf(name, sizeof name, "many%u()", (unsigned)function);
+            const struct frame_inline in = {.function = rh_text(h, name)};
+            frames[k] = 0xa00000 + function;
+            assert_int_equal(callstacks_resolve(&h->trace.callstacks, frames[k],
+                                                rh_text(h, "/bin/many"), &in, 1, &e),
+                             0);
+        }
+        assert_int_equal(callstacks_intern(&h->trace.callstacks, frames, DEEP, &id, &fresh, &e), 0);
+        const struct memory_place at = {++h->now, (uint16_t)(i % RH_THREADS), id};
+        assert_int_equal(
+            alloc_in(&h->trace.memory, i % RH_POOLS, 0x70000000 + 64 * i, 8 + i, at, &fault, &e),
+            0);
+    }
+    h->trace.facts.last_time = h->now;
+}
+
+/* Another view, and a screen of rows: steps along few call stacks, and few new nodes. */
+static void check_work(struct fixture *f, const struct tree_options *o, uint64_t steps_of_all,
+                       size_t nodes_of_all)
+{
+    size_t stacks;
+    tree_release(&f->tree);
+    assert_int_equal(tree_open(&f->tree, &f->stacks, o, &f->e), 0);
+    stacks = tree_stack_count(&f->tree);
+    f->browser.fold = true;
+    assert_true(browser_show(&f->browser, &f->tree));
+    for (size_t i = 0; i < SCREEN && i < f->browser.rows.len; i++)
+        (void)browser_row(&f->browser, i);
+    /* The root's children, a chain's, and what shows whether a row has some: a level each. */
+    assert_true(tree_steps(&f->tree) <= 4 * stacks);
+    assert_true(tree_steps(&f->tree) * 4 < steps_of_all);
+    assert_true(f->tree.nodes.len * 4 < nodes_of_all);
+}
+
+static void test_work_is_bounded(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    f = (struct fixture){0};
+    rh_make(&f.h, 17);
+    add_many(&f.h);
+    build(&f, &(struct tree_options){0});
+    for (unsigned form = 0; form < 4; form++) {
+        const struct tree_options o = {.by = form & 2 ? TREE_LINE : TREE_FUNCTION,
+                                       .bottom_up = form & 1};
+        tree_release(&f.tree);
+        assert_int_equal(tree_open(&f.tree, &f.stacks, &o, &f.e), 0);
+        grow(&f);
+        uint64_t steps = tree_steps(&f.tree);
+        size_t nodes = f.tree.nodes.len;
+        assert_true(nodes > (size_t)MANY * DEEP / 4);
+        check_work(&f, &o, steps, nodes);
+        tree_stacks_choose(&f.stacks, form % 2);
+        check_work(&f, &o, steps, nodes);
+        tree_stacks_choose(&f.stacks, TREE_ALL_POOLS);
+        check_work(&f, &o, steps, nodes);
+        /* Opening a row looks at its call stacks, not at the others. */
+        uint64_t before = tree_steps(&f.tree);
+        browser_move(&f.browser, PTRDIFF_MAX);
+        uint64_t through = f.tree.nodes.at[chosen(&f)].inclusive.at[TREE_COUNT];
+        assert_true(browser_set_open(&f.browser, true));
+        assert_true(tree_steps(&f.tree) - before <= through * DEEP);
+    }
+    close_fixture(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_walks), cmocka_unit_test(test_moving),
-        cmocka_unit_test(test_built_anew),   cmocka_unit_test(test_search),
-        cmocka_unit_test(test_fold),         cmocka_unit_test(test_callstacks),
+        cmocka_unit_test(test_random_walks),
+        cmocka_unit_test(test_moving),
+        cmocka_unit_test(test_built_anew),
+        cmocka_unit_test(test_search),
+        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_callstacks),
+        cmocka_unit_test(test_one_count_for_all),
+        cmocka_unit_test(test_work_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
