@@ -17,6 +17,7 @@
 #include "analysis/tables/memory_rows.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
+#include "cli/options/progress.h"
 #include "report/memory_csv.h"
 #include "report/official_csv.h"
 #include "report/report.h"
@@ -45,6 +46,7 @@ struct csvexport {
     const char *separator;
     const char *compat;
     bool unwrap, gpu, messages;
+    bool quiet;
     struct csv_release release;
     struct export_options options;
 };
@@ -114,6 +116,7 @@ static const struct option_row mode_rows[] = {
      MODE(MODE_MEMORY)},
     {"--memory-sites", NULL, "a row for each allocation site", MODE(MODE_MEMORY_SITES)},
     {"--callstacks", NULL, "a row for each function of each call stack", MODE(MODE_CALLSTACKS)},
+    QUIET_ROW(struct csvexport, quiet),
     {0},
 };
 
@@ -189,10 +192,18 @@ static int parse_arguments(struct csvexport *c, int argc, char **argv)
 
 /* ---- the work */
 
+/* Rows that go to a terminal would be mixed with the progress; the official tool shows none. */
+static bool is_quiet(const struct csvexport *c)
+{
+    return c->quiet || c->drop_in || isatty(STDOUT_FILENO) == 1;
+}
+
 static int read_trace(const struct csvexport *c, const struct record_sink *sink, const bool *wanted,
                       enum record_type until, struct err *e)
 {
-    struct trace_read_options options = {.wanted = wanted, .until = until};
+    struct progress progress = progress_of_file(c->trace, is_quiet(c));
+    struct trace_read_options options = {
+        .wanted = wanted, .until = until, .progress = progress_read, .progress_ctx = &progress};
     struct trace_info info;
     if (strcmp(c->trace, "-") == 0)
         return trace_read(STDIN_FILENO, "standard input", sink, &options, &info, e);
@@ -200,6 +211,7 @@ static int read_trace(const struct csvexport *c, const struct record_sink *sink,
     if (fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", c->trace);
     int status = trace_read(fd, c->trace, sink, &options, &info, e);
+    progress_clear(&progress);
     close(fd);
     return status;
 }
@@ -289,8 +301,10 @@ static int write_callstacks(const struct csvexport *c, struct trace *t, struct e
 static int export_loaded(const struct csvexport *c, struct err *e)
 {
     struct trace t;
+    struct progress progress = progress_of_file(c->trace, is_quiet(c));
     if (trace_init(&t, NULL, e) != 0)
         return -1;
+    progress_watch(&progress, &t);
     int status = c->mode == MODE_MEMORY_SITES ? write_sites(c, &t, e) : write_callstacks(c, &t, e);
     trace_release(&t);
     return status;

@@ -1,21 +1,17 @@
 /* tidemark dump: everything in a trace as lines that do not depend on the tool that wrote it. */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/dump/dump.h"
 #include "base/format.h"
-#include "base/monotonic.h"
 #include "base/outfile.h"
-#include "base/tempfile.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/options/options.h"
+#include "cli/trace_input.h"
 #include "report/dump_format.h"
 #include "trace/file/reader.h"
 #include "trace/load/load_beside.h"
@@ -33,6 +29,7 @@ struct dump_command {
     const char *trace;
     const char *output;
     bool force;
+    bool quiet;
     bool some_sections;
     bool lines; /* JSON, not text */
     struct dump_options options;
@@ -84,6 +81,7 @@ static const struct option_row rows[] = {
      FIELD(options.own)},
     {"--output", "OUT", "write to a file instead of standard output", .letter = 'o', FIELD(output)},
     {"--force", NULL, "replace OUT if it exists", .letter = 'f', FIELD(force)},
+    QUIET_ROW(struct dump_command, quiet),
     OPTION_HELP_ROW,
     {0},
 };
@@ -102,91 +100,25 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     return true;
 }
 
-/* ---- progress */
+/* ---- input */
 
 /* A trace is read twice, sometimes three times. */
 #define PASSES 2u
 
 struct input {
-    int fd;
-    const char *name;
-    off_t begin;
-    uint64_t size; /* 0 if unknown */
-    unsigned pass; /* from 1 */
-    struct interrupt interrupt;
-    bool terminal; /* stderr is a terminal, and the lines go elsewhere */
-    bool shown;    /* a progress line is on the terminal */
-    uint64_t next_show;
+    struct trace_input file;
+    unsigned pass;
 };
-
-static int progress(void *ctx, uint64_t file_bytes, struct err *e)
-{
-    struct input *in = ctx;
-    if (interrupt_came(&in->interrupt))
-        return err_set(e, ERR_OUTPUT, "interrupted");
-    if (!in->terminal || in->size == 0 || in->pass > PASSES ||
-        (uint64_t)monotonic_ns() < in->next_show)
-        return 0;
-    char percent[FORMAT_SIZE];
-    uint64_t done = (in->pass - 1) * in->size + file_bytes;
-    fprintf(stderr, "\r\033[K%s", format_percent(percent, done, PASSES * in->size));
-    in->next_show = monotonic_ns() + 200000000u;
-    in->shown = true;
-    return 0;
-}
-
-/* ---- input */
 
 static int input_read(void *ctx, const struct record_sink *sink, const bool *wanted, struct err *e)
 {
     struct input *in = ctx;
     struct trace_info info;
-    const struct trace_read_options options = {
-        .wanted = wanted, .progress = progress, .progress_ctx = in};
-    in->pass++;
-    if (lseek(in->fd, in->begin, SEEK_SET) < 0)
-        return err_errno(e, ERR_INPUT, "cannot go back to the beginning of %s", in->name);
-    int status = trace_read(in->fd, in->name, sink, &options, &info, e);
-    if (status == 0 && in->pass == 1)
-        print_behind(in->name, info.behind);
+    const struct rewrite_source source = trace_input_source(&in->file);
+    int status = source.read(source.ctx, in->pass, sink, wanted, &info, e);
+    if (status == 0 && in->pass++ == 0)
+        print_behind(in->file.path, info.behind);
     return status;
-}
-
-static void input_close(struct input *in)
-{
-    if (in->fd > STDIN_FILENO)
-        close(in->fd);
-    in->fd = -1;
-}
-
-/* A pipe can be read only once: its bytes go to a temporary file. */
-static int spool_pipe(struct input *in, struct err *e)
-{
-    int fd = tempfile_copy(in->fd, tempfile_dir(NULL), e);
-    input_close(in);
-    in->fd = fd;
-    return fd < 0 ? err_prefix(e, "%s", in->name) : 0;
-}
-
-static int input_open(struct input *in, const char *path, struct err *e)
-{
-    bool standard = strcmp(path, "-") == 0;
-    struct stat st;
-    *in = (struct input){.fd = STDIN_FILENO, .name = standard ? "standard input" : path};
-    if (!standard)
-        in->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (in->fd < 0)
-        return err_errno(e, ERR_INPUT, "cannot open %s", path);
-    in->begin = lseek(in->fd, 0, SEEK_CUR);
-    if (in->begin < 0) {
-        in->begin = 0;
-        if (spool_pipe(in, e) != 0)
-            return -1;
-    }
-    if (fstat(in->fd, &st) == 0 && S_ISREG(st.st_mode))
-        in->size = (uint64_t)st.st_size;
-    in->next_show = monotonic_ns() + 1000000000u;
-    return 0;
 }
 
 /* ---- output */
@@ -218,15 +150,13 @@ static int output_write(void *ctx, const void *bytes, size_t n, struct err *e)
 static int write_dump(const struct dump_command *c, struct input *in, int fd, const char *name,
                       struct err *e)
 {
-    struct output out = {fd, name, &in->interrupt};
+    struct output out = {fd, name, &in->file.interrupt};
     struct dump_source source = {in, input_read};
     struct dump_options options = c->options;
     options.write = output_write;
     options.write_ctx = &out;
-    in->terminal = isatty(STDERR_FILENO) == 1 && isatty(fd) != 1;
     int status = dump_run(&source, &options, e);
-    if (in->shown)
-        fputs("\r\033[K", stderr);
+    trace_input_clear(&in->file);
     return status;
 }
 
@@ -235,27 +165,30 @@ static int write_file(const struct dump_command *c, struct input *in, struct err
     struct outfile file;
     if (outfile_open(&file, c->output, c->force, e) != 0)
         return -1;
-    interrupt_hold(&in->interrupt);
     int status = write_dump(c, in, file.fd, c->output, e);
     if (status == 0)
         status = outfile_commit(&file, e);
     outfile_abort(&file);
-    interrupt_release(&in->interrupt);
     return status;
 }
 
+/* Lines that go to a terminal would be mixed with those of the progress. */
 static int run(const struct dump_command *c, struct err *e)
 {
-    struct input in;
-    int status = input_open(&in, c->trace, e);
-    if (status == 0 && trace_has_only_figures(c->trace))
+    struct input in = {.pass = 0};
+    bool quiet = c->quiet || (!c->output && isatty(STDOUT_FILENO) == 1);
+    int status = trace_input_open(&in.file, c->trace, PASSES, quiet, e);
+    if (status != 0)
+        return -1;
+    /* A reader of the lines may never come: then signals keep their default action. */
+    if (!c->output)
+        interrupt_release(&in.file.interrupt);
+    if (trace_has_only_figures(c->trace))
         fprintf(stderr, "tidemark: %s: figures only, no events: `tidemark report` prints them\n",
                 c->trace);
-    if (status == 0 && c->output)
-        status = write_file(c, &in, e);
-    else if (status == 0)
-        status = write_dump(c, &in, STDOUT_FILENO, "to standard output", e);
-    input_close(&in);
+    status = c->output ? write_file(c, &in, e)
+                       : write_dump(c, &in, STDOUT_FILENO, "to standard output", e);
+    trace_input_close(&in.file);
     return status;
 }
 

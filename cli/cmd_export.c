@@ -137,7 +137,8 @@ static const struct option_row rows[] = {
     {0},
 };
 
-static const struct option_row help_rows[] = {OPTION_HELP_ROW, {0}};
+static const struct option_row help_rows[] = {
+    QUIET_ROW(struct export_command, question.quiet), OPTION_HELP_ROW, {0}};
 
 static const struct option_group groups[] = {
     {.rows = rows},
@@ -236,8 +237,13 @@ static int write_tables(struct export_command *c, struct err *e)
 static int run(struct export_command *c, struct err *e)
 {
     struct resolver resolver = RESOLVER_NONE;
-    c->input = (struct export_input){c->question.trace, c->question.selection, &c->question.resolve,
-                                     &resolver, memory_bound_share(c->question.memory)};
+    c->input = (struct export_input){c->question.trace,
+                                     c->question.selection,
+                                     &c->question.resolve,
+                                     &resolver,
+                                     memory_bound_share(c->question.memory),
+                                     c->question.quiet,
+                                     {0}};
     /* The helper starts before anything else is open. */
     int status = resolve_request_start(&c->question.resolve, &resolver, e);
     memory_bound_set(c->question.memory);

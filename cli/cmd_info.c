@@ -8,6 +8,7 @@
 #include "base/memory_bound.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
+#include "cli/options/progress.h"
 #include "report/overview_report.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
@@ -25,7 +26,7 @@ static const char footer[] =
 
 struct info_command {
     const char *trace;
-    bool json;
+    bool json, quiet;
     uint64_t memory;
 };
 
@@ -33,6 +34,7 @@ struct info_command {
 
 static const struct option_row rows[] = {
     {"--format", "F", "{}", "text", .type = VALUE_WORD, .words = "text or json", FIELD(json)},
+    QUIET_ROW(struct info_command, quiet),
     OPTION_HELP_ROW,
     {0},
 };
@@ -79,8 +81,10 @@ int cmd_info(int argc, char **argv)
         return status;
     const struct trace_options store = {.resident_budget = memory_bound_share(c.memory)};
     memory_bound_set(c.memory);
+    struct progress progress = progress_of_file(c.trace, c.quiet);
     status = trace_init(&t, &store, &e);
     if (status == 0) {
+        progress_watch(&progress, &t);
         status = run(&c, &t, &e);
         trace_release(&t);
     }

@@ -18,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/options/options.h"
+#include "cli/options/progress.h"
 #include "report/write/official_units.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load_beside.h"
@@ -40,6 +41,7 @@ struct input {
     const char *path;
     int fd;
     off_t begin;
+    uint64_t size, before; /* of the file, and of those before it */
 };
 
 struct merging {
@@ -52,6 +54,11 @@ struct merging {
     VEC(struct input) files;
     VEC(const char *) offsets;
     struct interrupt interrupt;
+    bool quiet;
+    uint64_t size; /* of all inputs */
+    uint64_t done; /* when the reading of this one began */
+    bool beside;   /* this reading is only of frame images */
+    struct progress progress;
 };
 
 /* ---- arguments */
@@ -80,6 +87,7 @@ static const struct option_row rows[] = {
      .type = VALUE_LAYOUT, FIELD(options.target)},
     {"--compression", "C", "lz4, lz4hc, zstd or zstd:LEVEL", .type = VALUE_COMPRESSION,
      FIELD(writer.container)},
+    QUIET_ROW(struct merging, quiet),
     OPTION_HELP_ROW,
     OPTION_VERSION_ROW,
     {0},
@@ -109,7 +117,7 @@ static int add_input(struct merging *g, const char *path, struct err *e)
             return err_set(e, ERR_USAGE, "standard input can be read once only");
     }
     if (!vec_push(&g->inputs, (struct merge_input_options){.name = path}) ||
-        !vec_push(&g->files, (struct input){path, -1, 0}))
+        !vec_push(&g->files, (struct input){.path = path, .fd = -1}))
         return err_no_memory(e, "names of inputs");
     return 0;
 }
@@ -164,10 +172,16 @@ static int parse_arguments(struct merging *g, int argc, char **argv)
 
 static int progress(void *ctx, uint64_t file_bytes, struct err *e)
 {
-    const struct merging *g = ctx;
-    (void)file_bytes;
-    return interrupt_came(&g->interrupt) ? err_set(e, ERR_OUTPUT, "interrupted") : 0;
+    struct merging *g = ctx;
+    if (interrupt_came(&g->interrupt))
+        return err_set(e, ERR_OUTPUT, "interrupted");
+    if (!g->beside)
+        progress_show(&g->progress, g->done + file_bytes);
+    return 0;
 }
+
+/* How often merge_traces reads each input. */
+#define MERGE_PASSES 2u
 
 /* For struct merge_source. */
 static int read_input(void *ctx, size_t input, unsigned pass, const struct record_sink *sink,
@@ -181,9 +195,13 @@ static int read_input(void *ctx, size_t input, unsigned pass, const struct recor
         printf("Reading: %s\n", in->path);
     if (lseek(in->fd, in->begin, SEEK_SET) < 0)
         return err_errno(e, ERR_INPUT, "cannot read %s again", in->path);
+    g->done = pass * g->size + in->before;
+    g->beside = pass > 0 && wanted;
     int status = trace_read(in->fd, in->path, sink, &options, info, e);
-    if (status == 0 && pass == 0)
+    if (status == 0 && pass == 0 && info->behind[0]) {
+        progress_clear(&g->progress);
         print_behind(in->path, info->behind);
+    }
     return status;
 }
 
@@ -196,13 +214,18 @@ static int open_input(struct input *in, struct err *e)
     if (in->fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", in->path);
     in->begin = lseek(in->fd, 0, SEEK_CUR);
-    if (in->begin >= 0 && fstat(in->fd, &st) == 0 && S_ISREG(st.st_mode))
-        return 0;
-    int copy = tempfile_copy(in->fd, tempfile_dir(NULL), e);
-    close(in->fd);
-    in->fd = copy;
-    in->begin = 0;
-    return copy < 0 ? err_prefix(e, "%s", in->path) : 0;
+    if (in->begin < 0 || fstat(in->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        int copy = tempfile_copy(in->fd, tempfile_dir(NULL), e);
+        close(in->fd);
+        in->fd = copy;
+        in->begin = 0;
+        if (copy < 0)
+            return err_prefix(e, "%s", in->path);
+        if (fstat(copy, &st) != 0)
+            return err_errno(e, ERR_INPUT, "cannot read %s", in->path);
+    }
+    in->size = (uint64_t)st.st_size;
+    return 0;
 }
 
 static int write_trace(struct merging *g, int fd, struct merge_outcome *o,
@@ -212,7 +235,9 @@ static int write_trace(struct merging *g, int fd, struct merge_outcome *o,
     const struct merge_source source = {.ctx = g, .read = read_input};
     if (trace_writer_open(&w, fd, &g->writer, e) != 0)
         return -1;
+    g->progress = progress_begin(MERGE_PASSES * g->size, g->quiet || g->drop_in);
     int status = merge_traces(&source, &g->options, w, o, e);
+    progress_clear(&g->progress);
     if (status == 0)
         status = trace_writer_finish(w, stats, e);
     trace_writer_free(w);
@@ -290,6 +315,10 @@ static int merge_run(struct merging *g, struct err *e)
         status = open_input(&g->files.at[i], e);
     if (status != 0)
         return -1;
+    for (size_t i = 0; i < g->files.len; i++) {
+        g->files.at[i].before = g->size;
+        g->size += g->files.at[i].size;
+    }
     interrupt_hold(&g->interrupt);
     return merge_files(g, e);
 }

@@ -11,6 +11,7 @@
 #include "base/memory_bound.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
+#include "cli/options/progress.h"
 #include "cli/options/question.h"
 #include "report/verify_report.h"
 #include "server/capture/stored_summary.h"
@@ -63,6 +64,7 @@ static const struct option_row rows[] = {
      FIELD(all_leaks)},
     {"--format", "F", "{}", "text", .type = VALUE_WORD, .words = "text, json, junit or markdown",
      FIELD(format)},
+    QUIET_ROW(struct verify_command, question.quiet),
     OPTION_HELP_ROW,
     {0},
 };
@@ -131,8 +133,10 @@ int cmd_verify(int argc, char **argv)
         const uint64_t memory = c.question.memory;
         const struct trace_options store = {.resident_budget = memory_bound_share(memory)};
         memory_bound_set(memory);
+        struct progress progress = progress_of_file(c.trace, c.question.quiet);
         status = trace_init(&t, &store, &e);
         if (status == 0) {
+            progress_watch(&progress, &t);
             status = run(&c, &t, &holds, &e);
             trace_release(&t);
         }

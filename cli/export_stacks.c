@@ -12,9 +12,16 @@ static int name_frames(const struct export_input *in, struct trace *t, struct er
     return resolve_request_names(in->resolve, in->resolver, t, e);
 }
 
+void export_watch(struct export_input *in, struct trace *t)
+{
+    in->progress = progress_of_file(in->path, in->quiet);
+    progress_watch(&in->progress, t);
+}
+
 int export_load(void *ctx, struct trace *t, const struct trace_load_options *options, struct err *e)
 {
-    const struct export_input *in = ctx;
+    struct export_input *in = ctx;
+    export_watch(in, t);
     return trace_load_with(t, in->path, options, NULL, NULL, e) == 0 &&
                    trace_load_resident(t, in->path, e) == 0
                ? name_frames(in, t, e)
@@ -50,6 +57,7 @@ int export_stacks(const struct export_stacks *x, FILE *out, struct err *e)
     struct trace t;
     if (trace_init(&t, &store, e) != 0)
         return -1;
+    export_watch(x->input, &t);
     int status = write_stacks(x, &t, out, e);
     trace_release(&t);
     return status;

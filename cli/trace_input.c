@@ -30,7 +30,7 @@ int trace_input_open(struct trace_input *in, const char *path, unsigned passes, 
 {
     struct stat st;
     bool standard_input = strcmp(path, "-") == 0;
-    *in = (struct trace_input){.path = path, .passes = passes};
+    *in = (struct trace_input){.path = standard_input ? "standard input" : path, .passes = passes};
     in->fd = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (in->fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", path);

@@ -16,7 +16,7 @@
 #include "trace/filter/rewrite.h"
 
 struct trace_input {
-    const char *path; /* - is standard input */
+    const char *path; /* for messages */
     unsigned passes;  /* the number of times it will be read */
     int fd;
     off_t begin;   /* offset of the trace in the file */

@@ -1,10 +1,13 @@
 #include "cli/options/progress.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/format.h"
 #include "base/monotonic.h"
+#include "trace/store/store.h"
 
 #define FIRST_NS UINT64_C(1000000000)
 #define EVERY_NS UINT64_C(200000000)
@@ -46,4 +49,28 @@ void progress_clear(struct progress *p)
     if (p->shown)
         fputs("\r\033[K", stderr);
     p->shown = false;
+}
+
+struct progress progress_of_file(const char *path, bool quiet)
+{
+    struct stat st;
+    bool known = strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    return progress_begin(known ? (uint64_t)st.st_size : 0, quiet);
+}
+
+int progress_read(void *ctx, uint64_t file_bytes, struct err *e)
+{
+    struct progress *p = ctx;
+    (void)e;
+    if (file_bytes == UINT64_MAX)
+        *p = progress_again(p);
+    else
+        progress_show(p, file_bytes);
+    return 0;
+}
+
+void progress_watch(struct progress *p, struct trace *t)
+{
+    t->loading = progress_read;
+    t->loading_ctx = p;
 }

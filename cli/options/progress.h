@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct trace;
+struct err;
+
 struct progress {
     uint64_t total;       /* 0: unknown, nothing is shown */
     uint64_t began, next; /* monotonic ns; `next`: of the next change of the line */
@@ -17,6 +20,15 @@ struct progress {
 /* `quiet`: never shows anything. */
 struct progress progress_begin(uint64_t total, bool quiet);
 void progress_show(struct progress *p, uint64_t done);
+
+/* The same for a file, which is read once; no line if it is none, as standard input. */
+struct progress progress_of_file(const char *path, bool quiet);
+
+/* Shows the progress `ctx`: for struct trace_read_options, and for the loading of a trace. */
+int progress_read(void *ctx, uint64_t file_bytes, struct err *e);
+
+/* Shows `p` whenever the trace is loaded; set t->loading to NULL before `p` ends. */
+void progress_watch(struct progress *p, struct trace *t);
 
 /* Removes the line, and begins anew with the same total. */
 struct progress progress_again(struct progress *p);

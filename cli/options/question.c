@@ -154,32 +154,11 @@ static int load_question(const struct question *q, void *ctx, struct trace *t, s
     return left ? left < 0 ? -1 : 0 : trace_load_with(t, q->trace, &more, NULL, NULL, e);
 }
 
-static int show_loading(void *ctx, uint64_t file_bytes, struct err *e)
-{
-    struct progress *p = ctx;
-    (void)e;
-    if (file_bytes == UINT64_MAX)
-        *p = progress_again(p);
-    else
-        progress_show(p, file_bytes);
-    return 0;
-}
-
-/* The size of a regular file; 0: unknown. */
-static uint64_t size_of_file(const char *path)
-{
-    struct stat st;
-    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode)
-               ? (uint64_t)st.st_size
-               : 0;
-}
-
 static int load_and_answer(const struct question *q, struct resolver *r, question_answer *answer,
                            void *ctx, struct trace *t, struct err *e)
 {
-    struct progress progress = progress_begin(size_of_file(q->trace), q->quiet);
-    t->loading = show_loading;
-    t->loading_ctx = &progress;
+    struct progress progress = progress_of_file(q->trace, q->quiet);
+    progress_watch(&progress, t);
     int status = load_question(q, ctx, t, e);
     if (status == 0)
         print_behind(q->trace, t->behind);

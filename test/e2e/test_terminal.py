@@ -198,15 +198,36 @@ class Waiting(Case):
         out = self.dir / "out.tracy"
         for args in (("report", "--recount", MEMSCEN), ("tree", MEMSCEN), ("timeline", MEMSCEN),
                      ("report", MEMSCEN, "--leaks"), ("diff", ALLSCEN, MEMSCEN),
-                     ("update", MEMSCEN, out), ("symbols", MEMSCEN, "--no-debuginfod", "-o", out)):
+                     ("info", MEMSCEN), ("verify", MEMSCEN),
+                     ("update", MEMSCEN, out), ("symbols", MEMSCEN, "--no-debuginfod", "-o", out),
+                     ("dump", MEMSCEN, "-o", out), ("merge", out, MEMSCEN, ALLSCEN),
+                     ("export", "--format", "pprof", MEMSCEN, "-o", out),
+                     ("export", "--format", "chrome", MEMSCEN, "-o", out),
+                     ("export", "--format", "sqlite", MEMSCEN, "-o", out)):
+            out.unlink(missing_ok=True)
             raw, status = on_terminal(*args, LD_PRELOAD=str(self.clock))
             self.assertEqual(status, 0, raw)
             found = PROGRESS.search(raw)
             self.assertTrue(found, args)
             # It is gone before the answer.
             self.assertNotRegex(raw[raw.rindex(b"\x1b[K"):], rb"\d (s|min) left")
+            out.unlink(missing_ok=True)
             raw, _ = on_terminal(*args, "--quiet", LD_PRELOAD=str(self.clock))
             self.assertFalse(PROGRESS.search(raw), args)
+
+    def test_lines_on_the_terminal(self):
+        """They are not mixed with a progress line; of what goes elsewhere there is one."""
+        out = self.dir / "out.csv"
+        for args in (("dump", MEMSCEN), ("csvexport", "--memory", MEMSCEN), ("csvexport", MEMSCEN),
+                     ("csvexport", "--memory-sites", MEMSCEN)):
+            raw, _ = on_terminal(*args, LD_PRELOAD=str(self.clock))
+            self.assertFalse(PROGRESS.search(raw), args)
+            words = ["sh", "-c", f'exec "$@" >{out}', "sh", TIDEMARK, *args]
+            with Terminal(words, LD_PRELOAD=str(self.clock)) as t:
+                status, raw = t.end(), t.raw
+            self.assertEqual(status, 0, raw)
+            self.assertTrue(PROGRESS.search(raw), args)
+            self.assertEqual(out.read_text(), run(*args).stdout)
 
     def test_only_on_a_terminal(self):
         result = run("tree", MEMSCEN, env={**os.environ, "LD_PRELOAD": str(self.clock)})
