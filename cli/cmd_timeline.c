@@ -28,6 +28,7 @@ struct timeline_command {
     struct timeline_report_options report;
     uint64_t buckets; /* 0: not given */
     bool range_given;
+    size_t *columns; /* of the chart */
     struct timeline_options window;
 };
 
@@ -89,17 +90,59 @@ static bool trim(struct timeline_options *window, const struct timeline *t)
     return true;
 }
 
+/* How much more buckets than columns there may be when stretches without events are left out. */
+#define FINER_MOST 500u
+#define TRIES 8u
+
+/*
+ * Leaves out stretches without events, and divides the rest of the time so that it fills the
+ * columns. c->columns is NULL if there is nothing to leave out.
+ */
+static int leave_out_gaps(struct timeline *line, struct selection *s, struct timeline_command *c,
+                          const struct timeline_options *window, struct err *e)
+{
+    struct timeline_options finer = *window;
+    size_t most = line->count, least = most / IDLE_SHARE + 2, n = 0, gaps = 0;
+    c->columns = malloc(most * FINER_MOST * sizeof *c->columns);
+    if (!c->columns)
+        return err_no_memory(e, "the timeline");
+    /* Finer buckets show more stretches: several times, until the columns are filled. */
+    for (unsigned i = 0;; i++) {
+        n = timeline_columns(line, least, c->columns, &gaps);
+        bool filled = n <= most && (n >= most - most / 8 || line->count == most * FINER_MOST);
+        if (gaps == 0 || n == gaps || gaps + i >= most || filled || i == TRIES)
+            break;
+        size_t buckets =
+            (size_t)((double)line->count * (double)(most - gaps - i) / (double)(n - gaps));
+        finer.buckets = buckets < most * FINER_MOST ? buckets : most * FINER_MOST;
+        timeline_release(line);
+        if (timeline_build(line, s, &finer, e) != 0)
+            return -1;
+    }
+    if (n > most) {
+        timeline_release(line);
+        return timeline_build(line, s, window, e);
+    }
+    c->report.columns = gaps ? c->columns : NULL;
+    c->report.column_count = n;
+    c->report.gaps = gaps;
+    return 0;
+}
+
 /* On a terminal without --range, the time with events. */
 static int build(struct timeline *line, struct selection *s, struct timeline_command *c,
                  struct timeline_options *window, FILE *out, struct err *e)
 {
     int status = timeline_build(line, s, window, e);
     if (status != 0 || c->range_given || c->question.picture || c->report.format != REPORT_TEXT ||
-        !isatty(fileno(out)) || !trim(window, line))
+        !isatty(fileno(out)))
         return status;
-    timeline_release(line);
-    c->report.trimmed = true;
-    return timeline_build(line, s, window, e);
+    c->report.trimmed = trim(window, line);
+    if (c->report.trimmed) {
+        timeline_release(line);
+        status = timeline_build(line, s, window, e);
+    }
+    return status == 0 ? leave_out_gaps(line, s, c, window, e) : status;
 }
 
 static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
@@ -131,6 +174,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
                                      : timeline_write(&line, t, &c->report, out, e);
         timeline_release(&line);
     }
+    free(c->columns);
     selection_release(&s);
     return status;
 }

@@ -15,6 +15,9 @@
 /* Where a chart of one series shows the RSS above the use. */
 #define RESIDENT_MARK "─"
 
+/* A column of a chart that stands for time without events. */
+#define GAP_MARK "┊"
+
 static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
 struct writer {
@@ -23,6 +26,17 @@ struct writer {
     struct document doc;
     struct row_writer rows; /* of buckets, in JSON and CSV */
 };
+
+static size_t column_count(const struct writer *w)
+{
+    return w->options->columns ? w->options->column_count : w->t->count;
+}
+
+/* The bucket of a column, or TIMELINE_GAP. */
+static size_t bucket_of(const struct writer *w, size_t column)
+{
+    return w->options->columns ? w->options->columns[column] : column;
+}
 
 static uint64_t highest(const struct writer *w, const struct timeline_series *s)
 {
@@ -96,7 +110,12 @@ static uint64_t bar_of(const struct timeline *t, const struct chart *c, size_t i
 
 static void draw_row(struct writer *w, const struct chart *c, unsigned row)
 {
-    for (size_t i = 0; i < w->t->count; i++) {
+    for (size_t k = 0; k < column_count(w); k++) {
+        size_t i = bucket_of(w, k);
+        if (i == TIMELINE_GAP) {
+            buf_puts(&w->doc.buf, GAP_MARK);
+            continue;
+        }
         uint64_t n = bar_of(w->t, c, i);
         unsigned filled = eighths_of(n, c->most, c->rows);
         unsigned line = c->resident ? eighths_of(resident_in(w->t, i), c->most, c->rows) : 0;
@@ -148,13 +167,36 @@ static void draw_ends(struct writer *w)
     buf_printf(&w->doc.buf, "%s\n", end);
 }
 
-/* The column of a mark, at most the last one. */
-static size_t mark_column(const struct timeline *t, const struct axis *a, unsigned i)
+/* The column of a mark, at most the last one; TIMELINE_GAP: its time is left out. */
+static size_t mark_column(const struct writer *w, const struct axis *a, unsigned i)
 {
+    const struct timeline *t = w->t;
     uint64_t length = (uint64_t)t->end - (uint64_t)t->begin;
     uint64_t at = (uint64_t)axis_mark(a, i) - (uint64_t)t->begin;
-    size_t column = length ? (size_t)((unsigned __int128)at * t->count / length) : 0;
-    return column < t->count ? column : t->count - 1;
+    size_t bucket = length ? (size_t)((unsigned __int128)at * t->count / length) : 0;
+    size_t column = 0;
+    bucket = bucket < t->count ? bucket : t->count - 1;
+    if (!w->options->columns)
+        return bucket;
+    while (column < column_count(w) && bucket_of(w, column) != bucket)
+        column++;
+    return column < column_count(w) ? column : TIMELINE_GAP;
+}
+
+/* The lowest part of a chart's frame. */
+static void draw_floor(struct writer *w, const struct axis *a)
+{
+    unsigned next = 0;
+    label(w, "0", "└");
+    for (size_t i = 0; i < column_count(w); i++) {
+        while (next < a->marks && mark_column(w, a, next) == TIMELINE_GAP)
+            next++;
+        bool mark = next < a->marks && mark_column(w, a, next) == i;
+        while (next < a->marks && mark_column(w, a, next) == i)
+            next++;
+        buf_puts(&w->doc.buf, bucket_of(w, i) == TIMELINE_GAP ? GAP_MARK : mark ? "┬" : "─");
+    }
+    buf_puts(&w->doc.buf, "\n");
 }
 
 /* Marks at round times, and their labels. */
@@ -168,23 +210,17 @@ static void draw_axis(struct writer *w)
     unsigned most = (unsigned)(w->t->count / MARK_WIDTH);
     struct axis a = axis_of_times(w->t->begin, w->t->end, most ? most : 1);
     char text[FORMAT_SIZE];
-    unsigned next = 0;
-    label(w, "0", "└");
-    for (size_t i = 0; i < w->t->count; i++) {
-        bool mark = next < a.marks && mark_column(w->t, &a, next) == i;
-        while (next < a.marks && mark_column(w->t, &a, next) == i)
-            next++;
-        buf_puts(b, mark ? "┬" : "─");
-    }
-    buf_puts(b, "\n");
+    size_t used = 0, room = column_count(w);
+    draw_floor(w, &a);
     label(w, "", " ");
-    size_t used = 0;
     for (unsigned i = 0; i < a.marks; i++) {
-        size_t at = mark_column(w->t, &a, i), width;
+        size_t at = mark_column(w, &a, i), width;
+        if (at == TIMELINE_GAP)
+            continue;
         width = format_width(view_of(axis_label(text, &a, i)));
         /* The last one ends with the chart. */
-        at = at + width <= w->t->count ? at : w->t->count > width ? w->t->count - width : 0;
-        if (i && at <= used)
+        at = at + width <= room ? at : room > width ? room - width : 0;
+        if (used && at <= used)
             continue;
         for (; used < at; used++)
             buf_puts(b, " ");
@@ -254,6 +290,24 @@ static void put_trimmed(struct writer *w)
     char begin[FORMAT_SIZE], end[FORMAT_SIZE];
     buf_printf(&w->doc.buf, "from %s to %s: the rest has no events (--range shows it)\n",
                format_duration(begin, w->t->begin), format_duration(end, w->t->end));
+}
+
+static void put_gaps(struct writer *w)
+{
+    char begin[FORMAT_SIZE], end[FORMAT_SIZE];
+    const size_t *columns = w->options->columns;
+    size_t shown = 0;
+    buf_puts(&w->doc.buf, GAP_MARK " no events from ");
+    for (size_t i = 0; i < w->options->column_count; i++) {
+        if (columns[i] != TIMELINE_GAP)
+            continue;
+        size_t from = i ? columns[i - 1] + 1 : 0;
+        size_t to = i + 1 < w->options->column_count ? columns[i + 1] : w->t->count;
+        buf_printf(&w->doc.buf, "%s%s to %s", shown++ ? ", from " : "",
+                   format_duration(begin, timeline_time(w->t, from)),
+                   format_duration(end, timeline_time(w->t, to)));
+    }
+    buf_puts(&w->doc.buf, " (--range shows all)\n");
 }
 
 /* With several pools, whose sum the RSS is not. */
@@ -369,6 +423,8 @@ int timeline_write(const struct timeline *t, const struct trace *trace,
     } else if (options->trimmed) {
         put_trimmed(&w);
     }
+    if (options->format == REPORT_TEXT && options->columns && options->gaps)
+        put_gaps(&w);
     for (size_t i = 0; i < t->series.len; i++) {
         if (options->format == REPORT_JSON)
             json_series(&w, &t->series.at[i], i == 0);

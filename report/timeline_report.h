@@ -15,6 +15,9 @@ struct timeline_report_options {
     enum report_format format;
     unsigned rows; /* text: height of a chart */
     bool trimmed;  /* text: the window leaves out time without events at its ends */
+    /* text: timeline_columns, with `gaps` of them; NULL: all buckets */
+    const size_t *columns;
+    size_t column_count, gaps;
 };
 
 /* ERR_OUTPUT if `out` cannot be written. */

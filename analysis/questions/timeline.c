@@ -95,6 +95,51 @@ int timeline_begin(struct timeline *t, const struct selection *s, const struct t
     return status;
 }
 
+/* ---- stretches without events */
+
+#define SAME_RESIDENT 32u /* a part of the highest RSS that is no change */
+
+static uint64_t resident_at(const struct timeline *t, size_t i)
+{
+    const struct kernel_bucket *b = t->kernel.buckets;
+    return b && i < t->kernel.count && b[i].known ? b[i].high.resident : 0;
+}
+
+/* Where the stretch without events ends that begins with bucket `i`; `i`: there is none. */
+static size_t gap_end(const struct timeline *t, size_t i, uint64_t most)
+{
+    uint64_t before = resident_at(t, i);
+    for (size_t at = i; at < t->count; at++) {
+        uint64_t now = resident_at(t, at);
+        uint64_t change = now > before ? now - before : before - now;
+        if (now && before && change > most / SAME_RESIDENT)
+            return at;
+        before = before ? before : now;
+        for (size_t k = 0; k < t->series.len; k++) {
+            if (t->series.at[k].buckets[at].allocations || t->series.at[k].buckets[at].frees)
+                return at;
+        }
+    }
+    return t->count;
+}
+
+size_t timeline_columns(const struct timeline *t, size_t least, size_t *columns, size_t *gaps)
+{
+    uint64_t most = 0;
+    size_t n = 0;
+    *gaps = 0;
+    for (size_t i = 0; i < t->count; i++)
+        most = resident_at(t, i) > most ? resident_at(t, i) : most;
+    for (size_t i = 0; i < t->count; i++) {
+        size_t end = gap_end(t, i, most);
+        bool gap = end > i && end - i >= least;
+        columns[n++] = gap ? TIMELINE_GAP : i;
+        *gaps += gap;
+        i = gap ? end - 1 : i;
+    }
+    return n;
+}
+
 struct memory_observer timeline_observer(struct timeline *t)
 {
     return (struct memory_observer){.ctx = t, .op = take, .beside = true};

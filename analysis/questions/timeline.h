@@ -61,6 +61,16 @@ void timeline_finish(struct timeline *t);
 /* The start of bucket `i`, ns; i = count: the end of the last one. */
 int64_t timeline_time(const struct timeline *t, size_t i);
 
+/* Stands for buckets that are left out, in the list of timeline_columns. */
+#define TIMELINE_GAP SIZE_MAX
+
+/*
+ * The buckets to draw, by time: all but those in stretches of `least` buckets or more without
+ * events and with the same RSS, each of which is one TIMELINE_GAP. `columns` has room for t->count
+ * of them. Returns their number; *gaps: how many stretches are left out.
+ */
+size_t timeline_columns(const struct timeline *t, size_t least, size_t *columns, size_t *gaps);
+
 /* A local maximum of use. */
 struct timeline_peak {
     int64_t time;

@@ -142,6 +142,54 @@ class Charts(Case):
         self.assertFalse(whole[0].startswith("from "))
         self.assertNotIn("no events", run("timeline", ALLSCEN).stdout)
 
+    def bursts(self, *starts):
+        """A trace with a burst of 10 ms of events at each of these times, ms."""
+        out = self.dir / "bursts.tracy"
+        items, now = thread_name(7, b"t"), 0
+        for number, start in enumerate(starts):
+            for i in range(100):
+                at = start * 1000000 + i * 100000
+                items += callstack(0x401000) + alloc(at - now, 7, 0x100000 * (number + 1) + 64 * i, 64)
+                now = at
+        self.assertEqual(capture_items(out, items).returncode, 0)
+        return out
+
+    def test_time_without_events_in_the_middle(self):
+        trace = self.bursts(1000, 2000, 9000)
+        for width in (60, 80, 200):
+            lines = self.lines("timeline", trace, width=width)
+            begin = next(i for i, line in enumerate(lines) if line.startswith("┊ no events"))
+            note = re.sub(r"\s+", " ", " ".join(lines[begin:begin + 2]))
+            gaps = re.findall(r"from ([\d.]+) s to ([\d.]+) s", note)
+            # The ends of the bursts, about as exactly as a column is wide.
+            for (begin, end), (last, first) in zip(gaps[-2:], ((1.01, 2), (2.01, 9)), strict=True):
+                self.assertLess(abs(float(begin) - last), .003, note)
+                self.assertLess(abs(float(end) - first), .003, note)
+            top = next(i for i, line in enumerate(lines) if "┤" in line)
+            chart = [line[11:] for line in lines[top:top + 8]]
+            self.assertLessEqual(max(map(len, chart)), width - 11)
+            parts = [part for part in chart[-1].split("┊") if part]
+            self.assertEqual(len(parts), 3)
+            # The bursts are equally long, and the columns are used.
+            self.assertGreater(sum(map(len, parts)), (width - 12) * .8)
+            self.assertLessEqual(max(map(len, parts)) - min(map(len, parts)), 3)
+            # Use grows to the end of the last one.
+            self.assertRegex(chart[0], r"^[ ┊]*┊[^┊]*█$")
+            # Marks have the times of their columns.
+            axis = next(i for i, line in enumerate(lines) if "0└" in line)
+            self.assertEqual([len(part) for part in lines[axis][11:].split("┊") if part],
+                             [len(part) for part in parts])
+            for mark in re.finditer(r"([\d.]+) s", lines[axis + 1]):
+                at = mark.start()
+                if at + len(mark[0]) >= len(lines[axis]):
+                    continue
+                burst = (1, 2, 9)[lines[axis][12:at].count("┊")]
+                self.assertEqual(lines[axis][at], "┬")
+                self.assertTrue(burst - .006 <= float(mark[1]) <= burst + .016, lines[axis + 1])
+        whole = self.lines("timeline", trace, "--range", "0:")
+        self.assertNotIn("┊", "".join(whole))
+        self.assertNotIn("┊", run("timeline", trace).stdout)
+
     def test_a_map_fits(self):
         for width, cells in ((48, 32), (80, 64), (120, 64), (200, 128)):
             lines = self.lines("map", MEMSCEN, width=width)

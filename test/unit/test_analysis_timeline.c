@@ -305,13 +305,42 @@ static void test_map_exactly(void **state)
     }
 }
 
+/* Stretches without events are left out where the RSS stays as it is. */
+static void test_columns(void **state)
+{
+    (void)state;
+    /* e: an event; the figure below: RSS in MiB, 0: unknown. */
+    static const char *const events = "e....e......ee.e........";
+    static const uint8_t resident[] = {0,  0,  0,  0,  0,  90, 90, 91, 90, 90, 50, 50,
+                                       50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50};
+    static const int wanted[] = {0, -1, 5, -1, 10, 11, 12, 13, 14, 15, -1};
+    struct timeline_bucket buckets[24] = {{0}};
+    struct kernel_bucket kernel[24] = {{.known = false}};
+    struct timeline_series series = {.buckets = buckets};
+    struct timeline t = {.end = 24, .count = 24, .kernel = {.buckets = kernel, .count = 24}};
+    size_t columns[24], gaps;
+    for (size_t i = 0; i < 24; i++) {
+        buckets[i].frees = events[i] == 'e';
+        kernel[i].known = resident[i] != 0;
+        kernel[i].high.resident = (uint64_t)resident[i] << 20;
+    }
+    assert_true(vec_push(&t.series, series));
+    assert_int_equal(timeline_columns(&t, 4, columns, &gaps), sizeof wanted / sizeof *wanted);
+    assert_int_equal(gaps, 3);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        assert_true(columns[i] == (wanted[i] < 0 ? TIMELINE_GAP : (size_t)wanted[i]));
+    /* Shorter ones stay. */
+    assert_int_equal(timeline_columns(&t, 9, columns, &gaps), 24);
+    assert_int_equal(gaps, 0);
+    vec_release(&t.series);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_timeline),
-        cmocka_unit_test(test_peaks),
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_map_exactly),
+        cmocka_unit_test(test_timeline), cmocka_unit_test(test_peaks),
+        cmocka_unit_test(test_map),      cmocka_unit_test(test_map_exactly),
+        cmocka_unit_test(test_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
