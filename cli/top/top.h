@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "analysis/figures/selection.h"
-#include "analysis/questions/browser.h"
+#include "cli/top/browser.h"
 #include "analysis/questions/timeline.h"
 #include "analysis/questions/tree_stacks.h"
 #include "cli/top/top_screen.h"

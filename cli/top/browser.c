@@ -1,4 +1,4 @@
-#include "analysis/questions/browser.h"
+#include "cli/top/browser.h"
 
 #include "base/saturate.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/questions/browser.h"
+#include "cli/top/browser.h"
 #include "analysis/questions/tree_stacks.h"
 #include "test/unit/random_history.h"
 
