@@ -248,6 +248,8 @@ int leaks_write(const struct leaks *l, const struct selection *s,
         row_write(&w, r);
     }
     rows_end(&w, n, l->rows.len, "more site");
+    if (w.format == REPORT_TEXT && l->rows.len == 0)
+        buf_puts(&d.buf, "sites that grew and were freed: --grown A:B, with two times\n");
     if (w.format == REPORT_TEXT)
         text_suppressions(&d.buf, suppress);
     else if (w.format == REPORT_MARKDOWN)

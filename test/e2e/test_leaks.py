@@ -5,7 +5,9 @@ import json
 import subprocess
 import unittest
 
+from clients import capture_items, thread_name
 from pagedata import Page
+from test_capture import alloc, callstack, free
 from tools import RELEASES, TRACES, UNBUILT, Case, page_built, run
 
 # 40,000 blocks, one in a thousand of which is freed; a cache that fills and holds more bytes; two sites
@@ -108,6 +110,19 @@ class Verdict(Case):
         lines = run("report", trace, "--leaks", "--format", "markdown").stdout.splitlines()
         self.assertIn("| Kind | Confidence | Where | Pool | Blocks | Never freed | Size | ", lines[5])
         self.assertRegex(lines[7], r"^\| growing \| high \| .*leak_small .* \| 39,960 \| 99\.9 % \|")
+
+
+class Nothing(Case):
+    def test_what_grew_and_was_freed_has_another_question(self):
+        out = self.dir / "freed.tracy"
+        items = thread_name(7, b"t") + callstack(0x401000) + alloc(10, 7, 0x1000, 64)
+        for _ in range(2):
+            result = capture_items(out, items, "-f")
+            self.assertEqual(result.returncode, 0)
+            text = run("report", out, "--leaks").stdout
+            self.assertEqual("--grown A:B" in text, "is live at the end" in text, text)
+            items += free(10, 7, 0x1000)
+        self.assertIn("--grown A:B", text)
 
 
 if __name__ == "__main__":
