@@ -9,6 +9,8 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
+import { callTree } from "../../web/src/calls.js";
+
 const chromium = process.argv[2];
 const folder = resolve(process.argv[3]);
 const { chromium: driver } = createRequire(join(folder, "x.js"))("playwright-core");
@@ -459,6 +461,41 @@ const checks = {
     await pasted.waitForSelector("html[data-ready]");
     assert.equal(errors.length, 0);
     await done();
+  },
+
+  "the address holds how tables are sorted": async () => {
+    for (const [name, tab, id, column] of [["mt", "sites", "sites-table", "Live"], ["mt", "leaks", "leaks-table", null], ["runs", "rows", "rows-table", "Change"]]) {
+      const { page, done } = await open(name, { viewport: { width: 1440, height: 900 } });
+      await page.click(`#tab-${tab}`);
+      const first = () => page.locator(`#${id} tbody tr th, #${id} tbody tr td:first-child`).allInnerTexts();
+      const before = await first();
+      const head = column ? page.locator(`#${id} thead button:text-is('${column}')`) : page.locator(`#${id} thead button`).first();
+      await head.click();
+      if (JSON.stringify(await first()) === JSON.stringify(before)) await head.click();
+      const sorted = await first();
+      assert.notDeepEqual(sorted, before);
+      const pasted = await page.context().newPage();
+      await pasted.goto(page.url());
+      await pasted.waitForSelector("html[data-ready]");
+      assert.deepEqual(await pasted.locator(`#${id} tbody tr th, #${id} tbody tr td:first-child`).allInnerTexts(), sorted);
+      while (new URL(page.url()).hash && JSON.stringify(await first()) !== JSON.stringify(before)) await page.goBack();
+      assert.deepEqual(await first(), before);
+      await done();
+    }
+  },
+
+  "recursion is folded, also through others": () => {
+    // a calls b, which calls a, which calls c; c calls c. One stack ends in the inner a, one in c.
+    const names = ["", "a", "b", "a", "c", "c"];
+    const frames = names.map((name) => ({ label: name, name, labelNumber: ["", "a", "b", "c"].indexOf(name) }));
+    const nodeParent = [0, 0, 1, 2, 3, 4];
+    const model = { frames, nodeParent, nodeFrame: [0, 1, 2, 3, 4, 5], labelCount: 4, sites: [{}], stackSite: [0, 0, 0], stackNode: [3, 5, 2], stackBegin: [3, 5, 2], children: [[1], [2], [3], [4], [5], []] };
+    const shape = (tree, node) => [node.name, node.sums[0], ...tree.children(node).map((child) => shape(tree, child))];
+    const tree = (recursion) => callTree(model, [[10, 100, 1]], 0, { way: "down", allocators: true, recursion });
+    const plain = tree(false), folded = tree(true);
+    assert.deepEqual(shape(plain, plain.root), ["all", 111, ["a", 111, ["b", 111, ["a", 110, ["c", 100, ["c", 100]]]]]]);
+    assert.deepEqual(shape(folded, folded.root), ["all", 111, ["a", 111, ["c", 100], ["b", 1]]]);
+    assert.equal(folded.own(folded.children(folded.root)[0]), 10);
   },
 
   "nothing moves while the page loads": async () => {
@@ -1034,10 +1071,15 @@ const checks = {
     assert.match((await rows(page, "rows-table", 1))[0], /^realloc_buffer/, "the largest change comes first");
     await shot(page, "runs", false);
     await page.evaluate(axe);
-    for (const tab of ["rows", "totals"]) {
-      await page.click(`#tab-${tab}`);
-      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-      assert.deepEqual(violations.map((v) => `${tab}: ${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" ")}`), []);
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      await page.waitForSelector(`html[data-theme=${colorScheme}]`);
+      for (const tab of ["rows", "totals"]) {
+        await page.click(`#tab-${tab}`);
+        const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+        assert.deepEqual(violations.map((v) => `${colorScheme} ${tab}: ${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" ")}`), []);
+      }
+      await shot(page, `runs-${colorScheme}`, false);
     }
     assert.deepEqual(await page.locator("#budgets li").allInnerTexts(), ["failed: count>+5%: count is 9,598, was 9,001 (+6.6 %)"]);
     await done();

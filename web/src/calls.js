@@ -13,8 +13,8 @@ export function describeFrame({ strings, shortNames }, [fn, file, line, image, a
 
 // `columns` are arrays by call stack; nodes without an amount in columns[main] are left out, and
 // `children` gives the others, most first. `options`: way ("down" or "up"), allocators (whether
-// frames within the allocator are shown), recursion (whether a function that calls itself is one
-// node), all (whether nodes with an amount in any column are kept).
+// frames within the allocator are shown), recursion (whether a function that calls itself, also
+// through others, is one node), all (whether nodes with an amount in any column are kept).
 export function callTree(model, columns, main, options) {
   const tree = options.way === "up" ? upwards(model, columns, main, options) : downwards(model, columns, main, options);
   return {
@@ -57,15 +57,36 @@ class Groups {
   }
 }
 
+// The nodes of the model without repeated functions: one whose function is on the way to it already
+// is that node again, and what it calls is called by that one. at: by node the one that it is.
+function withoutRecursion(model) {
+  if (model.withoutRecursion) return model.withoutRecursion;
+  const { nodeParent, nodeFrame, frames } = model;
+  const n = nodeParent.length;
+  const [at, parent, children] = [new Int32Array(n), new Int32Array(n), Array.from({ length: n }, () => [])];
+  const label = (node) => frames[nodeFrame[node]].labelNumber;
+  for (let i = 1; i < n; i++) {
+    let same = at[nodeParent[i]];
+    while (same && label(same) !== label(i)) same = parent[same];
+    at[i] = same || i;
+    if (same) continue;
+    parent[i] = at[nodeParent[i]];
+    children[parent[i]].push(i);
+  }
+  return (model.withoutRecursion = { at, parent, children });
+}
+
 function downwards(model, columns, main, { allocators, recursion, all }) {
   const width = columns.length;
-  const { nodeParent: parent, stackSite, stackNode, stackBegin } = model;
+  const { stackSite, stackNode, stackBegin } = model;
+  const { at, parent, children: calls } = recursion ? withoutRecursion(model) : { at: null, parent: model.nodeParent, children: model.children };
   const n = parent.length;
   const inclusive = columns.map(() => new Float64Array(n));
   const folded = new Map(); // sites whose call stacks are combined
   const whole = new Float64Array(width);
   for (let stack = 0; stack < stackSite.length; stack++) {
-    const node = (allocators ? stackNode : stackBegin)[stack];
+    const last = (allocators ? stackNode : stackBegin)[stack];
+    const node = at ? at[last] : last;
     let site = null;
     if (!node && (all ? columns.some((c) => c[stack]) : columns[main][stack] > 0)) {
       const number = stackSite[stack];
@@ -85,13 +106,12 @@ function downwards(model, columns, main, { allocators, recursion, all }) {
     const sums = Float64Array.from({ length: width }, (_, k) => list.reduce((sum, s) => sum + s.sums[k], 0));
     return { label: "rest", name: "(sites without call stacks of their own)", image: "", path: "", line: 0, place: "", sums, list };
   };
-  const below = (nodes, label) => nodes.flatMap((node) => model.children[node].flatMap((c) => (recursion && model.frames[model.nodeFrame[c]].label === label ? below([c], label) : [c])));
   const groups = new Groups(model, width);
   const children = (node) => {
     if (node.list) return node.list;
     if (node.leaf) return [];
     if (node.made) return node.made;
-    for (const c of below(node.nodes, node.label)) {
+    for (const c of node.nodes.flatMap((of) => calls[of])) {
       if (!all && inclusive[main][c] <= 0) continue;
       const g = groups.of(model.frames[model.nodeFrame[c]], "nodes");
       for (let k = 0; k < width; k++) g.sums[k] += inclusive[k][c];

@@ -241,6 +241,7 @@ export class DiffApp {
     this.tabs.draw();
     this.state = new State(() => this.readState(), (state) => this.applyState(state));
     for (const id of CONTROLS) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));
+    $("rows-table").addEventListener("sorted", () => this.save());
   }
 
   recolour() {
@@ -339,6 +340,7 @@ export class DiffApp {
   readState() {
     const state = { tab: this.tabs.chosen, frames: this.filters.text, at: this.flame.place };
     for (const id of CONTROLS) state[id] = $(id).type === "checkbox" ? ($(id).checked ? "1" : "0") : $(id).value;
+    state.order = $("rows-table").table.order;
     return state;
   }
 
@@ -353,5 +355,6 @@ export class DiffApp {
     this.flame.place = state.at;
     this.search();
     this.filtered();
+    $("rows-table").table.order = state.order;
   }
 }

@@ -22,6 +22,8 @@ export const foreign = (text, className) => make("bdi", { text, class: className
 export class Table {
   constructor(element, caption, columns, options = {}) {
     Object.assign(this, { element, columns, options, sort: options.sort ?? -1, down: true, limit: options.limit ?? 100, rows: [], lines: new Map() });
+    element.table = this;
+    this.initial = `${this.sort}`;
     element.append(make("caption", { text: caption, class: options.captionHidden === false ? "" : "hidden" }));
     const head = make("tr");
     columns.forEach((column, i) => head.append(this.head(column, i)));
@@ -46,6 +48,20 @@ export class Table {
   sortBy(i) {
     this.down = this.sort === i ? !this.down : !this.columns[i].text;
     this.sort = i;
+    this.draw();
+    this.element.dispatchEvent(new Event("sorted"));
+  }
+
+  // The column that sorts, for the address of the page: "" is the initial one, "3up" the other way.
+  get order() {
+    const now = `${this.sort}${this.down ? "" : "up"}`;
+    return now === this.initial ? "" : now;
+  }
+
+  set order(text) {
+    const column = parseInt(text || this.initial, 10);
+    if (text === this.order || (text && !this.columns[column]?.value)) return;
+    Object.assign(this, { sort: column, down: !(text || this.initial).endsWith("up") });
     this.draw();
   }
 

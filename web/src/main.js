@@ -24,6 +24,7 @@ const LINES_MAX = 6; // pools with a separate line at first
 
 // Controls whose values the address of the page holds, beside those that State reads elsewhere.
 const CONTROLS = ["plot-what", "plot-resident", "flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators", "flame-search", "flame-regex", "tree-sort", "tree-way", "sites-show", "sites-search", "map-what"];
+const TABLES = ["sites-table", "leaks-table", "map-table", "look-table"];
 const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "1" : "0") : control.value);
 
 function setValue(control, text) {
@@ -78,6 +79,7 @@ class App {
     this.refresh();
     this.state = new State(() => this.readState(), (state) => this.applyState(state));
     for (const id of CONTROLS) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));
+    for (const id of TABLES) $(id)?.addEventListener("sorted", () => this.save());
   }
 
   redraw() {
@@ -106,6 +108,7 @@ class App {
     const state = { tab: this.tabs.chosen, range: ns([range.from, range.to]), zoom: ns(timeline.zoomed), pools: chosen(filter.pools), threads: chosen(filter.threads), site: filter.site < 0 ? "" : String(filter.site) };
     state.frames = filter.frames.text;
     for (const id of CONTROLS) state[id] = valueOf($(id));
+    for (const id of TABLES) state[id] = $(id)?.table?.order ?? "";
     state.lanes = timeline.lanes.chosen;
     state.at = this.flame.place;
     return state;
@@ -134,6 +137,7 @@ class App {
     flame.place = state.at;
     this.lookAtFlame();
     this.refresh();
+    for (const id of TABLES) if ($(id)?.table) $(id).table.order = state[id];
   }
 
   // ---- filters

@@ -72,6 +72,7 @@ export class RunsApp {
         this.state.save(id === "rows-search");
       });
     }
+    $("rows-table").addEventListener("sorted", () => this.state.save());
     $("rows-kind").form.addEventListener("submit", (event) => event.preventDefault());
   }
 
@@ -155,7 +156,7 @@ export class RunsApp {
   // ---- the address of the page
 
   readState() {
-    return { tab: this.tabs.chosen, ...Object.fromEntries(CONTROLS.map((id) => [id, $(id).value])) };
+    return { tab: this.tabs.chosen, order: this.table.order, ...Object.fromEntries(CONTROLS.map((id) => [id, $(id).value])) };
   }
 
   applyState(state) {
@@ -163,5 +164,6 @@ export class RunsApp {
     this.tabs.chosen = this.tabs.views[state.tab] ? state.tab : "rows";
     this.tabs.mark();
     this.tabs.draw();
+    this.table.order = state.order;
   }
 }
