@@ -62,9 +62,11 @@ static int count(struct tree_stacks *s, struct selection *from, const struct tre
     return status;
 }
 
+/* 0, none, if the trace has no call stack of that number. */
 static uint32_t callstack_of(const struct tree_stacks *s, uint32_t key)
 {
-    return s->pairs.len ? (uint32_t)s->pairs.at[key] : key;
+    uint32_t callstack = s->pairs.len ? (uint32_t)s->pairs.at[key] : key;
+    return callstack < s->callstack_count ? callstack : 0;
 }
 
 /* ---- functions */
