@@ -343,6 +343,10 @@ OPTION_OBJECTS := $(patsubst %,$(BUILD)/cli/options/%.o,options option_table nea
 $(BUILD)/test/unit/test_cli_options: $(OPTION_OBJECTS)
 $(BUILD)/test/unit/test_cli_options: LDFLAGS += $(OPTION_OBJECTS)
 
+# So is the view of top.
+$(BUILD)/test/unit/test_cli_browser: $(BUILD)/cli/top/browser.o
+$(BUILD)/test/unit/test_cli_browser: LDFLAGS += $(BUILD)/cli/top/browser.o
+
 # This library makes allocations fail, those of Tidemark's code only.
 $(BUILD)/test/unit/test_trace_failures: LDFLAGS += \
     $(foreach f,malloc calloc realloc aligned_alloc strdup,-Wl,--wrap=$(f))
