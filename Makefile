@@ -472,14 +472,14 @@ valgrind: deps-test all $(UNIT_TESTS) $(BUILD)/bench/churn
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_SERVER  := address channel checkpoint client_memory debug_packages http http_head http_patience intake jitdump journal \
-                journal_folder journal_read keepalive kernel_notes memory_limit monitor offer perf_map port_claim \
+                journal_folder journal_read keepalive kernel_notes live_page memory_limit monitor offer part_saver \
+                perf_map port_claim \
                 process_stat program recovery stop timed_frames usage_record
-# Without the page, which is built and not written.
-FUZZ_SOURCES := $(filter-out %/html.c,$(call sources_in,base protocol proc symbols trace import run/recording \
-                  analysis report lib mcp)) \
+FUZZ_SOURCES := $(call sources_in,base protocol proc symbols trace import run/recording analysis report lib mcp) \
                 $(foreach n,$(FUZZ_SERVER),$(wildcard server/*/$(n).c run/$(n).c naming/$(n).c))
 FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \
-                  $(filter-out %/dwarf_libdwarf_lines.c,$(FUZZ_SOURCES))) build-fuzz/obj/wire_table.o
+                  $(filter-out %/dwarf_libdwarf_lines.c,$(FUZZ_SOURCES))) build-fuzz/obj/wire_table.o \
+                build-fuzz/obj/page_template.o
 FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
 build-fuzz/obj/%.o: %.c
@@ -496,6 +496,12 @@ build-fuzz/obj/symbols/dwarf/dwarf_libdwarf.o: symbols/dwarf/dwarf_libdwarf.c \
 build-fuzz/obj/wire_table.o: $(BUILD)/gen/wire_table.c
 	@mkdir -p $(@D)
 	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
+
+# Without the page, which is built and not written.
+build-fuzz/obj/page_template.o: web/build
+	@mkdir -p $(@D)
+	$(Q)sh web/build --empty build-fuzz
+	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ build-fuzz/gen/page_template.c
 
 build-fuzz/libfuzzed.a: $(FUZZ_OBJECTS)
 	$(Q)rm -f $@ && ar rcs $@ $^

@@ -51,10 +51,10 @@ MAY = {
     "server/net": "base protocol",
     "server/guard": "base proc symbols symbols/place",
     "server/capture": "base protocol proc trace symbols symbols/place analysis/names "
-                      "analysis/figures analysis/questions report report/write naming "
+                      "analysis/figures analysis/questions analysis/html report report/write report/html naming "
                       "server/net server/guard",
     "server/sinks": "base analysis/tables report/export server/net",
-    "server/daemon": "base protocol trace/file symbols analysis/questions report/write "
+    "server/daemon": "base protocol trace/file symbols analysis/questions report/write report/html "
                      "server/net server/guard server/capture server/sinks",
     "lib": "base trace analysis report include",
     "client": "include/tidemark.h",

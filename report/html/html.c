@@ -550,3 +550,15 @@ int html_write(struct page_data *d, const struct page_texts *texts, const struct
     html_json_release(&p.json);
     return status;
 }
+
+int html_write_data(struct page_data *d, const struct page_texts *texts,
+                    const struct page_lanes *lanes, FILE *out, struct err *e)
+{
+    struct page p = {.d = d, .texts = texts, .lanes = lanes};
+    int status = put_data(&p, e);
+    if (status == 0 &&
+        (fwrite(p.json.out.data, 1, p.json.out.len, out) != p.json.out.len || fflush(out) != 0))
+        status = err_errno(e, ERR_OUTPUT, "cannot write the report");
+    html_json_release(&p.json);
+    return status;
+}

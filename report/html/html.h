@@ -23,3 +23,7 @@ bool html_available(void);
  */
 int html_write(struct page_data *d, const struct page_texts *texts, const struct page_lanes *lanes,
                FILE *out, size_t *written, struct err *e);
+
+/* Writes the data alone, as JSON, for a page that is there already. ERR_OUTPUT as above. */
+int html_write_data(struct page_data *d, const struct page_texts *texts,
+                    const struct page_lanes *lanes, FILE *out, struct err *e);

@@ -21,11 +21,9 @@
 #define LOOK_PAUSE 4LL   /* pause after a sweep, in multiples of its duration */
 #define DOCUMENT_MAX (CHANNEL_TEXT_MAX / 2 - 256) /* bytes: two fit into one message */
 
-static const char *const questions[MONITOR_QUESTIONS] = {[MONITOR_COUNTERS] = "counters",
-                                                         [MONITOR_HISTORY] = "history",
-                                                         [MONITOR_SITES] = "sites",
-                                                         [MONITOR_TREE] = "tree",
-                                                         [MONITOR_MEMORY] = "memory"};
+static const char *const questions[MONITOR_QUESTIONS] = {
+    [MONITOR_COUNTERS] = "counters", [MONITOR_HISTORY] = "history", [MONITOR_SITES] = "sites",
+    [MONITOR_TREE] = "tree",         [MONITOR_MEMORY] = "memory",   [MONITOR_REPORT] = "report"};
 
 bool monitor_question_parse(const char *text, size_t len, enum monitor_question *q)
 {
@@ -45,11 +43,12 @@ const char *monitor_question_name(enum monitor_question q)
 
 void monitor_init(struct monitor *m, int fd)
 {
-    *m = (struct monitor){.channel = {.fd = fd}};
+    *m = (struct monitor){.channel = {.fd = fd}, .page = {.fd = -1}};
 }
 
 void monitor_release(struct monitor *m)
 {
+    live_page_release(&m->page);
     channel_release(&m->channel);
     free(m->sites.text);
     free(m->tree.text);
@@ -339,7 +338,9 @@ static void take_question(struct monitor *m, const struct channel_message *asked
         send_json(m, MONITOR_ANSWER, asked->reference, counters_json(m, t, p, limit));
     else if (q == MONITOR_HISTORY)
         send_json(m, MONITOR_ANSWER, asked->reference, history_json(m, t));
-    else
+    else if (q == MONITOR_REPORT && !live_page_ask(&m->page, asked->reference))
+        (void)channel_send(&m->channel, MONITOR_NONE, asked->reference, "out of memory", 13);
+    else if (q != MONITOR_REPORT)
         answer_slowly(m, q, asked->reference, t, p->last_time);
 }
 
@@ -359,6 +360,7 @@ void monitor_tick(struct monitor *m, struct trace *t, const struct session_progr
         else if (told.type == MONITOR_ASK)
             take_question(m, &told, t, p, limit);
     }
+    live_page_turn(&m->page, &m->channel, t, limit, p->last_time);
     if (p->last)
         send_json(m, MONITOR_ANSWER, 0, counters_json(m, t, p, limit));
 }

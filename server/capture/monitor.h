@@ -5,14 +5,17 @@
  * session's ticks. All answers have a bounded size. Sweeps of the store take at most a fifth of the
  * session's time: a question that comes too soon gets the last answer again. Counters and history
  * cover the whole capture; sites and tree cover the current part. One sweep makes both, so that
- * their figures agree.
+ * their figures agree. The data of the report's page come from a forked child,
+ * which has a copy-on-write view of the store; meanwhile the session goes on.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/vec.h"
 #include "server/capture/channel.h"
 #include "server/capture/memory_limit.h"
+#include "server/capture/part_saver.h"
 #include "server/capture/session.h"
 #include "server/capture/usage_record.h"
 #include "server/net/connect_client.h"
@@ -35,8 +38,9 @@ enum monitor_question {
     MONITOR_SITES,
     MONITOR_TREE,
     MONITOR_MEMORY, /* sites and tree in one document, with the client's time */
+    MONITOR_REPORT, /* the data of the report's page (report/html/html.h), of the current part */
 };
-#define MONITOR_QUESTIONS 5
+#define MONITOR_QUESTIONS 6
 
 /* Parses "counters", "history", … Returns false when the text names no question. */
 bool monitor_question_parse(const char *text, size_t len, enum monitor_question *q);
@@ -56,14 +60,23 @@ struct monitor_answer {
     size_t len;
 };
 
+/* Zero-initialise, but for `fd`. */
+struct live_page {
+    struct part_saver child;
+    int fd;                /* what the child writes; -1: none runs */
+    VEC(uint64_t) waiting; /* references of the questions that its answer is for */
+    long long began, next; /* of this one, and the earliest of the next; monotonic ns */
+};
+
 struct monitor {
     struct channel channel;
     struct usage_record usage;
     struct monitor_answer sites, tree; /* of the last sweep */
-    int64_t look_time;                 /* the client's clock, in nanoseconds */
-    long long next_look;               /* monotonic ns */
-    bool turn; /* the daemon asked for a next part; the session clears this */
-    bool told; /* how the session ended was sent */
+    struct live_page page;
+    int64_t look_time;   /* the client's clock, in nanoseconds */
+    long long next_look; /* monotonic ns */
+    bool turn;           /* the daemon asked for a next part; the session clears this */
+    bool told;           /* how the session ended was sent */
 };
 
 /* Takes over `fd`, the session's end of a channel_pair; -1: no daemon watches. */
@@ -92,3 +105,16 @@ void monitor_saved(struct monitor *m, const char *path, uint64_t bytes, bool las
  */
 void monitor_tick(struct monitor *m, struct trace *t, const struct session_progress *p,
                   struct memory_limit *limit);
+
+/* ---- live_page.c */
+
+/* Answers the question `reference` later. False: memory is short. */
+bool live_page_ask(struct live_page *p, uint64_t reference);
+
+/*
+ * Answers what can be answered, over `c`, and starts a child if questions wait. Children run half
+ * of the time at most. `time`: the client's clock, in nanoseconds.
+ */
+void live_page_turn(struct live_page *p, struct channel *c, struct trace *t,
+                    const struct memory_limit *limit, int64_t time);
+void live_page_release(struct live_page *p);

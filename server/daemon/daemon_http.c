@@ -9,6 +9,7 @@
 
 #include "base/json_reader.h"
 #include "base/monotonic.h"
+#include "report/html/html_template.h"
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/daemon_clients.h"
@@ -21,6 +22,8 @@
 #define ANSWER_NS 30000000000LL /* timeout of a session's answer */
 #define TOKEN_NS 1000000000LL
 #define PENDING_MAX 256u
+#define REPORTS_ASKED_MAX 4u /* of all clients: each is made by a process */
+#define FRAME "/report"
 
 /* ---- answers */
 
@@ -74,6 +77,14 @@ static struct capture *find_client(const struct daemon *d, const char *digits, s
     return NULL;
 }
 
+static unsigned reports_asked(const struct daemon *d)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < d->http.pending.len; i++)
+        n += d->http.pending.at[i].report;
+    return n;
+}
+
 /* take_answer answers later, when the session does. */
 static void ask_session(struct daemon *d, struct http_exchange *x, struct capture *one,
                         enum monitor_question q)
@@ -81,11 +92,13 @@ static void ask_session(struct daemon *d, struct http_exchange *x, struct captur
     const char *text = monitor_question_name(q);
     struct pending p = {.exchange = x,
                         .client = one->number,
+                        .report = q == MONITOR_REPORT,
                         .reference = ++d->http.reference,
                         .deadline = monotonic_ns() + ANSWER_NS};
     if (one->state != CAPTURE_RUNNING || !one->hello)
         http_refuse(x, 409, "the client is not being recorded");
-    else if (d->http.pending.len >= PENDING_MAX)
+    else if (d->http.pending.len >= PENDING_MAX ||
+             (p.report && reports_asked(d) >= REPORTS_ASKED_MAX))
         http_refuse(x, 503, "too many questions wait for an answer");
     else if (!vec_push(&d->http.pending, p))
         http_refuse(x, 500, "out of memory");
@@ -107,7 +120,9 @@ static void take_answer(void *ctx, struct capture *one, const struct channel_mes
             json_read((struct view){m->text, m->len}, true, &said) == JSON_READ)
             http_reply(p.exchange, 200, "application/json", m->text, m->len);
         else
-            http_refuse(p.exchange, 502, "the session has no answer to that");
+            http_refuse(p.exchange, 502,
+                        p.report ? "the report cannot be made now"
+                                 : "the session has no answer to that");
         json_decref(said);
         return;
     }
@@ -180,7 +195,7 @@ static void begin_client(struct daemon *d, struct http_exchange *x)
 static bool is_open(void *ctx, const char *path)
 {
     (void)ctx;
-    return daemon_page_find(path) || strcmp(path, "/healthz") == 0 ||
+    return daemon_page_find(path) || strcmp(path, FRAME) == 0 || strcmp(path, "/healthz") == 0 ||
            strcmp(path, API "/login") == 0;
 }
 
@@ -202,12 +217,31 @@ static void handle_trace(struct daemon *d, struct http_exchange *x, const char *
     free(name);
 }
 
+/* The report's page without data, which the dashboard gives to it. */
+static void reply_frame(struct http_exchange *x)
+{
+    const struct page_template *t = &page_template;
+    struct buf text = {0};
+    buf_put(&text, t->head, t->head_len);
+    buf_puts(&text, "null");
+    buf_put(&text, t->tail, t->tail_len);
+    if (!t->head_len)
+        http_refuse(x, 500, "this program was built without the page");
+    else if (text.failed)
+        http_refuse(x, 500, "out of memory");
+    else
+        http_reply_frame(x, text.data, text.len);
+    buf_release(&text);
+}
+
 static void handle_get(struct daemon *d, struct http_exchange *x, const char *path)
 {
     static const char traces[] = API "/traces/";
     const struct daemon_page *page = daemon_page_find(path);
     if (page)
         http_reply(x, 200, page->type, page->begin, (size_t)(page->end - page->begin));
+    else if (strcmp(path, FRAME) == 0)
+        reply_frame(x);
     else if (strcmp(path, "/healthz") == 0)
         http_reply(x, 200, "application/json", "{\"status\":\"ok\"}\n", 16);
     else if (strcmp(path, "/metrics") == 0)

@@ -21,6 +21,7 @@ struct daemon;
 struct pending {
     struct http_exchange *exchange;
     unsigned client;    /* its number */
+    bool report;        /* it asks for the data of a report */
     uint64_t reference; /* of the question */
     long long deadline; /* monotonic ns */
 };

@@ -12,6 +12,7 @@
 FILE_HERE(index, "web/daemon/index.html")
 FILE_HERE(script, "web/daemon/daemon.js")
 FILE_HERE(clients, "web/daemon/clients.js")
+FILE_HERE(live, "web/daemon/live.js")
 FILE_HERE(dom, "web/src/dom.js")
 FILE_HERE(format, "web/src/format.js")
 FILE_HERE(theme, "web/src/theme.js")
@@ -32,6 +33,7 @@ const struct daemon_page *daemon_page_find(const char *path)
     static const struct daemon_page pages[] = {PAGE("/", HTML, index),
                                                PAGE("/daemon.js", SCRIPT, script),
                                                PAGE("/clients.js", SCRIPT, clients),
+                                               PAGE("/live.js", SCRIPT, live),
                                                PAGE("/dom.js", SCRIPT, dom),
                                                PAGE("/format.js", SCRIPT, format),
                                                PAGE("/theme.js", SCRIPT, theme),

@@ -74,6 +74,7 @@ struct http_exchange {
     size_t target;         /* length of the target as sent */
     const char *malformed; /* why it is rejected; NULL: it is well-formed */
     bool document;         /* the answer is an HTML report */
+    bool framed;           /* the page without data, for the dashboard's frame */
     struct buf out;        /* of a stream */
     size_t sent;
 };
@@ -191,21 +192,24 @@ static unsigned refused(const struct http_exchange *x, const char **why)
 
 /* ---- answers */
 
+#define SANDBOX                                                                                    \
+    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "      \
+    "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+
 static void add_headers(const struct http_exchange *x, struct MHD_Response *r, const char *type)
 {
     (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
     (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     (void)x->server->mhd.add_header(r, "X-Content-Type-Options", "nosniff");
-    (void)x->server->mhd.add_header(r, "X-Frame-Options", "DENY");
+    (void)x->server->mhd.add_header(r, "X-Frame-Options", x->framed ? "SAMEORIGIN" : "DENY");
     (void)x->server->mhd.add_header(r, "Referrer-Policy", "no-referrer");
     (void)x->server->mhd.add_header(
         r, "Content-Security-Policy",
-        x->document ? "sandbox allow-scripts allow-downloads; default-src 'none'; "
-                      "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
-                      "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-                    : "default-src 'none'; script-src 'self'; style-src 'self'; "
-                      "connect-src 'self'; img-src data:; base-uri 'none'; "
-                      "form-action 'none'; frame-ancestors 'none'");
+        x->framed     ? SANDBOX "frame-ancestors 'self'"
+        : x->document ? SANDBOX "frame-ancestors 'none'"
+                      : "default-src 'none'; script-src 'self'; style-src 'self'; "
+                        "connect-src 'self'; frame-src 'self'; img-src data:; base-uri 'none'; "
+                        "form-action 'none'; frame-ancestors 'none'");
     if (x->status == MHD_HTTP_UNAUTHORIZED)
         (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (x->malformed) /* what follows may be anything */
@@ -293,6 +297,12 @@ void http_reply_document(struct http_exchange *x, int fd, uint64_t size, const c
     bool keep = http_has_argument(x, "download");
     x->document = true;
     reply_fd(x, fd, size, "text/html; charset=utf-8", keep ? name : NULL, ".html");
+}
+
+void http_reply_frame(struct http_exchange *x, const void *text, size_t len)
+{
+    x->framed = true;
+    http_reply(x, MHD_HTTP_OK, "text/html; charset=utf-8", text, len);
 }
 
 void http_login(struct http_exchange *x)

@@ -93,6 +93,12 @@ void http_reply_fd(struct http_exchange *x, int fd, uint64_t size, const char *t
  */
 void http_reply_document(struct http_exchange *x, int fd, uint64_t size, const char *name);
 
+/*
+ * The same for a text without untrusted content, which receives it from the dashboard: only the
+ * dashboard may hold it in a frame.
+ */
+void http_reply_frame(struct http_exchange *x, const void *text, size_t len);
+
 /* Sends the cookie if the body is the right token. */
 void http_login(struct http_exchange *x);
 

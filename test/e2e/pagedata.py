@@ -46,9 +46,10 @@ class Reader:
 
 
 class Page:
-    def __init__(self, path):
-        self.html = path.read_text(encoding="utf-8")
-        blocks = BLOCK.findall(self.html)
+    def __init__(self, path=None, block=None):
+        """Of a file, or of the data block alone."""
+        self.html = "" if block else path.read_text(encoding="utf-8")
+        blocks = [block] if block else BLOCK.findall(self.html)
         if len(blocks) != 1:
             raise AssertionError(f"{len(blocks)} blocks of data")
         self.block = blocks[0]

@@ -1,5 +1,6 @@
 """What `tidemark daemon --http` answers, to whom, and what it refuses."""
 
+import concurrent.futures
 import contextlib
 import http.client
 import json
@@ -17,6 +18,7 @@ from test_capture import alloc, frame, free
 from test_daemon import announce
 from test_daemon_production import ENDS, Running
 from clients import thread_name
+from pagedata import Page
 from tools import LIMIT, TIDEMARK, WIRE, end_daemon, replaying, report, run, wait_until
 
 TOKEN = "a-token-of-some-length"
@@ -99,6 +101,45 @@ class Answers(Web):
             self.assertEqual(self.ask("/api/v1/clients/77")[0], 404)
             self.assertEqual(self.ask("/api/v1/clients/77777777777777777777")[0], 404)
             self.assertEqual(self.stop(process), 0)
+
+    def live_page(self, number):
+        return Page(block=self.ask(f"/api/v1/clients/{number}/report")[2].decode())
+
+    def test_the_page_of_a_client_live(self):
+        """It has the figures that the page of the saved trace has, and each is of its moment."""
+        with self.web() as process:
+            number = self.recorded()
+            live = self.live_page(number)
+            self.assertEqual(live.data["schema"], "tidemark.page/3")
+            (at,) = live.points()
+            self.assertEqual(at[-1][1:3], (320, 2))
+            with concurrent.futures.ThreadPoolExecutor(3) as pool:
+                pages = list(pool.map(self.live_page, [number] * 3))
+            for page in pages:
+                self.assertEqual((page.figures(0, page.steps), page.points()),
+                                 (live.figures(0, live.steps), live.points()))
+            self.assertEqual(self.ask(f"/api/v1/clients/{number}/stop", "POST")[0], 202)
+            wait_until(lambda: self.status()["clients"][0]["state"] == "saved")
+            self.assertEqual(self.ask(f"/api/v1/clients/{number}/report")[0], 409)
+            self.assertEqual(self.stop(process), 0)
+        run("report", self.traces / self.names()[0], "--format", "html", "-o", self.dir / "x.html")
+        saved = Page(self.dir / "x.html")
+        for page in (live, saved):
+            self.assertEqual(page.figures(0, page.steps), live.figures(0, live.steps))
+        self.assertEqual(saved.points(), live.points())
+
+    def test_the_frame_of_the_dashboard(self):
+        with self.web("--token", TOKEN):
+            status, headers, body = self.ask("/report")
+            if b"without the page" in body:
+                self.skipTest("the page of reports was not built")
+            self.assertEqual(status, 200)
+            self.assertIn(b'id="data">null</script>', body)
+            self.assertEqual(headers["X-Frame-Options"], "SAMEORIGIN")
+            self.assertIn("sandbox allow-scripts", headers["Content-Security-Policy"])
+            self.assertIn("frame-ancestors 'self'", headers["Content-Security-Policy"])
+            self.assertIn("frame-src 'self'", self.ask("/")[1]["Content-Security-Policy"])
+            self.assertEqual(self.ask("/")[1]["X-Frame-Options"], "DENY")
 
     def test_limits(self):
         with self.web("--quota", "1G", "--total-quota", "2G", "--min-free", "1M",

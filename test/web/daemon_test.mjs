@@ -33,6 +33,7 @@ page.on("request", (r) => r.url().startsWith(url) || r.url().startsWith("data:")
 const shot = (name) => page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
 const says = (selector, text) => page.locator(selector).filter({ hasText: text }).first().waitFor({ timeout: LIMIT });
 
+const inside = () => ({ frame: page.frameLocator("#frame iframe") });
 const row = (table, n) => page.locator(`#${table} tbody tr:nth-child(${n})`);
 
 const checks = {
@@ -53,45 +54,59 @@ const checks = {
     assert.equal(await page.locator("#alerts td").nth(2).innerText(), "live_count is 2");
     for (const name of ["Clients", "Largest capture", "Disk", "Reports kept"]) assert.equal(await page.getByRole("meter", { name }).count(), 1, name);
     await page.locator("#recording a").first().tap();
-    await says("#pools", "320 B");
-    await says("#sites", "320 B");
-    await says("#tree summary", "320 B");
+    await says("#moment", "Snapshot at");
+    const { frame } = inside();
+    await frame.locator("#answer").filter({ hasText: "448 B" }).waitFor({ timeout: LIMIT });
+    for (const part of ["#timeline canvas", "#flame .frame", "#pools"]) assert.ok(await frame.locator(part).count(), part);
+    await frame.locator("#flame").hover({ position: { x: 20, y: 10 } });
+    await frame.locator("#flame-tip").filter({ hasText: "448 B" }).waitFor({ timeout: LIMIT });
     await shot("daemon-phone");
   },
-  "shows pools, sites and call stacks of one moment": async () => {
-    // Answers of a program that grows between any two questions.
-    let live = 1000;
-    const figures = () => ({ live_bytes: (live += 1000), live_allocations: live, live_count: live, allocations: live, frees: 0, peak_bytes: live });
-    const pool = () => ({ name: "default", ...figures() });
-    const node = (id, parent, f) => ({ id, parent, name: `f${id}`, inclusive: f });
-    const document = () => {
-      const f = figures();
-      return {
-        client_time_ns: live * 1e9,
-        sites: { pools: [{ name: "default", ...f }], sites: [{ function: "f", file: "", pool: "default", ...f }] },
-        tree: { total: f, nodes: [node(0, null, f), node(1, 0, f)] },
-      };
-    };
-    const asked = /\/api\/v1\/clients\/1\/(memory|sites|tree)$/;
-    await page.route(asked, (route) => {
-      const { sites, tree } = document();
-      const json = { memory: document(), sites, tree }[asked.exec(route.request().url())[1]];
-      return route.fulfill({ json });
+  "all views go over to the next snapshot together, and what is chosen stays": async () => {
+    const { frame } = inside();
+    assert.equal(await frame.locator("html").evaluate(() => self.origin), "null");
+    assert.equal(await frame.locator("html").evaluate(() => fetch("/api/v1/status").then((a) => a.status, () => "refused")), "refused");
+    await frame.locator("#tab-tree").tap();
+    await frame.locator("#tree .tree-body .tree-row").first().waitFor({ timeout: LIMIT });
+    await frame.locator("#tab-sites").tap();
+    await frame.locator("#sites-search").fill("call stack");
+    await frame.locator("#sites-search").evaluate((e) => e.setSelectionRange(4, 4));
+    const said = await page.locator("#moment").innerText();
+    let number = 0;
+    await page.route("**/api/v1/clients/1/report", async (route) => {
+      const answer = await route.fetch();
+      const json = await answer.json();
+      json.trace.program = `snapshot ${++number}`;
+      json.trace.duration = 1e9 * number;
+      await route.fulfill({ response: answer, json });
     });
-    const shown = async () => {
-      const all = await Promise.all(["#pools tr:nth-child(2) td:nth-child(2)", "#sites tr:nth-child(2) td:nth-child(3)", "#tree > details > summary"].map((s) => page.locator(s).innerText()));
-      return all.map((text) => /[\d.]+ \w+/.exec(text.replace(/^f0: /, ""))[0]);
-    };
-    await page.locator("#tree summary", { hasText: "f0" }).waitFor({ timeout: LIMIT });
-    const before = await shown();
-    assert.equal(new Set(before).size, 1, before.join());
-    await page.locator("#tree > details > summary").tap();
-    await page.locator("#tree details details").waitFor({ timeout: LIMIT });
-    await page.waitForFunction((text) => !document.querySelector("#tree summary").textContent.includes(text), before[0]);
-    const after = await shown();
-    assert.equal(new Set(after).size, 1, after.join());
-    assert.ok(await page.locator("#tree details details").isVisible(), "the open branch was closed");
-    await page.unroute(asked);
+    const [name, parts] = await frame.locator("html").evaluate(() => new Promise((done) => {
+      const before = ["#timeline", "#sites-table", "#panel-flame"].map((s) => document.querySelector(s));
+      new MutationObserver(() => {
+        const text = document.querySelector("#program").textContent;
+        if (/snapshot/.test(text)) done([text, before.map((e) => e.isConnected)]);
+      }).observe(document, { childList: true, subtree: true, characterData: true });
+    }));
+    assert.match(name, /^snapshot \d+: memory report$/);
+    assert.deepEqual(parts, [false, false, false]);
+    await says("#moment", "of the program's time");
+    await page.waitForFunction((text) => document.querySelector("#moment").textContent !== text, said);
+    assert.equal(await frame.locator("#tab-sites").getAttribute("aria-selected"), "true");
+    assert.deepEqual(await frame.locator("#sites-search").evaluate((e) => [e.value, e.selectionStart, e === document.activeElement]), ["call stack", 4, true]);
+    // Nothing is taken from under the reader's hand, and a pause holds it.
+    await frame.locator("#tab-flame").tap();
+    await frame.locator("#flame").press("Space");
+    await frame.locator(".tip.pinned").waitFor({ timeout: LIMIT });
+    const pinned = number;
+    await page.waitForFunction(() => true);
+    while (number < pinned + 2) await page.waitForResponse((r) => r.url().endsWith("/report"));
+    assert.equal(await frame.locator(".tip.pinned").count(), 1);
+    await frame.locator(".tip.pinned").press("Escape");
+    await page.locator("#pause").tap();
+    await says("#moment", "paused");
+    await page.locator("#pause").tap();
+    await page.waitForResponse((r) => r.url().endsWith("/report"));
+    await page.unroute("**/api/v1/clients/1/report");
   },
   "fits a telephone": async () => {
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
@@ -185,14 +200,21 @@ const checks = {
     await says("#recording-head", "Recording (1)");
   },
   "axe finds nothing": async () => {
+    await page.locator("#recording a").first().tap();
+    await inside().frame.locator("html[data-ready]").waitFor({ timeout: LIMIT });
     const source = readFileSync(join(folder, "node_modules", "axe-core", "axe.min.js"), "utf8");
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme });
-      await page.evaluate(`${source}; 0`);
-      const found = await page.evaluate(() => window.axe.run(document));
-      assert.deepEqual(found.violations.flatMap((v) => v.nodes.map((n) => `${colorScheme} ${v.id}: ${n.html.slice(0, 120)}`)), []);
-      await shot(`daemon-${colorScheme}`);
+      for (const hash of ["", "#client=2"]) {
+        await page.evaluate((to) => (window.location.hash = to), hash);
+        await page.locator(hash ? "#detail" : "#lists").waitFor({ timeout: LIMIT });
+        await page.evaluate(`${source}; 0`);
+        const found = await page.evaluate(() => window.axe.run(document, { iframes: false }));
+        assert.deepEqual(found.violations.flatMap((v) => v.nodes.map((n) => `${colorScheme} ${hash} ${v.id}: ${n.html.slice(0, 120)}`)), []);
+        await shot(`daemon-${colorScheme}${hash ? "-client" : ""}`);
+      }
     }
+    await page.evaluate(() => (window.location.hash = ""));
   },
   "gives a trace": async () => {
     const [download] = await Promise.all([page.waitForEvent("download"), row("finished", 1).locator("a.icon").tap()]);

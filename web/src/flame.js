@@ -30,7 +30,7 @@ export class Flame {
     element.addEventListener("pointerleave", () => this.pinned || this.hideTip());
     element.addEventListener("click", (event) => this.click(event));
     element.addEventListener("dblclick", (event) => this.frameAt(event) && this.zoom(this.frameAt(event)));
-    document.addEventListener("pointerdown", (event) => this.pinned && !tip.contains(event.target) && !element.contains(event.target) && this.unpin());
+    $("main").addEventListener("pointerdown", (event) => this.pinned && !tip.contains(event.target) && !element.contains(event.target) && this.unpin());
     tip.addEventListener("keydown", (event) => event.key === "Escape" && this.unpin(true));
     $("flame-next").addEventListener("click", () => this.step(1));
     $("flame-previous").addEventListener("click", () => this.step(-1));

@@ -52,12 +52,13 @@ class App {
     this.drawTimeline();
   }
 
-  // When the rest of the data is there, which takes longer than the plot.
-  start() {
+  // When the rest of the data is there, which takes longer than the plot. `kept`: what keep() gave.
+  start(kept) {
     const { model } = this;
     this.sites = new Sites(model, (site) => this.filterSite(site));
     this.flame = new Flame(model, (what, frame) => this.filterFrame(what, frame), () => this.save());
     this.tree = new Tree(model, (what, frame) => this.filterFrame(what, frame));
+    if (kept) Object.assign(this.tree, { open: kept.open, way: kept.way });
     const leaks = new Leaks(model, (site) => this.openSite(site));
     const map = new MemoryMap(model, (site) => this.openSite(site));
     const histograms = new Histograms(model);
@@ -112,6 +113,38 @@ class App {
     state.lanes = timeline.lanes.chosen;
     state.at = this.flame.place;
     return state;
+  }
+
+  // Whether other data would take something from under the reader's hand.
+  get busy() {
+    return this.flame.pinned || Boolean(document.querySelector("main:active, .menu[open]"));
+  }
+
+  // Leaves the page to a later snapshot's model, in which pools and others have other numbers. What is
+  // chosen goes on in the address.
+  keep(next) {
+    const { model, filter, state } = this;
+    const now = this.readState();
+    const carry = (text, name) => text.split(".").map((i) => next.data[name].findIndex((_, k) => next[`${name.slice(0, -1)}Name`](k) === model[`${name.slice(0, -1)}Name`](Number(i)))).filter((i) => i >= 0).join(".") || "none";
+    for (const name of ["pools", "threads"]) if (now[name] && now[name] !== "none") now[name] = carry(now[name], name);
+    const sameSite = (i) => next.sites.findIndex((s) => s.label === model.sites[i]?.label);
+    if (now.site) now.site = String(sameSite(filter.site));
+    now.frames = filter.frames.list.map((f) => `${f.keep ? "only" : "hide"} ${next.frameNumber(model.frames[f.number]?.label)}`).join(",");
+    now.at = this.flame.path.map((label) => next.frameNumber(label)).join(".");
+    state.save(true, now);
+    state.over.abort();
+    const { activeElement: focus } = document;
+    return { open: this.tree.open, way: this.tree.way, chosen: this.tree.chosen, top: $("tree").scrollTop, y: window.scrollY, site: this.sites.open === null ? -1 : sameSite(this.sites.open), focus: focus?.id, caret: focus?.selectionStart };
+  }
+
+  resume({ focus, caret, top, y, site, chosen }) {
+    this.tree.chosen = chosen;
+    if (site >= 0) this.sites.show(site);
+    $("tree").scrollTop = top;
+    window.scrollTo(0, y);
+    const element = $(focus ?? "");
+    element?.focus({ preventScroll: true });
+    if (caret !== null && element?.type === "search") element.setSelectionRange(caret, caret);
   }
 
   applyState(state) {
@@ -452,12 +485,38 @@ function fail(error) {
   $("error").hidden = false;
 }
 
+// The dashboard of a daemon holds the page in a frame and sends it one snapshot after another.
+function listen(changed) {
+  const pristine = $("main").cloneNode(true);
+  let app = null;
+  const show = async (data) => {
+    const model = await loadPoints(data);
+    await loadCells(model);
+    if (app?.busy) return false;
+    const kept = app?.keep(model);
+    $("main").replaceWith(pristine.cloneNode(true));
+    showTrace(data);
+    changed((app = new App(model)));
+    app.start(kept);
+    if (kept) app.resume(kept);
+    document.documentElement.dataset.ready = "yes";
+    return true;
+  };
+  const tell = (said) => window.parent.postMessage(said, "*"); // no secret
+  window.addEventListener("message", ({ source, data }) => {
+    if (source === window.parent) show(JSON.parse(data)).then((shown) => tell({ shown }), (error) => tell({ error: error.message }));
+  });
+  tell({ ready: true });
+}
+
 async function main() {
   let app = null;
   addTheme(() => app?.recolour());
   showLicences(licences);
   const data = JSON.parse($("data").textContent);
   if (typeof DecompressionStream === "undefined") throw new Error("the browser is too old (it has no DecompressionStream)");
+  if (!data && window.parent === window) throw new Error("it has no data; the daemon's dashboard shows it");
+  if (!data) return listen((now) => (app = now));
   const other = { "tidemark.diffpage/1": DiffApp, "tidemark.runspage/1": RunsApp }[data.schema];
   if (other) {
     app = await other.load(data);

@@ -2,12 +2,12 @@
 // A value that is the initial one is left out.
 
 export class State {
+  over = new AbortController(); // the page is about to show other data
+
   // read() gives an object of texts; apply(object) shows such a state, of which keys may be missing.
   constructor(read, apply) {
     Object.assign(this, { read, apply, initial: read() });
-    window.addEventListener("hashchange", () => {
-      if (location.hash !== this.written) this.restore();
-    });
+    window.addEventListener("hashchange", () => location.hash !== this.written && this.restore(), { signal: this.over.signal });
     if (location.hash.length > 1) this.restore();
     else this.written = location.hash;
   }
@@ -23,9 +23,8 @@ export class State {
   }
 
   // A new entry of the history, or with `replace` another address of the present one.
-  save(replace) {
+  save(replace, now = this.read()) {
     if (this.busy) return;
-    const now = this.read();
     const changed = new URLSearchParams(Object.entries(now).filter(([key, value]) => value !== this.initial[key]));
     const hash = changed.size || String(changed) ? `#${changed}` : "#";
     if (hash === (location.hash || "#")) return;
