@@ -9,7 +9,7 @@ in test/site_stacks.py; they come from the programs' sources). For Python it is 
 `old`: an older build of Tidemark, in that folder. `heaptrack`: the innermost functions of heaptrack's
 flame graph of the peak, where it is installed.
 
-The programs are Debian's, stripped and without debug symbols; node and java run with the options that
+The programs should be stripped and without debug symbols, as Debian installs them; node and java run with the options that
 `tidemark run` suggests. Those that are not here are left out."""
 
 import argparse
