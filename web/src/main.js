@@ -40,12 +40,8 @@ class App {
     this.filter = { pools: data.pools.map((p) => !p.beside), threads: data.threads.map(() => true), site: -1, frames: new FrameFilters(model, () => this.chosen()) };
     for (const name of ["rows", "totals", ...(data.look ? [] : ["look"])]) $(`panel-${name}`).remove(); // the first two are of comparisons
     $("main").hidden = false;
-    const zoomTo = (from, to) => {
-      this.zoom(from, to);
-      this.save(true);
-    };
     $("lanes-choice").addEventListener("change", () => this.save());
-    this.timeline = new Timeline($("timeline"), model, (from, to) => this.choose(from, to), zoomTo);
+    this.timeline = new Timeline($("timeline"), model, (from, to) => this.choose(from, to), (from, to) => this.zoom(from, to).save(true));
     showFindings(data);
     this.addFilters();
     this.addRange();
@@ -305,23 +301,17 @@ class App {
   }
 
   poolPeaks(pools) {
-    return pools
-      .slice(0, LINES_MAX)
-      .map((pool) => {
-        const peak = this.model.peakStep(pool, 0, this.model.steps);
-        return `Pool ${this.model.poolName(pool)}: highest ${bytes(peak.bytes)} at about ${duration(this.model.slotTime(peak.slot))}.`;
-      })
-      .join(" ");
+    const text = (pool) => {
+      const peak = this.model.peakStep(pool, 0, this.model.steps);
+      return `Pool ${this.model.poolName(pool)}: highest ${bytes(peak.bytes)} at about ${duration(this.model.slotTime(peak.slot))}.`;
+    };
+    return pools.slice(0, LINES_MAX).map(text).join(" ");
   }
 
   addRange() {
     for (const id of ["plot-what", "plot-resident"]) $(id).addEventListener("change", () => this.drawTimeline());
     $("plot-resident").after(residentMark());
     $("plot-resident").parentElement.hidden = !this.model.resident;
-    const zoom = (from, to) => {
-      this.zoom(from, to);
-      this.save();
-    };
     $("range").addEventListener("submit", (event) => {
       event.preventDefault();
       const step = (id) => this.timeline.stepAt(Number.parseFloat($(id).value.replace(",", ".")));
@@ -331,13 +321,14 @@ class App {
     });
     for (const id of ["range-from", "range-to"]) $(id).addEventListener("change", () => $("range").requestSubmit());
     $("range-all").addEventListener("click", () => this.choose(0, this.model.steps));
-    $("zoom-in").addEventListener("click", () => zoom(this.range.from, this.range.to));
-    $("zoom-out").addEventListener("click", () => zoom(0, this.model.steps));
+    $("zoom-in").addEventListener("click", () => this.zoom(this.range.from, this.range.to).save());
+    $("zoom-out").addEventListener("click", () => this.zoom(0, this.model.steps).save());
   }
 
   zoom(from, to) {
     this.timeline.zoom(from, to);
     $("zoom-out").disabled = from === 0 && to === this.model.steps;
+    return this;
   }
 
   choose(from, to) {
@@ -520,14 +511,13 @@ async function main() {
   const other = { "tidemark.diffpage/1": DiffApp, "tidemark.runspage/1": RunsApp }[data.schema];
   if (other) {
     app = await other.load(data);
-    document.documentElement.dataset.ready = "yes";
-    return;
+  } else {
+    showTrace(data);
+    app = new App(await loadPoints(data));
+    await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
+    await loadCells(app.model);
+    app.start();
   }
-  showTrace(data);
-  app = new App(await loadPoints(data));
-  await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
-  await loadCells(app.model);
-  app.start();
   document.documentElement.dataset.ready = "yes";
 }
 
