@@ -28,8 +28,9 @@ COMMANDS = {
     "symbols": ("symbols", MEMSCEN, "--no-debuginfod"),
     "symbolize": ("symbolize", TIDEMARK, "0x1000", "--no-debuginfod"),
 }
-ELSEWHERE = {  # test_push, test_daemon_events, test_daemon_http, test_resident, test_diff_runs
-    "push", "event", "memory", "resident", "runs", "figures"}
+# test_push, test_compact, test_daemon_events, test_daemon_http, test_resident, test_diff_runs
+ELSEWHERE = {
+    "push", "compact", "event", "memory", "resident", "runs", "figures"}
 
 
 def members(text):

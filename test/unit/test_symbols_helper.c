@@ -322,9 +322,10 @@ static void expect_alive(struct helper *h)
     struct err e;
     if (open_image(h, "good", &e) != 0 || look_up(h, 3, &all, &e) != 0)
         fail_msg("%s", e.text);
+    /* 1: SOURCE_IMAGE; 4: SOURCE_DEBUG */
     assert_string_equal(buf_str(&all.text), "0/1/0:\n"
-                                            "1/3/1: inner a.c:7:3+ outer :0:0\n"
-                                            "2/3/2: inner a.c:7:3+ outer :0:0\n");
+                                            "1/4/1: inner a.c:7:3+ outer :0:0\n"
+                                            "2/4/2: inner a.c:7:3+ outer :0:0\n");
     helper_close_image(h);
     buf_release(&all.text);
 }
