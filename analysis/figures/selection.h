@@ -162,8 +162,8 @@ struct selection_pass {
 #define SELECTION_PASSES 8u /* at most */
 
 /*
- * Answers all questions in one sweep. If `status`, of their beginning, is not 0, only ends them. On
- * failure some results may be complete: release all of them.
+ * Answers all questions in one sweep. `status` is that of the begin functions: if it is not 0, the
+ * passes are only ended. On failure some results may be complete: release all of them.
  */
 int selection_answer(struct selection *s, const struct selection_pass *passes, size_t n, int status,
                      struct err *e);

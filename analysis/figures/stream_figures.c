@@ -102,7 +102,7 @@ static uint64_t key_of(int64_t time, uint16_t thread)
     return (uint64_t)time << STEP_TIME | thread;
 }
 
-/* Replaces the size of a value that has no room for it by its index in a list of a portion. */
+/* Puts a size that a value has no room for into the portion's list; the value gets the index. */
 static int put_large(struct stream_portion *to, uint64_t *value, uint64_t size, struct err *e)
 {
     if (!vec_push(&to->large, size))
