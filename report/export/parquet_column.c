@@ -75,7 +75,9 @@ static int put_page(struct parquet_column *c, ZSTD_CCtx *zstd, struct buf *to, b
     uint8_t *packed = buf_reserve(&c->text, bound);
     if (!packed || c->raw.failed)
         return no_room(e);
-    size_t n = ZSTD_compressCCtx(zstd, packed, bound, c->raw.data, c->raw.len, LEVEL);
+    ZSTD_CCtx_setParameter(zstd, ZSTD_c_compressionLevel, LEVEL);
+    ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1); /* every reader checks the values */
+    size_t n = ZSTD_compress2(zstd, packed, bound, c->raw.data, c->raw.len);
     if (ZSTD_isError(n))
         return err_set(e, ERR_OUTPUT, "cannot compress a column: %s", ZSTD_getErrorName(n));
     size_t begin = to->len;
