@@ -43,6 +43,13 @@ void page_watch_words(const struct page_watch *w, char *out, size_t size)
                  w->limit.waited);
 }
 
+void process_kills_words(uint64_t kills, uint64_t limit, char *out, size_t size)
+{
+    char n[FORMAT_SIZE], bytes[FORMAT_SIZE];
+    snprintf(out, size, "while the OOM killer killed %s in its memory cgroup, whose limit was %s",
+             format_counted(n, kills, "program"), limit ? format_bytes(bytes, limit) : "not known");
+}
+
 static bool has_grown(const struct page_watch *w)
 {
     bool stopped = w->rss <= w->before && monotonic_ns() >= w->next;

@@ -42,6 +42,10 @@ bool page_watch_due(struct page_watch *w, enum look_reason *reason);
 #define PAGE_WATCH_WORDS 128u
 void page_watch_words(const struct page_watch *w, char *out, size_t size);
 
+/* "while the OOM killer killed 1 program in its memory cgroup, whose limit was 100 MiB"; 0: none.
+ */
+void process_kills_words(uint64_t kills, uint64_t limit, char *out, size_t size);
+
 /* Looks at the pages, as page_look_read, with the reason. */
 int page_watch_look(struct page_watch *w, const struct process_memory *of, enum look_reason reason,
                     struct page_look *out, struct err *e);

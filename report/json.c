@@ -72,14 +72,19 @@ static json_t *make_callstacks(const struct summary_coverage *c)
                      c->cut_depth ? json_count(c->cut_depth) : json_null());
 }
 
+static json_t *json_if(bool known, uint64_t number)
+{
+    return known ? json_count(number) : json_null();
+}
+
 static json_t *near_limit_json(const struct near_limit *n)
 {
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o}", "from_ns",
-        n->from < 0 ? json_null() : json_count((uint64_t)n->from), "to_ns",
-        json_count((uint64_t)n->to), "bytes", n->limit ? json_count(n->use) : json_null(),
-        "limit_bytes", n->limit ? json_count(n->limit) : json_null(), "waited_percent",
-        n->limit ? json_null() : json_count(n->waited), "growth", json_text_or_null(n->growth));
+    bool read = n->growth.p, full = n->limit > 0;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "from_ns",
+                     json_if(n->from >= 0, (uint64_t)n->from), "to_ns",
+                     json_if(read, (uint64_t)n->to), "bytes", json_if(full, n->use), "limit_bytes",
+                     json_if(full, n->limit), "waited_percent", json_if(read && !full, n->waited),
+                     "growth", json_text_or_null(n->growth), "oom_kills", json_count(n->kills));
 }
 
 /* NULL: the trace has none, or memory is short. */

@@ -237,16 +237,13 @@ static void say_unrecorded(struct run *r)
 static int say_kill(const struct run *r, struct trace *t, struct err *e)
 {
     const struct run_tree *tree = &r->tree;
-    char n[FORMAT_SIZE], limit[FORMAT_SIZE];
+    char words[PAGE_WATCH_WORDS];
     bool killed = !r->launch.adopted && !r->attach.pid && WIFSIGNALED(r->launch.status) &&
                   WTERMSIG(r->launch.status) == SIGKILL;
     if (!killed || !tree->kills)
         return 0;
-    fprintf(stderr,
-            "tidemark: the program was killed while the OOM killer killed %s in its memory cgroup, "
-            "whose limit was %s\n",
-            format_counted(n, tree->kills, "program"),
-            tree->limit ? format_bytes(limit, tree->limit) : "not known");
+    process_kills_words(tree->kills, tree->limit, words, sizeof words);
+    fprintf(stderr, "tidemark: the program was killed %s\n", words);
     return trace_add_fact(t, e, "oom_kills", "%" PRIu64 " limit %" PRIu64, tree->kills,
                           tree->limit);
 }

@@ -10,6 +10,7 @@
 #include "trace/store/limit_watch.h"
 
 #define FACT "near_limit"
+#define KILLS "oom_kills"
 #define SITES_NAMED 3u
 
 /* ---- readings */
@@ -18,7 +19,9 @@ struct search {
     const struct plots *plots;
     struct near_limit found;
     struct limit_watch watch;
-    int64_t far; /* time of the last reading far from the limit; -1: none */
+    int64_t far;         /* time of the last reading far from the limit; -1: none */
+    uint64_t use, limit; /* bytes, in the last reading with a limit; limit 0: none */
+    double kills;        /* the last value */
     /* the reading so far, whose values have one time */
     uint32_t known;
     double value[MEMORY_VALUES];
@@ -33,6 +36,10 @@ static void take_reading(struct search *s)
     enum limit_state state = limit_watch_take(&s->watch, s->known, s->value, s->time);
     struct near_limit now = {.from = s->far, .to = s->time};
     s->known = 0;
+    if (s->watch.limit >= 1) {
+        s->use = (uint64_t)s->watch.use;
+        s->limit = (uint64_t)s->watch.limit;
+    }
     if (state == LIMIT_FAR)
         s->far = s->time;
     if (state != LIMIT_NEAR)
@@ -53,6 +60,8 @@ static int take_point(void *ctx, const struct plot_point *p, struct err *e)
     struct search *s = ctx;
     uint64_t which = (s->plots->list.at[p->plot].name - MEMORY_PLOT_KEY(0)) / 16;
     (void)e;
+    if (which == MEMORY_CGROUP_KILLS && p->value >= 0 && p->value < 0x1p32)
+        s->kills = p->value;
     if (which != MEMORY_CGROUP_USE && which != MEMORY_CGROUP_LIMIT && which != MEMORY_CGROUP_FULL &&
         which != MEMORY_SYSTEM_FULL)
         return 0;
@@ -123,22 +132,37 @@ static int add_fact(struct trace *t, const struct near_limit *n, struct err *e)
     return status;
 }
 
+/* `run` has noted how its program ended. Of a client, only its connection is known. */
+static int note_kills(struct trace *t, const struct search *s, struct err *e)
+{
+    if (s->kills < 1 || trace_fact(t, KILLS, 0).p ||
+        !view_equal(trace_fact(t, "end", 0), view_of("the client vanished")))
+        return 0;
+    return trace_add_fact(t, e, KILLS, "%.0f limit %" PRIu64, s->kills, s->limit);
+}
+
+/* A program that grows fast is killed before a reading is near the limit. */
 int near_limit_note(struct trace *t, struct err *e)
 {
     struct search s = {.plots = &t->plots, .far = -1};
     if (plots_each(&t->plots, take_point, &s, e) != 0)
         return -1;
     take_reading(&s);
+    if (note_kills(t, &s, e) != 0)
+        return -1;
+    bool killed = trace_fact(t, KILLS, 0).p;
+    if (!s.found.limit && killed && s.limit)
+        s.found = (struct near_limit){.from = s.far, .use = s.use, .limit = s.limit};
     if (!s.found.limit && !s.found.waited)
         return 0;
-    if (trace_fact(t, "oom_kills", 0).p && t->facts.last_time > s.found.to)
+    if (killed && t->facts.last_time > s.found.to)
         s.found.to = t->facts.last_time;
     return add_fact(t, &s.found, e);
 }
 
 /* ---- the fact */
 
-bool near_limit_read(const struct trace *t, struct near_limit *n)
+static bool read_growth(const struct trace *t, struct near_limit *n)
 {
     char text[128] = {0};
     struct view fact = trace_fact(t, FACT, 0);
@@ -156,15 +180,25 @@ bool near_limit_read(const struct trace *t, struct near_limit *n)
     return true;
 }
 
-void near_limit_words(struct buf *out, const struct near_limit *n)
+bool near_limit_read(const struct trace *t, struct near_limit *n)
+{
+    *n = (struct near_limit){0};
+    if (!read_growth(t, n))
+        *n = (struct near_limit){.from = -1};
+    if (!trace_fact(t, KILLS, 1).p)
+        n->kills = trace_fact_number(t, KILLS);
+    return n->growth.p || n->kills;
+}
+
+static void put_readings(struct buf *out, const struct near_limit *n)
 {
     char use[FORMAT_SIZE], limit[FORMAT_SIZE], from[FORMAT_SIZE], to[FORMAT_SIZE];
     format_duration(to, n->to);
     if (n->limit)
-        buf_printf(out, "limit: the cgroup used %s of %s by %s, ", format_bytes(use, n->use),
+        buf_printf(out, "the cgroup used %s of %s by %s, ", format_bytes(use, n->use),
                    format_bytes(limit, n->limit), to);
     else
-        buf_printf(out, "limit: tasks waited for memory for %u %% of a second by %s, ",
+        buf_printf(out, "tasks waited for memory for %u %% of a second by %s, ",
                    (unsigned)n->waited, to);
     if (n->from < 0)
         buf_printf(out, "%u %% or more from the beginning; ", n->limit ? 80 : 5);
@@ -172,4 +206,15 @@ void near_limit_words(struct buf *out, const struct near_limit *n)
         buf_printf(out, "less than %u %% until %s; then ", n->limit ? 80 : 5,
                    format_duration(from, n->from));
     format_terminal(out, n->growth);
+}
+
+void near_limit_words(struct buf *out, const struct near_limit *n)
+{
+    char count[FORMAT_SIZE];
+    buf_puts(out, "limit: ");
+    if (n->growth.p)
+        put_readings(out, n);
+    if (n->kills)
+        buf_printf(out, "%sthe OOM killer killed %s in the memory cgroup", n->growth.p ? "; " : "",
+                   format_counted(count, n->kills, "program"));
 }

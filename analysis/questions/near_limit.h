@@ -11,6 +11,10 @@
  *
  *     tidemark.near_limit=FROM TO USE LIMIT WORDS
  *     tidemark.near_limit=FROM TO PERCENT 0 WORDS
+ *
+ * If the OOM killer killed, that is another one, of `run` or noted with it:
+ *
+ *     tidemark.oom_kills=KILLS limit BYTES
  */
 
 #include <stdbool.h>
@@ -24,13 +28,14 @@ struct near_limit {
     int64_t from, to;    /* ns; from < 0: no reading was far from it */
     uint64_t use, limit; /* bytes, in the reading with the highest use; limit 0: pressure */
     uint64_t waited;     /* then, percent of about a second */
-    struct view growth;  /* "live blocks grew by 17.1 MiB: …" */
+    struct view growth;  /* "live blocks grew by 17.1 MiB: …"; p NULL: nothing of the above */
+    uint64_t kills;      /* of the OOM killer in its cgroup, if it was killed; 0: none known */
 };
 
-/* Adds the fact if the limit was near. `t` has its events, names and plots. */
+/* Adds the facts if the limit was near. `t` has its events, names, plots, and how it ended. */
 int near_limit_note(struct trace *t, struct err *e);
 
-/* False: the trace has no such fact, or a malformed one. `growth` points into the trace. */
+/* False: the trace has no such fact, or malformed ones. `growth` points into the trace. */
 bool near_limit_read(const struct trace *t, struct near_limit *n);
 
 /* "limit: 97.7 MiB of the cgroup's 100 MiB at 3.21 s, …", without a newline. */

@@ -62,6 +62,7 @@ bool client_memory_init(struct client_memory *m, uint64_t hz, const struct look_
         m->process.early.maps = fcntl(early->maps, F_DUPFD_CLOEXEC, 0);
     if (first.known)
         m->rounds = memory_rounds(hz);
+    page_watch_take(&m->watch, &first);
     return first.known != 0;
 }
 
@@ -213,6 +214,23 @@ static int read_values(struct client_memory *m, struct ingest *in, struct journa
     int status = memory_plots_add(&r, time, &m->named, &in->sink, e);
     memory_rounds_end(&m->rounds, !r.known);
     return status;
+}
+
+int client_memory_vanished(struct client_memory *m, struct ingest *in, struct journal *journal,
+                           struct err *e)
+{
+    struct memory_reading r = {.known = UINT32_C(1) << MEMORY_CGROUP_KILLS};
+    char words[PAGE_WATCH_WORDS];
+    uint64_t kills;
+    if (!m->rounds.period || !process_memory_kills(&m->process, &kills) || kills == 0)
+        return 0;
+    process_kills_words(kills, (uint64_t)m->watch.limit.limit, words, sizeof words);
+    fprintf(stderr, "tidemark: the client vanished %s\n", words);
+    r.value[MEMORY_CGROUP_KILLS] = (double)kills;
+    int64_t time = time_of_client(m, in);
+    if (journal)
+        keep(&r, time, journal);
+    return memory_plots_add(&r, time, &m->named, &in->sink, e);
 }
 
 static void say_near(struct client_memory *m)

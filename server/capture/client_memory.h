@@ -68,6 +68,13 @@ int client_memory_pause(const struct client_memory *m, int most);
 int client_memory_end(struct client_memory *m, enum look_reason reason, struct ingest *in,
                       struct journal *journal, struct err *e);
 
+/*
+ * Reads what the OOM killer killed in the cgroup of a client that vanished, as the last value of
+ * that plot, and prints it if it is not 0.
+ */
+int client_memory_vanished(struct client_memory *m, struct ingest *in, struct journal *journal,
+                           struct err *e);
+
 /* Replays a journal's records. Zero-initialise. */
 struct client_memory_player {
     uint32_t named;  /* memory_plots_add */

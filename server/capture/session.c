@@ -308,6 +308,8 @@ static int session_finish(struct session *s, enum session_end end, const struct 
 {
     session_report(s, monotonic_ns(), true);
     int status = session_last_modules(s, e);
+    if (status == 0 && end == SESSION_VANISHED)
+        status = client_memory_vanished(&s->memory, &s->r.ingest, s->journal, e);
     session_put_end(s, end, cause);
     if (status != 0 || session_finish_store(s, end, cause, e) != 0)
         return -1;

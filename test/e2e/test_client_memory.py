@@ -7,6 +7,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import unittest
 
 import passing
@@ -137,13 +138,17 @@ class Capture(Case, Held):
         points, _ = plots(self.trace)
         self.assertLessEqual(set(points), {"PSS"})  # the client's
 
-    def test_near_the_limit_of_its_cgroup(self):
+    def group(self, size):
         try:
-            group = MemoryGroup(70 * MIB)
+            group = MemoryGroup(size)
         except NoGroups as why:
             self.skipTest(str(why))
         self.addCleanup(lambda: wait_until(lambda: not (group.folder / "cgroup.procs").read_text())
                         or group.__exit__())
+        return group
+
+    def test_near_the_limit_of_its_cgroup(self):
+        group = self.group(70 * MIB)
         client, port, pid = self.hold(lambda args: group.command(*args))
         process = self.capture(port)
         self.wait_readings(pid, self.journal)
@@ -160,12 +165,7 @@ class Capture(Case, Held):
                                r"uses [67]\d[.\d]* MiB of 70\.0 MiB\n$")
 
     def test_a_flight_recorder_saves_near_the_limit(self):
-        try:
-            group = MemoryGroup(70 * MIB)
-        except NoGroups as why:
-            self.skipTest(str(why))
-        self.addCleanup(lambda: wait_until(lambda: not (group.folder / "cgroup.procs").read_text())
-                        or group.__exit__())
+        group = self.group(70 * MIB)
         client, port, pid = self.hold(lambda args: group.command(*args), reported=["reported"])
         process = self.capture(port, "--keep-last", "1h")
         saved = self.dir / "x.2.tracy"
@@ -180,6 +180,53 @@ class Capture(Case, Held):
         self.assertRegex(report, r"\nresident .* MiB at .*: blocks \d+ %")
         looks = json.loads(run("report", "--resident", "--format", "json", saved).stdout)["looks"]
         self.assertIn("near the end of its memory", [look["reason"] for look in looks])
+
+    def test_the_verdict_is_recovered(self):
+        """The OOM killer takes both."""
+        group = self.group(70 * MIB)
+        client, port, pid = self.hold(lambda args: group.command(*args), reported=["reported"])
+        process = self.capture(port)
+        self.wait_readings(pid, self.journal)
+        wait_until(lambda: PAGES in [kind for kind, _ in passing.journal_records(self.journal)])
+        client.kill()
+        process.kill()
+        process.wait()
+        result = run("recover", self.journal, "-o", self.trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        said = run("report", self.trace).stdout
+        self.assertRegex(said, r"\nlimit: the cgroup used .* of 70\.0 MiB by ")
+        self.assertRegex(said, r"\nresident .* MiB at .*: blocks \d+ %")
+        self.assertNotIn("OOM", said)
+
+    def test_an_oom_kill(self):
+        for options in [], ["--keep-last", "1h"]:
+            group = self.group(80 * MIB)
+            client, port, pid = self.hold(lambda args: group.command(*args), reported=["reported"])
+            process = self.capture(port, "-f", *options)
+            self.wait_readings(pid, self.journal)
+            # Of the two, the client is larger.
+            subprocess.run(group.command(sys.executable, "-c", "bytearray(40 << 20)"), check=True)
+            self.assertEqual(client.wait(), -signal.SIGKILL)
+            _, said = process.communicate(timeout=LIMIT)
+            self.assertEqual(process.returncode, 0, said)
+            self.assertIn("tidemark: the client vanished while the OOM killer killed 1 program in its "
+                          "memory cgroup, whose limit was 80.0 MiB\n", said)
+            self.assertRegex(run("report", self.trace).stdout,
+                             r"\nlimit: the cgroup used .*; the OOM killer killed 1 program in the "
+                             r"memory cgroup\n")
+            near = json.loads(run("report", "--format", "json", self.trace).stdout)["near_limit"]
+            self.assertEqual((near["limit_bytes"], near["oom_kills"]), (80 * MIB, 1))
+
+    def test_another_end_is_no_oom_kill(self):
+        group = self.group(80 * MIB)
+        client, port, pid = self.hold(lambda args: group.command(*args))
+        process = self.capture(port)
+        self.wait_readings(pid, self.journal)
+        client.kill()
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertNotIn("OOM", said)
+        self.assertNotIn("oom_kills", run("info", self.trace).stdout)
 
     def test_recovered(self):
         client, port, pid = self.hold()

@@ -285,7 +285,9 @@ class Cgroup(MemoryCase):
         self.assertGreaterEqual(grown["bytes"], 96 * MIB * 9 // 10)
         self.assertLess(grown["from_ns"], grown["to_ns"])
         self.assertRegex(grown["growth"], r"^live blocks grew by .* MiB: .* MiB at grow \(grow\.c:")
+        self.assertEqual(grown["oom_kills"], 1)
         self.assertRegex(result.stderr, GREW)
+        self.assertIn("; the OOM killer killed 1 program in the memory cgroup\n", result.stderr)
 
     def test_both_are_killed(self):
         """As the OOM killer does where `run` shares the cgroup. The recovered trace says who grew."""

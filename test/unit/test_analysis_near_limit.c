@@ -91,7 +91,52 @@ static void test_a_kill_goes_to_the_end(void **state)
     assert_int_equal(n.to, 20);
     assert_words(
         &n, "limit: the cgroup used 950 B of 1000 B by 20 ns, 80 % or more from the beginning; "
-            "live blocks grew by 1.95 KiB: 1000 B at base (a.c:1), 1000 B at grower (b.c:2)");
+            "live blocks grew by 1.95 KiB: 1000 B at base (a.c:1), 1000 B at grower (b.c:2); the "
+            "OOM killer killed 1 program in the memory cgroup");
+    fixture_release(&f);
+}
+
+static void kill_client(const char *end)
+{
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_KILLS), 2, 0, &f.e);
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_KILLS), 20, 1, &f.e);
+    assert_int_equal(trace_add_fact(&f.trace, &f.e, "end", "%s", end), 0);
+}
+
+/* No reading was near the limit. */
+static void test_a_kill_of_a_client(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    reading(10, 500, 1000);
+    kill_client("the client vanished");
+    assert_true(found(&n));
+    assert_int_equal(n.kills, 1);
+    assert_words(&n, "limit: the cgroup used 500 B of 1000 B by 20 ns, less than 80 % until 10 ns; "
+                     "then live blocks grew by 1000 B: 1000 B at grower (b.c:2); the OOM killer "
+                     "killed 1 program in the memory cgroup");
+    fixture_release(&f);
+}
+
+static void test_a_kill_without_a_limit(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    kill_client("the client vanished");
+    assert_true(found(&n));
+    assert_words(&n, "limit: the OOM killer killed 1 program in the memory cgroup");
+    fixture_release(&f);
+}
+
+static void test_a_kill_of_another_program(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    kill_client("the client ended");
+    assert_false(found(&n));
     fixture_release(&f);
 }
 
@@ -185,6 +230,9 @@ int main(void)
         cmocka_unit_test(test_far_from_it),
         cmocka_unit_test(test_the_last_stretch),
         cmocka_unit_test(test_a_kill_goes_to_the_end),
+        cmocka_unit_test(test_a_kill_of_a_client),
+        cmocka_unit_test(test_a_kill_without_a_limit),
+        cmocka_unit_test(test_a_kill_of_another_program),
         cmocka_unit_test(test_what_was_freed_did_not_grow),
         cmocka_unit_test(test_pressure),
         cmocka_unit_test(test_a_short_wait_is_no_pressure),
