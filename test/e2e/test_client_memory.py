@@ -84,11 +84,11 @@ class Held:
         found = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
         both = max(found["sites"], key=lambda row: row["bytes"])    # they have no call stacks
         self.assertTrue(found["resident"]["reported_blocks"])
-        self.assertEqual(both["resident_bytes"] + both["not_resident_bytes"], both["bytes"])
+        self.assertEqual(both["resident_bytes"] + both["not_resident_bytes"], both["bytes"], both)
         self.assertEqual(both["bytes"], 128 * MIB)
         self.assertGreater(both["resident_bytes"], 0)
         if whole:
-            self.assertEqual(both["resident_bytes"], 64 * MIB)
+            self.assertEqual(both["resident_bytes"], 64 * MIB, both)
         return [look["reason"] for look in found["looks"]]
 
 
