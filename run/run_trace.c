@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -329,7 +330,7 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
 
 /* An image with sites whose source file is unknown. */
 struct unlined {
-    struct packaged_file file;
+    struct view path; /* absolute */
     uint64_t bytes;
 };
 
@@ -343,12 +344,12 @@ static size_t find_unlined(const struct summary *s, struct unlined list[UNLINED_
         if (row->no_callstack || row->frame.file.len || row->frame.image.len == 0 ||
             row->frame.image.p[0] != '/')
             continue;
-        while (k < n && !view_equal(list[k].file.path, row->frame.image))
+        while (k < n && !view_equal(list[k].path, row->frame.image))
             k++;
         if (k == UNLINED_IMAGES)
             continue;
         if (k == n)
-            list[n++] = (struct unlined){.file.path = row->frame.image};
+            list[n++] = (struct unlined){.path = row->frame.image};
         list[k].bytes += row->figures.bytes;
     }
     for (size_t i = 0; i < n; i++) {
@@ -381,49 +382,17 @@ static void put_build_id(struct buf *b, struct view path)
         close(fd);
 }
 
-/*
- * "no source lines for 98.9 % of bytes: libsqlite3.so.0.8.6, of package libsqlite3-0", and how to
- * get their debug symbols.
- */
-static void advise_symbols(struct unlined *list, size_t n, const struct summary *s,
-                           const char *path)
-{
-    struct document doc = document_begin(stderr);
-    struct buf *b = &doc.buf;
-    struct packaged_file files[UNLINED_SHOWN];
-    char share[FORMAT_SIZE], debug[DEBUG_PACKAGE_SIZE];
-    struct err ignored = {0};
-    document_fit(&doc);
-    for (size_t i = 0; i < n; i++)
-        files[i] = list[i].file;
-    packages_of_files(DPKG_LISTS, files, n);
-    for (size_t i = 0; i < n; i++) {
-        buf_printf(b, "no source lines for %s of bytes, at functions of ",
-                   format_percent(share, list[i].bytes, s->total_bytes));
-        format_terminal(b, view_base_name(files[i].path));
-        if (files[i].package[0])
-            buf_printf(b,
-                       ": its package is %s, and the debug symbols' is %s if Debian's naming holds",
-                       files[i].package, debug_package_name(files[i].package, debug));
-        else
-            put_build_id(b, files[i].path);
-        buf_puts(b, "\n");
-    }
-    buf_puts(b, "debug symbols from a debuginfod server: tidemark symbols ");
-    format_terminal(b, view_of(path));
-    buf_puts(b, " -o OUT --debuginfod URL\n");
-    (void)document_end(&doc, &ignored); /* standard error may be closed: the trace exists */
-}
-
-/* Runs a program of Tidemark or the desktop to its end; its output goes to standard error. */
-static int spawn(const char *path, char *const arguments[], struct err *e)
+/* Runs a program to its end; what it prints goes to these files. */
+static int spawn(const char *path, char *const arguments[], int output, int errors, struct err *e)
 {
     posix_spawn_file_actions_t actions;
     pid_t pid;
     int status = 0;
     if (posix_spawn_file_actions_init(&actions) != 0)
         return err_no_memory(e, "starting a program");
-    int cause = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    int cause = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    if (cause == 0)
+        cause = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
     if (cause == 0)
         cause = posix_spawnp(&pid, path, &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -433,6 +402,64 @@ static int spawn(const char *path, char *const arguments[], struct err *e)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     return status == 0 ? 0 : err_set(e, ERR_OUTPUT, "%s failed", arguments[0]);
+}
+
+/* The Debian package of a file. False: there is no dpkg, or it names none or several. */
+static bool find_package(struct view path, char out[DEBUG_PACKAGE_SIZE])
+{
+    static const char usr[] = "/usr";
+    char listed[PATH_MAX], moved[PATH_MAX + sizeof usr], answer[8192];
+    struct err ignored = {0};
+    if (path.len >= sizeof listed)
+        return false;
+    snprintf(listed, sizeof listed, "%.*s", (int)path.len, path.p);
+    if (strpbrk(listed, "*?[\\")) /* it would be a pattern */
+        return false;
+    /* Distributions moved /lib to /usr/lib; dpkg may know the former name. */
+    if (strncmp(listed, "/usr/", 5) == 0)
+        snprintf(moved, sizeof moved, "%s", listed + 4);
+    else
+        snprintf(moved, sizeof moved, "%s%s", usr, listed);
+    char *const arguments[] = {(char *)"dpkg-query", (char *)"--search", listed, moved, NULL};
+    int output = memfd_create("tidemark-package", MFD_CLOEXEC);
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    /* It fails where one of the two names is unknown. */
+    (void)spawn("dpkg-query", arguments, output, nowhere, &ignored);
+    ssize_t n = pread(output, answer, sizeof answer, 0);
+    close(output);
+    close(nowhere);
+    return n > 0 && (size_t)n < sizeof answer &&
+           package_of_answer((struct view){answer, (size_t)n}, out);
+}
+
+/*
+ * "no source lines for 98.9 % of bytes: libsqlite3.so.0.8.6, of package libsqlite3-0", and how to
+ * get their debug symbols.
+ */
+static void advise_symbols(const struct unlined *list, size_t n, const struct summary *s,
+                           const char *path)
+{
+    struct document doc = document_begin(stderr);
+    struct buf *b = &doc.buf;
+    char share[FORMAT_SIZE], package[DEBUG_PACKAGE_SIZE], debug[DEBUG_PACKAGE_SIZE];
+    struct err ignored = {0};
+    document_fit(&doc);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(b, "no source lines for %s of bytes, at functions of ",
+                   format_percent(share, list[i].bytes, s->total_bytes));
+        format_terminal(b, view_base_name(list[i].path));
+        if (find_package(list[i].path, package))
+            buf_printf(b,
+                       ": its package is %s, and the debug symbols' is %s if Debian's naming holds",
+                       package, debug_package_name(package, debug));
+        else
+            put_build_id(b, list[i].path);
+        buf_puts(b, "\n");
+    }
+    buf_puts(b, "debug symbols from a debuginfod server: tidemark symbols ");
+    format_terminal(b, view_of(path));
+    buf_puts(b, " -o OUT --debuginfod URL\n");
+    (void)document_end(&doc, &ignored); /* standard error may be closed: the trace exists */
 }
 
 /* "x.tracy" → "x.html" */
@@ -466,7 +493,7 @@ static int make_page(const struct run_options *o, const char *trace, struct err 
                                (char *)trace,
                                o->replace ? (char *)"-f" : NULL,
                                NULL};
-    int status = spawn("/proc/self/exe", arguments, e);
+    int status = spawn("/proc/self/exe", arguments, STDERR_FILENO, STDERR_FILENO, e);
     if (status == 0) {
         struct buf name = {0};
         format_terminal(&name, view_of(page));
@@ -475,7 +502,7 @@ static int make_page(const struct run_options *o, const char *trace, struct err 
     }
     if (status == 0 && o->open) {
         char *const browser[] = {(char *)"xdg-open", page, NULL};
-        status = spawn("xdg-open", browser, e);
+        status = spawn("xdg-open", browser, STDERR_FILENO, STDERR_FILENO, e);
     }
     free(page);
     return status;
