@@ -12,7 +12,7 @@ from test_capture import TERMINATE, frame
 from test_daemon import announce
 from test_daemon_events import VRAM, Telling
 from test_push import stand_in
-from tools import BUILD, LIMIT, TIDEMARK, TRACES, free_port, run, wait_until
+from tools import BUILD, LIMIT, ROOT, TIDEMARK, TRACES, free_port, run, wait_until
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
 
@@ -44,6 +44,25 @@ class Sinks(Telling):
         self.assertEqual([(r["name"], r["live_bytes"]) for r in self.rows("pools")],
                          [("gpu.vram", 1 << 21)])
         self.assertEqual(os.listdir(self.traces), self.names())
+
+    def test_the_timer(self):
+        """The commands of docs/fleet.md compact the sink of a running daemon, beside its traces, too."""
+        text = (ROOT / "docs" / "fleet.md").read_text()
+        commands = re.findall(r"tidemark push --sink files=\S+ --compact (--keep .*)$", text, re.M)
+        self.assertEqual(len(commands), 3)
+        self.fleet = self.traces / "fleet"
+        self.traces.mkdir()
+        for number, rules in enumerate(commands, 1):
+            shutil.copy(TRACES / ("v0.9.1", "v0.11.1", "v0.14.0")[number - 1] / "memscen.tracy",
+                        self.traces / f"{number}.tracy")
+            with self.sinking() as process:
+                wait_until(lambda count=number: len(self.rows("traces")) == count)
+                told = run("push", "--sink", f"files={self.fleet}", "--compact",
+                           *re.sub(r"\d+(?= |$)", "99999", rules).split())
+                self.assertEqual((told.returncode, told.stderr), (0, ""))
+                self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(self.files(), {"1.tracy", "2.tracy", "3.tracy"})
+        self.assertTrue(list(self.fleet.glob("traces/*/part-*.parquet")))
 
     def test_one_that_is_saved_at_the_end(self):
         client = self.client(frame(VRAM))
