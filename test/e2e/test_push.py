@@ -3,11 +3,14 @@ what comes, and Debian's own server where it is installed (`make deps-test-full`
 
 import base64
 import contextlib
+import http.client
 import http.server
 import json
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -208,8 +211,8 @@ class StandIn(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def stand_in(case):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), StandIn)
+def stand_in(case, handler=StandIn):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.said, server.refuses, server.count = [], None, b"0"
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -298,6 +301,37 @@ class Statements(Case):
         self.assertEqual(result.returncode, 5)
 
 
+class Cutting(http.server.BaseHTTPRequestHandler):
+    """Passes statements on to a server. At one of the INSERTs it kills the client, and passes on as
+    much of the rows as had come until then."""
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        server = self.server
+        server.inserts += "query=INSERT" in self.path
+        cut = server.cut is not None and server.inserts == server.at
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.onward,
+                                                           timeout=LIMIT)) as onward:
+            onward.putrequest("POST", self.path)
+            onward.putheader("Content-Length", str(len(body)))
+            onward.endheaders(body[:server.cut(len(body))] if cut else body)
+            if cut:
+                server.client.kill()
+                onward.sock.shutdown(socket.SHUT_WR)
+                with contextlib.suppress(OSError, http.client.HTTPException):
+                    onward.getresponse().read()
+                return
+            answer = onward.getresponse()
+            text = answer.read()
+        self.send_response(answer.status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
 @unittest.skipUnless(CLICKHOUSE, "no clickhouse-server: make deps-test-full")
 class ClickHouse(unittest.TestCase):
     @classmethod
@@ -369,6 +403,32 @@ class ClickHouse(unittest.TestCase):
             ANY INNER JOIN (SELECT trace, id, name FROM pools FINAL) USING trace, id
             GROUP BY trace, name"""))
         self.assertEqual(sums, sorted(w[:3] for w in wanted))
+
+    def test_kills(self):
+        """Killed at each insertion, before, within and after its rows: the next push completes the
+        tables, and each row is there once."""
+        tables = ("labels", "pools", "sites", "traces")
+        words = ["--table", "pools", "--table", "sites", "--label", "a=b", ALLSCEN, MEMSCEN]
+        self.push(*words, database="once")
+
+        def contents(database):
+            return {table: self.ask(f"SELECT * FROM {table} FINAL ORDER BY trace, row", database)
+                    for table in tables}
+
+        once = contents("once")
+        self.assertTrue(all(once.values()))
+        server = stand_in(self, Cutting)
+        server.onward = int(self.url.rpartition(":")[2])
+        cuts = (lambda n: 0, lambda n: n // 2, lambda n: n - 2, lambda n: n)
+        for at in range(1, len(tables) + 1):
+            for number, server.cut in enumerate(cuts):
+                server.at, server.inserts, database = at, 0, f"killed_{at}_{number}"
+                sink = f"clickhouse=http://127.0.0.1:{server.server_port}/{database}"
+                server.client = subprocess.Popen([TIDEMARK, "push", "--sink", sink, *words],
+                                                 stdout=subprocess.DEVNULL)
+                self.assertEqual(server.client.wait(LIMIT), -signal.SIGKILL)
+                self.push(*words, database=database)
+                self.assertEqual(contents(database), once, (tables[at - 1], number))
 
     def test_every_table(self):
         """All columns of all tables have names and values that the engine takes."""
