@@ -22,6 +22,9 @@ static const struct {
     [MEMORY_CGROUP_FULL] = {"kernel: cgroup memory pressure, full", PERCENT},
     [MEMORY_SYSTEM_SOME] = {"kernel: system memory pressure, some", PERCENT},
     [MEMORY_SYSTEM_FULL] = {"kernel: system memory pressure, full", PERCENT},
+    [MEMORY_GPU_PROCESS] = {"kernel: GPU memory", BYTES},
+    [MEMORY_GPU_USED] = {"kernel: GPU memory of all processes", BYTES},
+    [MEMORY_GPU_SIZE] = {"kernel: GPU memory size", BYTES},
 };
 
 static int name_plot(enum memory_value value, const struct event_sink *sink, struct err *e)

@@ -1,8 +1,7 @@
 /* The report as one JSON document, written row by row. */
 
 #include "analysis/names/permanent.h"
-#include "analysis/figures/gpu_segments.h"
-#include "analysis/questions/near_limit.h"
+#include "analysis/figures/summary_facts.h"
 #include "base/format.h"
 #include "report/cost.h"
 #include "report/processes.h"
@@ -87,6 +86,17 @@ static json_t *near_limit_json(const struct near_limit *n)
                      "growth", json_text_or_null(n->growth), "oom_kills", json_count(n->kills));
 }
 
+static json_t *gpu_use_json(const struct gpu_use *u)
+{
+    bool less = u->known && u->attributed <= u->reported;
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "time_ns",
+                     json_if(u->known, (uint64_t)u->time), "reported_bytes",
+                     json_if(u->known, u->reported), "attributed_bytes",
+                     json_if(u->known, u->attributed), "not_attributed_bytes",
+                     json_if(less, u->reported - u->attributed), "all_processes_bytes",
+                     json_if(u->known, u->used), "size_bytes", json_if(u->known, u->size));
+}
+
 /* NULL: the trace has none, or memory is short. */
 static json_t *gpu_segments_json(const struct trace *t)
 {
@@ -126,6 +136,11 @@ static void json_begin(struct report *r)
     if (!r->s->empty && !narrow && near_limit_read(r->s->trace, &limit)) {
         buf_puts(&r->doc.buf, ",\n \"near_limit\": ");
         r->doc.failed |= !json_put(&r->doc.buf, near_limit_json(&limit), 0);
+    }
+    struct gpu_use use;
+    if (!r->s->empty && !narrow && gpu_use_read(r->s->trace, &use)) {
+        buf_puts(&r->doc.buf, ",\n \"gpu\": ");
+        r->doc.failed |= !json_put(&r->doc.buf, gpu_use_json(&use), 0);
     }
     struct gpu_segments gpu;
     if (!r->s->empty && !narrow && gpu_segments_read(r->s->trace, 0, &gpu)) {

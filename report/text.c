@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/figures/resident_fact.h"
-#include "analysis/figures/gpu_segments.h"
-#include "analysis/questions/near_limit.h"
+#include "analysis/figures/summary_facts.h"
 #include "base/format.h"
 #include "report/processes.h"
 #include "report/sink.h"
@@ -35,23 +33,8 @@ static void text_begin(struct report *r)
         tint_end(&r->doc.buf, r->doc.form, TINT_TITLE);
         buf_puts(&r->doc.buf, "\n");
     }
-    struct resident_shares shares;
-    struct near_limit limit;
-    if (r->s->empty || selection_is_narrow(&r->s->selection.options))
-        return;
-    if (resident_fact_read(r->s->trace, &shares)) {
-        resident_words(&r->doc.buf, &shares);
-        buf_puts(&r->doc.buf, "\n");
-    }
-    if (near_limit_read(r->s->trace, &limit)) {
-        near_limit_words(&r->doc.buf, &limit);
-        buf_puts(&r->doc.buf, "\n");
-    }
-    struct gpu_segments gpu;
-    for (unsigned n = 0; gpu_segments_read(r->s->trace, n, &gpu); n++) {
-        gpu_segments_words(&r->doc.buf, &gpu);
-        buf_puts(&r->doc.buf, "\n");
-    }
+    if (!r->s->empty && !selection_is_narrow(&r->s->selection.options))
+        summary_lines(&r->doc.buf, r->s->trace);
 }
 
 #define POOL_COLUMNS 8u

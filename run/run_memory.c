@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -38,11 +39,42 @@ static int add_reading(struct run_memory *m, const struct memory_reading *r, str
     return memory_plots_add(r, r->time - begin, &m->named, &to->ingest.sink, e);
 }
 
-int run_memory_read(struct run_memory **memory, bool pss, const struct collected *of,
+static int keep_reading(struct run_memory *m, const struct memory_reading *r, struct run_record *to,
+                        struct err *e)
+{
+    struct err unnoted = {0};
+    if (kernel_notes_add_reading(&m->notes, r, &unnoted) != 0)
+        say_unnoted(&unnoted);
+    return add_reading(m, r, to, e);
+}
+
+/* Pools of CUDA's memory (client/gpu/gpu.c) show that the program uses a GPU. */
+static bool uses_gpu(const struct trace *t)
+{
+    char room[32];
+    for (size_t i = 0; i < t->memory.pools.len; i++) {
+        struct view name = trace_pool_name(t, t->memory.pools.at[i], room);
+        if (name.len > 5 && memcmp(name.p, "CUDA ", 5) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int read_gpu(struct run_memory *m, struct gpu_driver *gpu, const struct collected *of,
                     struct run_record *to, struct err *e)
 {
     struct memory_reading reading;
-    struct err unnoted = {0};
+    if (!gpu || !uses_gpu(&to->trace))
+        return 0;
+    m->gpu_unknown = gpu_driver_read(gpu, of->pid, &reading);
+    m->gpu_known |= !m->gpu_unknown;
+    return m->gpu_unknown ? 0 : keep_reading(m, &reading, to, e);
+}
+
+int run_memory_read(struct run_memory **memory, bool pss, struct gpu_driver *gpu,
+                    const struct collected *of, struct run_record *to, struct err *e)
+{
+    struct memory_reading reading;
     if (!*memory && !(*memory = open_process(of)))
         return err_no_memory(e, "plots of memory");
     if (pss)
@@ -51,9 +83,9 @@ int run_memory_read(struct run_memory **memory, bool pss, const struct collected
         process_memory_read(&(*memory)->process, &reading);
     if (!pss)
         page_watch_take(&(*memory)->watch, &reading);
-    if (kernel_notes_add_reading(&(*memory)->notes, &reading, &unnoted) != 0)
-        say_unnoted(&unnoted);
-    return add_reading(*memory, &reading, to, e);
+    if (keep_reading(*memory, &reading, to, e) != 0)
+        return -1;
+    return pss ? 0 : read_gpu(*memory, gpu, of, to, e);
 }
 
 void run_memory_free(struct run_memory *m)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proc/gpu_driver.h"
 #include "proc/page_watch.h"
 #include "proc/process_memory.h"
 #include "run/collector.h"
@@ -20,14 +21,18 @@ struct run_memory {
     uint32_t named;          /* memory_plots_add */
     struct page_looks looks; /* see page_looks_keep */
     struct page_watch watch;
+    const char
+        *gpu_unknown; /* why the last reading of the GPU has no value; NULL: none was tried */
+    bool gpu_known;   /* a reading had values */
 };
 
 /*
- * Reads the PSS of the process, or all else. *memory is made at first; the caller frees it. A
- * process that cannot be read has no plots.
+ * Reads the PSS of the process, or all else; of the GPU from `gpu`, unless that is NULL, if CUDA
+ * memory of the process was recorded. *memory is made at first; the caller frees it. A process that
+ * cannot be read has no plots.
  */
-int run_memory_read(struct run_memory **memory, bool pss, const struct collected *of,
-                    struct run_record *to, struct err *e);
+int run_memory_read(struct run_memory **memory, bool pss, struct gpu_driver *gpu,
+                    const struct collected *of, struct run_record *to, struct err *e);
 void run_memory_free(struct run_memory *m);
 
 /* Looks at the pages of the process; *memory as above. ERR_INPUT: they cannot be read. */

@@ -159,6 +159,10 @@ static void finish(struct run_tree *t, struct run_process *p)
     p->recording = NULL;
     if (p->memory && run_memory_finish(p->memory, p->record, &e) != 0)
         complain(t, &e);
+    if (p->memory && p->memory->gpu_unknown && !p->memory->gpu_known)
+        fprintf(stderr,
+                "tidemark: the driver's count of GPU memory is not known for process %d: %s\n",
+                (int)p->collected->pid, p->memory->gpu_unknown);
     if (p->memory && p->collected->is_root && process_memory_kills(&p->memory->process, &t->kills))
         t->limit = (uint64_t)p->memory->watch.limit.limit;
     run_memory_free(p->memory);
@@ -346,6 +350,12 @@ void run_tree_pause(struct run_tree *t, bool paused)
     collector_set_paused(t->collector, paused);
 }
 
+static int read_memory(struct run_tree *t, struct run_process *p, bool pss, struct err *e)
+{
+    struct gpu_driver *gpu = t->options->gpu ? &t->gpu : NULL;
+    return run_memory_read(&p->memory, pss, gpu, p->collected, p->record, e);
+}
+
 /*
  * A process whose pages may not be read has no look, and its trace no line of what is resident.
  * Reads on first: where the kernel's clock is the only one, a recording has few times, events
@@ -362,7 +372,7 @@ static bool look(struct run_tree *t, struct run_process *p, enum look_reason rea
     bool done = run_memory_look(&p->memory, reason, p->collected, &e) == 0;
     if (!done && e.code != ERR_INPUT)
         complain(t, &e);
-    if (t->memory.period && run_memory_read(&p->memory, false, p->collected, p->record, &e) != 0)
+    if (t->memory.period && read_memory(t, p, false, &e) != 0)
         complain(t, &e);
     return done;
 }
@@ -484,7 +494,7 @@ void run_tree_read_memory(struct run_tree *t)
         empty = false;
         if (monotonic_ns() - p->collected->began < DUMP_NS)
             generated_files_look(&p->generated, p->collected->pid);
-        if (run_memory_read(&p->memory, t->memory.pss, p->collected, p->record, &e) != 0)
+        if (read_memory(t, p, t->memory.pss, &e) != 0)
             complain(t, &e);
     }
     memory_rounds_end(&t->memory, empty);

@@ -58,6 +58,7 @@ struct run_tree {
     VEC(pid_t) saved; /* children with separate traces */
     struct run_record *folded;
     struct memory_rounds memory;
+    struct gpu_driver gpu;             /* of --gpu */
     struct run_unseen unseen;          /* programs that ran and were not recorded */
     struct run_idle idle, folded_idle; /* folded_idle: their siblings are in `folded` */
     bool stop;                         /* --seconds have passed */

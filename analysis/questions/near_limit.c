@@ -4,13 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/figures/summary_facts.h"
 #include "analysis/names/frames.h"
 #include "analysis/questions/growth.h"
 #include "base/format.h"
 #include "trace/store/limit_watch.h"
 
-#define FACT "near_limit"
-#define KILLS "oom_kills"
 #define SITES_NAMED 3u
 
 /* ---- readings */
@@ -121,7 +120,7 @@ static int add_fact(struct trace *t, const struct near_limit *n, struct err *e)
     if (status == 0) {
         put_growth(&words, &g);
         status = words.failed ? err_no_memory(e, "what grew")
-                              : trace_add_fact(t, e, FACT,
+                              : trace_add_fact(t, e, "near_limit",
                                                "%" PRId64 " %" PRId64 " %" PRIu64 " %" PRIu64 " %s",
                                                n->from, n->to, n->limit ? n->use : n->waited,
                                                n->limit, buf_str(&words));
@@ -135,10 +134,10 @@ static int add_fact(struct trace *t, const struct near_limit *n, struct err *e)
 /* `run` has noted how its program ended. Of a client, only its connection is known. */
 static int note_kills(struct trace *t, const struct search *s, struct err *e)
 {
-    if (s->kills < 1 || trace_fact(t, KILLS, 0).p ||
+    if (s->kills < 1 || trace_fact(t, "oom_kills", 0).p ||
         !view_equal(trace_fact(t, "end", 0), view_of("the client vanished")))
         return 0;
-    return trace_add_fact(t, e, KILLS, "%.0f limit %" PRIu64, s->kills, s->limit);
+    return trace_add_fact(t, e, "oom_kills", "%.0f limit %" PRIu64, s->kills, s->limit);
 }
 
 /* A program that grows fast is killed before a reading is near the limit. */
@@ -150,7 +149,7 @@ int near_limit_note(struct trace *t, struct err *e)
     take_reading(&s);
     if (note_kills(t, &s, e) != 0)
         return -1;
-    bool killed = trace_fact(t, KILLS, 0).p;
+    bool killed = trace_fact(t, "oom_kills", 0).p;
     if (!s.found.limit && killed && s.limit)
         s.found = (struct near_limit){.from = s.far, .use = s.use, .limit = s.limit};
     if (!s.found.limit && !s.found.waited)
@@ -158,63 +157,4 @@ int near_limit_note(struct trace *t, struct err *e)
     if (killed && t->facts.last_time > s.found.to)
         s.found.to = t->facts.last_time;
     return add_fact(t, &s.found, e);
-}
-
-/* ---- the fact */
-
-static bool read_growth(const struct trace *t, struct near_limit *n)
-{
-    char text[128] = {0};
-    struct view fact = trace_fact(t, FACT, 0);
-    int at = 0;
-    if (!fact.p || trace_fact(t, FACT, 1).p)
-        return false;
-    memcpy(text, fact.p, fact.len < sizeof text - 1 ? fact.len : sizeof text - 1);
-    if (sscanf(text, "%" SCNd64 " %" SCNd64 " %" SCNu64 " %" SCNu64 " %n", &n->from, &n->to,
-               &n->use, &n->limit, &at) != 4 ||
-        !at || n->to < 0 || (!n->limit && n->use > 100))
-        return false;
-    n->waited = n->limit ? 0 : n->use;
-    n->use = n->limit ? n->use : 0;
-    n->growth = (struct view){fact.p + at, fact.len - (size_t)at};
-    return true;
-}
-
-bool near_limit_read(const struct trace *t, struct near_limit *n)
-{
-    *n = (struct near_limit){0};
-    if (!read_growth(t, n))
-        *n = (struct near_limit){.from = -1};
-    if (!trace_fact(t, KILLS, 1).p)
-        n->kills = trace_fact_number(t, KILLS);
-    return n->growth.p || n->kills;
-}
-
-static void put_readings(struct buf *out, const struct near_limit *n)
-{
-    char use[FORMAT_SIZE], limit[FORMAT_SIZE], from[FORMAT_SIZE], to[FORMAT_SIZE];
-    format_duration(to, n->to);
-    if (n->limit)
-        buf_printf(out, "the cgroup used %s of %s by %s, ", format_bytes(use, n->use),
-                   format_bytes(limit, n->limit), to);
-    else
-        buf_printf(out, "tasks waited for memory for %u %% of a second by %s, ",
-                   (unsigned)n->waited, to);
-    if (n->from < 0)
-        buf_printf(out, "%u %% or more from the beginning; ", n->limit ? 80 : 5);
-    else
-        buf_printf(out, "less than %u %% until %s; then ", n->limit ? 80 : 5,
-                   format_duration(from, n->from));
-    format_terminal(out, n->growth);
-}
-
-void near_limit_words(struct buf *out, const struct near_limit *n)
-{
-    char count[FORMAT_SIZE];
-    buf_puts(out, "limit: ");
-    if (n->growth.p)
-        put_readings(out, n);
-    if (n->kills)
-        buf_printf(out, "%sthe OOM killer killed %s in the memory cgroup", n->growth.p ? "; " : "",
-                   format_counted(count, n->kills, "program"));
 }

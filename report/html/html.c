@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analysis/figures/summary_facts.h"
 #include "analysis/html/html_pack.h"
 #include "analysis/names/zone_names.h"
 #include "base/format.h"
@@ -42,6 +43,12 @@ static void put_trace(struct page *p)
     html_put_member(&p->json, "verdict",
                     (struct view){(const char *)s->verdict.data, s->verdict.len});
     html_put_member(&p->json, "answer", (struct view){(const char *)s->answer.data, s->answer.len});
+    struct buf lines = {0};
+    if (!s->empty && !selection_is_narrow(&s->selection.options))
+        summary_lines(&lines, t);
+    html_put_lines(&p->json, "lines", buf_view(&lines));
+    p->json.out.failed |= lines.failed;
+    buf_release(&lines);
     struct buf head = {0};
     leaks_put_head(&p->d->leaks, &head);
     html_put_member(&p->json, "leakHead", (struct view){(const char *)head.data, head.len});

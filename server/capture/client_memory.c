@@ -293,10 +293,12 @@ int client_memory_play(struct client_memory_player *p, struct view record, struc
                        struct err *e)
 {
     struct memory_reading r = {0};
-    if (record.len != RECORD_SIZE)
+    /* Earlier versions had fewer values. */
+    if (record.len < RECORD_HEAD || record.len > RECORD_SIZE || (record.len - RECORD_HEAD) % 8 != 0)
         return 0;
-    r.known = load_u32(record.p + 8);
-    for (size_t i = 0; i < MEMORY_VALUES; i++)
+    const size_t values = (record.len - RECORD_HEAD) / 8;
+    r.known = load_u32(record.p + 8) & ((UINT32_C(1) << values) - 1);
+    for (size_t i = 0; i < values; i++)
         r.value[i] = load_f64(record.p + RECORD_HEAD + 8 * i);
     return memory_plots_add(&r, load_i64(record.p), &p->named, &in->sink, e);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analysis/figures/sites.h"
+#include "analysis/figures/summary_facts.h"
 #include "analysis/questions/figure_parts.h"
 #include "analysis/questions/near_limit.h"
 #include "analysis/questions/resident.h"
@@ -27,7 +28,7 @@ int saved_facts_write(struct trace *t, struct err *e)
 {
     struct err unknown = {0};
     if (figure_parts_note(t, e) != 0 || summary_write_facts(t, e) != 0 ||
-        (!t->memory.only.is && resident_note(t, e) != 0))
+        (!t->memory.only.is && resident_note(t, e) != 0) || gpu_use_note(t, e) != 0)
         return -1;
     if (near_limit_note(t, &unknown) != 0) {
         err_prefix(&unknown, "what grew near the limit of the memory cgroup is not known");

@@ -187,6 +187,10 @@ class Capture(Case, Held):
         client, port, pid = self.hold(lambda args: group.command(*args), reported=["reported"])
         process = self.capture(port)
         self.wait_readings(pid, self.journal)
+        had = len(passing.journal_bytes(self.journal))
+        client.stdin.write(".")  # which it reads after it has reported its blocks
+        client.stdin.flush()
+        wait_until(lambda: len(passing.journal_bytes(self.journal)) > had)
         wait_until(lambda: PAGES in [kind for kind, _ in passing.journal_records(self.journal)])
         client.kill()
         process.kill()

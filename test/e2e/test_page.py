@@ -145,7 +145,8 @@ class Figures(Case):
             time = page.data["time"]
             self.assertEqual((pool["peak_time_ns"] - time["from"]) // time["slot"], slot)
         lines = run("report", trace).stdout.split("\n")
-        self.assertEqual([page.data["verdict"], page.data["answer"]], lines[:2])
+        shown = [page.data["verdict"], page.data["answer"], *page.data["lines"], ""]
+        self.assertEqual(shown, lines[:len(shown)])
         self.assertEqual(page.data["answer"], doc["answer"])
         self.assertEqual([(c["name"], c["holds"], c["detail"], c["remedy"] or None)
                           for c in page.data["checks"]],
@@ -412,7 +413,9 @@ class WhatIsResident(Case):
     def test_the_rows_of_report_resident(self):
         trace = self.dir / "x.tracy"
         record_resident(trace)
-        look = make_page(trace, self.dir / "x.html").data["look"]
+        data = make_page(trace, self.dir / "x.html").data
+        look = data["look"]
+        self.assertEqual(data["lines"], [run("report", trace).stdout.split("\n")[2]])
         found = json.loads(run("report", "--resident", "--format", "json", trace).stdout)
         keys = ("resident", "resident_bytes"), ("pins", "pinned_bytes"), ("swapped", "swapped_bytes"), \
                ("absent", "not_resident_bytes"), ("bytes", "bytes"), ("count", "count")

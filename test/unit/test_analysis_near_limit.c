@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "analysis/figures/summary_facts.h"
 #include "analysis/questions/near_limit.h"
 #include "test/unit/analysis_fixture.h"
 #include "trace/store/kernel_plot.h"

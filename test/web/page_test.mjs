@@ -887,6 +887,7 @@ const checks = {
   "sites have resident bytes": async () => {
     const { page, done } = await open("resident");
     const { look } = await dataOf(page);
+    assert.match(await text(page, "findings"), /^Resident \d.* MiB at .*: blocks \d+ %/);
     await page.click("#tab-look");
     assert.match(await text(page, "look-text"), /^resident \d.* MiB at .*blocks \d+ %.*The pages were read at the highest RSS so far/);
     assert.match((await rows(page, "look-table", 3))[0], /^24\.0 MiB$/);

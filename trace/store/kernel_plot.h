@@ -20,6 +20,9 @@ enum memory_value {
     MEMORY_CGROUP_FULL,
     MEMORY_SYSTEM_SOME,
     MEMORY_SYSTEM_FULL,
+    MEMORY_GPU_PROCESS, /* bytes, of gpu_driver_read alone: of the process, on all GPUs */
+    MEMORY_GPU_USED,    /* of all processes, on those where it uses some */
+    MEMORY_GPU_SIZE,
     MEMORY_VALUES,
 };
 

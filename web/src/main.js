@@ -463,10 +463,10 @@ function showTrace({ trace, answer, verdict, selection }) {
 }
 
 // What is never freed, and which checks failed, with their remedies.
-function showFindings({ leakHead, checks, pools }) {
+function showFindings({ leakHead, lines, checks, pools }) {
   const failed = checks.filter((c) => !c.holds && c.name !== "memory-data");
   const link = (text, tab) => make("button", { type: "button", class: "link", text, onclick: () => $(`tab-${tab}`)?.click() });
-  const parts = [...(pools.length ? [link(sentence(leakHead), "leaks"), " · "] : []), link(checksSum(checks), "notes"), failed.length ? ": " : ""];
+  const parts = [...lines.flatMap((line) => [foreign(sentence(line)), " · "]), ...(pools.length ? [link(sentence(leakHead), "leaks"), " · "] : []), link(checksSum(checks), "notes"), failed.length ? ": " : ""];
   failed.forEach((c, i) => parts.push(i ? "; " : "", foreign(c.detail), c.remedy ? ` (${c.remedy})` : ""));
   $("findings").replaceChildren(...parts);
 }
