@@ -350,6 +350,9 @@ struct tidetrace_report_options {
     /* Regular expressions of functions and files that are never the site. */
     const char *const *skip;
     size_t skip_count;
+    /* Of those that may be the site, whatever other rules say; since 1.4, in all requests. */
+    const char *const *no_skip;
+    size_t no_skip_count;
 };
 
 TIDETRACE_API int tidetrace_report(struct tidetrace *trace,
@@ -414,6 +417,8 @@ struct tidetrace_leak_options {
     const char *suppressions; /* NULL, or suppressions in LeakSanitizer's format */
     const char *const *skip;
     size_t skip_count;
+    const char *const *no_skip;
+    size_t no_skip_count;
 };
 
 TIDETRACE_API int tidetrace_leaks(struct tidetrace *trace,
@@ -461,6 +466,8 @@ struct tidetrace_resident_options {
     uint64_t look; /* which look at the pages, from 1; 0: that with most resident bytes */
     const char *const *skip;
     size_t skip_count;
+    const char *const *no_skip;
+    size_t no_skip_count;
 };
 
 /* Rows are sites. TIDETRACE_INPUT: the trace has no look at the pages of its process. */
@@ -494,6 +501,8 @@ struct tidetrace_site_options {
     /* Regular expressions of functions and files that are never the site. */
     const char *const *skip;
     size_t skip_count;
+    const char *const *no_skip;
+    size_t no_skip_count;
 };
 
 /* -- growth: which sites hold more at one time than at another, "tidemark.grown/1" */
@@ -504,6 +513,8 @@ struct tidetrace_growth_options {
     int64_t from, to; /* the times to compare; events of that nanosecond are included */
     const char *const *skip;
     size_t skip_count;
+    const char *const *no_skip;
+    size_t no_skip_count;
 };
 
 /* Rows are the sites that changed, largest growth first. */
@@ -805,6 +816,8 @@ struct tidetrace_tree_options {
     double min_share; /* hide nodes below this share of the whole, 0 to 1 */
     const char *const *skip;
     size_t skip_count;
+    const char *const *no_skip;
+    size_t no_skip_count;
 };
 
 /* Rows are nodes, depth first; the root, which represents the whole, is not a row. */
@@ -890,6 +903,8 @@ struct tidetrace_diff_options {
     size_t skip_count;
     const char *const *fail_if; /* expressions that must not hold: "peak>+5%", "leaked>0" */
     size_t fail_if_count;
+    const char *const *no_skip;
+    size_t no_skip_count;
 };
 
 /* Rows are the differences, by kind, largest change first. */

@@ -26,7 +26,7 @@ struct tidetrace_allocations {
 static int start(struct tidetrace_allocations *it, const struct tidetrace_selection *selection,
                  struct err *e)
 {
-    if (question_init(&it->question, it->owner, selection, NULL, 0, e) != 0 ||
+    if (question_init(&it->question, it->owner, selection, NULL, e) != 0 ||
         selection_init(&it->selection, &it->owner->trace, &it->question.only, e) != 0)
         return -1;
     it->selected = true;

@@ -93,7 +93,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
     struct tidetrace_diff_options o;
     const struct tidetrace *poorer = base->traces[base->traces[1]->zones ? 0 : 1];
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
-        question_init(&r->base.question, poorer, o.selection, o.skip, o.skip_count, e) != 0)
+        question_init(&r->base.question, poorer, o.selection, SITE_RULES(o), e) != 0)
         return -1;
     if (o.by > TIDETRACE_DIFF_BY_TYPE || o.metric > TIDETRACE_DIFF_PEAK)
         return err_set(e, ERR_USAGE, "unknown rows or metric for a comparison");

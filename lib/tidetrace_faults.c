@@ -31,7 +31,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
     struct faults_result *r = (struct faults_result *)base;
     struct tidetrace_site_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
-        result_select(&r->base, o.selection, o.skip, o.skip_count, e) != 0)
+        result_select(&r->base, o.selection, SITE_RULES(o), e) != 0)
         return -1;
     if (faults_build(&r->faults, &r->base.selection, &r->base.question.skip, e) != 0)
         return -1;

@@ -31,7 +31,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
 {
     struct found_result *r = (struct found_result *)base;
     struct tidetrace_find_options o;
-    if (lib_take(&o, sizeof o, theirs, e) != 0 || result_select(base, o.selection, NULL, 0, e) != 0)
+    if (lib_take(&o, sizeof o, theirs, e) != 0 || result_select(base, o.selection, NULL, e) != 0)
         return -1;
     if (o.flags & ~(uint32_t)TIDETRACE_FIND_TIME || o.low > o.high || base->question.only.has_at)
         return err_set(e, ERR_USAGE,

@@ -31,7 +31,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
     struct growth_result *r = (struct growth_result *)base;
     struct tidetrace_growth_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
-        result_select(&r->base, o.selection, o.skip, o.skip_count, e) != 0)
+        result_select(&r->base, o.selection, SITE_RULES(o), e) != 0)
         return -1;
     int64_t end = selection_end(&r->base.selection);
     int64_t to = o.to < end ? o.to : end;

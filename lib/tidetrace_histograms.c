@@ -67,7 +67,7 @@ static int list_rows(struct histograms_result *r, struct err *e)
 static int build(struct tidetrace_result *base, const void *selection, struct err *e)
 {
     struct histograms_result *r = (struct histograms_result *)base;
-    if (result_select(&r->base, selection, NULL, 0, e) != 0)
+    if (result_select(&r->base, selection, NULL, e) != 0)
         return -1;
     if (histograms_build(&r->histograms, &r->base.selection, e) != 0 || list_rows(r, e) != 0) {
         return -1;

@@ -81,8 +81,21 @@ struct question {
     VEC(char *) texts;
 };
 
+/* Regular expressions of a request. */
+struct site_rules {
+    const char *const *skip;
+    size_t skip_count;
+    const char *const *no_skip;
+    size_t no_skip_count;
+};
+
+/* Those of request `o`. */
+#define SITE_RULES(o)                                                                              \
+    (&(const struct site_rules){(o).skip, (o).skip_count, (o).no_skip, (o).no_skip_count})
+
+/* `rules`: may be NULL. */
 int question_init(struct question *q, const struct tidetrace *t,
-                  const struct tidetrace_selection *selection, const char *const *skip, size_t n,
+                  const struct tidetrace_selection *selection, const struct site_rules *rules,
                   struct err *e);
 void question_release(struct question *q);
 
@@ -166,9 +179,9 @@ int result_name(struct tidetrace_result *r, uint64_t row,
                 void (*put)(struct buf *out, const void *of), const void *of,
                 struct tidetrace_text *name, struct err *e);
 
-/* Copies the request and makes the selection of it. */
+/* Copies the request and makes the selection of it. `rules`: may be NULL. */
 int result_select(struct tidetrace_result *r, const struct tidetrace_selection *selection,
-                  const char *const *skip, size_t n, struct err *e);
+                  const struct site_rules *rules, struct err *e);
 
 struct counter;
 struct tidetrace_figures lib_figures(const struct counter *c);

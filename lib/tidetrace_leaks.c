@@ -35,7 +35,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
     struct leaks_result *r = (struct leaks_result *)base;
     struct tidetrace_leak_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
-        result_select(base, o.selection, o.skip, o.skip_count, e) != 0)
+        result_select(base, o.selection, SITE_RULES(o), e) != 0)
         return -1;
     if (o.suppressions &&
         suppressions_parse(&r->suppress, view_of(o.suppressions), "suppressions", e) != 0)

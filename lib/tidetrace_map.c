@@ -52,7 +52,7 @@ static int select_until(struct tidetrace_result *r, const struct tidetrace_selec
                         struct err *e)
 {
     struct question *q = &r->question;
-    if (question_init(q, r->traces[0], selection, NULL, 0, e) != 0)
+    if (question_init(q, r->traces[0], selection, NULL, e) != 0)
         return -1;
     selection_until(&q->only);
     return selection_init(&r->selection, &r->traces[0]->trace, &q->only, e);

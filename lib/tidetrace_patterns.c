@@ -31,7 +31,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
     struct patterns_result *r = (struct patterns_result *)base;
     struct tidetrace_site_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
-        result_select(&r->base, o.selection, o.skip, o.skip_count, e) != 0)
+        result_select(&r->base, o.selection, SITE_RULES(o), e) != 0)
         return -1;
     if (patterns_build(&r->patterns, &r->base.selection, &r->base.question.skip, e) != 0)
         return -1;

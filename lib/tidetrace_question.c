@@ -55,14 +55,18 @@ static int take_selection(struct question *q, const struct tidetrace *t,
 }
 
 int question_init(struct question *q, const struct tidetrace *t,
-                  const struct tidetrace_selection *selection, const char *const *skip, size_t n,
+                  const struct tidetrace_selection *selection, const struct site_rules *rules,
                   struct err *e)
 {
     *q = (struct question){0};
     if (selection && take_selection(q, t, selection, e) != 0)
         return -1;
-    for (size_t i = 0; i < n; i++) {
-        if (skiplist_add(&q->skip, skip[i], e) != 0)
+    for (size_t i = 0; rules && i < rules->skip_count; i++) {
+        if (skiplist_add(&q->skip, rules->skip[i], e) != 0)
+            return -1;
+    }
+    for (size_t i = 0; rules && i < rules->no_skip_count; i++) {
+        if (skiplist_keep(&q->skip, rules->no_skip[i], e) != 0)
             return -1;
     }
     return 0;

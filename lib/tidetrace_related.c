@@ -46,7 +46,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
         return err_set(e, ERR_USAGE, "the window after a message is a time of 0 or more");
     if (!t->plots)
         return err_set(e, ERR_USAGE, "plots and messages were not loaded (TIDETRACE_OPEN_PLOTS)");
-    if (result_select(&r->base, o.selection, NULL, 0, e) != 0)
+    if (result_select(&r->base, o.selection, NULL, e) != 0)
         return -1;
     const struct related_options options = {.window = o.window};
     if (related_build(&r->related, &r->base.selection, &t->beside, &options, e) != 0)

@@ -67,7 +67,7 @@ static int build_report(struct tidetrace_result *base, const void *theirs, struc
     struct tidetrace *t = base->traces[0];
     struct tidetrace_report_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
-        question_init(&r->base.question, t, o.selection, o.skip, o.skip_count, e) != 0)
+        question_init(&r->base.question, t, o.selection, SITE_RULES(o), e) != 0)
         return -1;
     if (o.by >= LENGTH(groupings) || o.sort >= LENGTH(sorts))
         return err_set(e, ERR_USAGE, "unknown rows or order for a report");
@@ -153,7 +153,7 @@ static int find_peaks(struct tidetrace *t, const struct tidetrace_selection *sel
 {
     struct question q;
     struct selection s;
-    int status = question_init(&q, t, selection, NULL, 0, e);
+    int status = question_init(&q, t, selection, NULL, e);
     selection_until(&q.only);
     if (status == 0 && (status = selection_init(&s, &t->trace, &q.only, e)) == 0) {
         status = peaks_find(p, &s, e);

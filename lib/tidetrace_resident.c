@@ -31,7 +31,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
     if (lib_take(&o, sizeof o, theirs, e) != 0)
         return -1;
     const struct page_look *look = resident_find_look(&base->traces[0]->trace, o.look, e);
-    if (!look || result_select(base, o.selection, o.skip, o.skip_count, e) != 0 ||
+    if (!look || result_select(base, o.selection, SITE_RULES(o), e) != 0 ||
         resident_build(&r->resident, &base->selection, &base->question.skip, look, e) != 0)
         return -1;
     base->rows = r->resident.rows.len;

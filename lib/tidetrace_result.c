@@ -106,10 +106,10 @@ int result_name(struct tidetrace_result *r, uint64_t row,
 }
 
 int result_select(struct tidetrace_result *r, const struct tidetrace_selection *selection,
-                  const char *const *skip, size_t n, struct err *e)
+                  const struct site_rules *rules, struct err *e)
 {
     struct question *q = &r->question;
-    return question_init(q, r->traces[0], selection, skip, n, e) != 0
+    return question_init(q, r->traces[0], selection, rules, e) != 0
                ? -1
                : selection_init(&r->selection, &r->traces[0]->trace, &q->only, e);
 }

@@ -61,7 +61,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
     struct tidetrace_timeline_options o;
     struct question *q = &base->question;
     if (lib_take(&o, sizeof o, theirs, e) != 0 || check_options(&o, e) != 0 ||
-        question_init(q, base->traces[0], o.selection, NULL, 0, e) != 0)
+        question_init(q, base->traces[0], o.selection, NULL, e) != 0)
         return -1;
     q->only.all_pools = !(o.flags & TIDETRACE_TIMELINE_TOGETHER);
     if (selection_init(&base->selection, &base->traces[0]->trace, &q->only, e) != 0 ||

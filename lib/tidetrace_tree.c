@@ -83,7 +83,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
     struct tree_result *r = (struct tree_result *)base;
     struct tidetrace_tree_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0 || check_options(&o, e) != 0 ||
-        result_select(base, o.selection, o.skip, o.skip_count, e) != 0)
+        result_select(base, o.selection, SITE_RULES(o), e) != 0)
         return -1;
     if (build_selected(r, &o, e) != 0)
         return -1;

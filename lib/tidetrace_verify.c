@@ -74,7 +74,7 @@ static int build(struct tidetrace_result *base, const void *theirs, struct err *
     struct expressions x = {0};
     struct question *q = &r->base.question;
     if (lib_take(&o, sizeof o, theirs, e) != 0 || take_options(&v, &o, e) != 0 ||
-        question_init(q, base->traces[0], o.selection, NULL, 0, e) != 0)
+        question_init(q, base->traces[0], o.selection, NULL, e) != 0)
         return -1;
     v.only = q->only;
     if (o.pool)

@@ -14,6 +14,10 @@ const struct param skip_params[] = {
      .type = PARAM_REGEXES,
      .what = "functions and files to pass over when looking for the site",
      .common = true},
+    {.name = "no_skip",
+     .type = PARAM_REGEXES,
+     .what = "functions and files that may be the site although they look like allocators",
+     .common = true},
     {.name = NULL},
 };
 

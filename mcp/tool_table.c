@@ -67,6 +67,7 @@ static int ask_report(struct tool_call *c, struct tidetrace_result **r,
                       struct tidetrace_error *error)
 {
     struct param_texts skip = params_texts(c->arguments, "skip");
+    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
     struct tidetrace_report_options o = {
         .struct_size = sizeof o,
         .selection = &c->selection,
@@ -75,7 +76,9 @@ static int ask_report(struct tool_call *c, struct tidetrace_result **r,
         .min_bytes = (uint64_t)params_integer(c->arguments, "min_bytes", 0),
         .min_count = (uint64_t)params_integer(c->arguments, "min_count", 0),
         .skip = skip.at,
-        .skip_count = skip.len};
+        .skip_count = skip.len,
+        .no_skip = no_skip.at,
+        .no_skip_count = no_skip.len};
     return tidetrace_report(c->trace, &o, r, error);
 }
 
@@ -191,6 +194,7 @@ static int ask_tree(struct tool_call *c, struct tidetrace_result **r, struct tid
 {
     const struct param_lists *lists = &c->tool->params;
     struct param_texts skip = params_texts(c->arguments, "skip");
+    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
     struct tidetrace_tree_options o = {.struct_size = sizeof o,
                                        .selection = &c->selection,
                                        .by = params_choice(lists, c->arguments, "by"),
@@ -198,7 +202,9 @@ static int ask_tree(struct tool_call *c, struct tidetrace_result **r, struct tid
                                        .depth = (uint32_t)params_integer(c->arguments, "depth", 0),
                                        .min_share = params_number(c->arguments, "min_share", 0.01),
                                        .skip = skip.at,
-                                       .skip_count = skip.len};
+                                       .skip_count = skip.len,
+                                       .no_skip = no_skip.at,
+                                       .no_skip_count = no_skip.len};
     if (params_choice(lists, c->arguments, "direction"))
         o.flags |= TIDETRACE_TREE_BOTTOM_UP;
     if (!params_boolean(c->arguments, "inlines", true))
@@ -253,12 +259,15 @@ static int ask_leaks(struct tool_call *c, struct tidetrace_result **r,
                      struct tidetrace_error *error)
 {
     struct param_texts skip = params_texts(c->arguments, "skip");
+    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
     const struct tidetrace_leak_options o = {.struct_size = sizeof o,
                                              .selection = &c->selection,
                                              .suppressions =
                                                  params_text(c->arguments, "suppressions"),
                                              .skip = skip.at,
-                                             .skip_count = skip.len};
+                                             .skip_count = skip.len,
+                                             .no_skip = no_skip.at,
+                                             .no_skip_count = no_skip.len};
     return tidetrace_leaks(c->trace, &o, r, error);
 }
 
@@ -277,12 +286,15 @@ static int ask_resident(struct tool_call *c, struct tidetrace_result **r,
                         struct tidetrace_error *error)
 {
     struct param_texts skip = params_texts(c->arguments, "skip");
+    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
     const struct tidetrace_resident_options o = {
         .struct_size = sizeof o,
         .selection = &c->selection,
         .look = (uint64_t)params_integer(c->arguments, "look", 0),
         .skip = skip.at,
-        .skip_count = skip.len};
+        .skip_count = skip.len,
+        .no_skip = no_skip.at,
+        .no_skip_count = no_skip.len};
     return tidetrace_resident(c->trace, &o, r, error);
 }
 
@@ -306,23 +318,29 @@ static int ask_growth(struct tool_call *c, struct tidetrace_result **r,
                       struct tidetrace_error *error)
 {
     struct param_texts skip = params_texts(c->arguments, "skip");
+    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
     const struct tidetrace_growth_options o = {.struct_size = sizeof o,
                                                .selection = &c->selection,
                                                .from = params_integer(c->arguments, "from_ns", -1),
                                                .to =
                                                    params_integer(c->arguments, "to_ns", INT64_MAX),
                                                .skip = skip.at,
-                                               .skip_count = skip.len};
+                                               .skip_count = skip.len,
+                                               .no_skip = no_skip.at,
+                                               .no_skip_count = no_skip.len};
     return tidetrace_growth(c->trace, &o, r, error);
 }
 
 static struct tidetrace_site_options site_options(const struct tool_call *c)
 {
     struct param_texts skip = params_texts(c->arguments, "skip");
+    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
     return (struct tidetrace_site_options){.struct_size = sizeof(struct tidetrace_site_options),
                                            .selection = &c->selection,
                                            .skip = skip.at,
-                                           .skip_count = skip.len};
+                                           .skip_count = skip.len,
+                                           .no_skip = no_skip.at,
+                                           .no_skip_count = no_skip.len};
 }
 
 static int ask_patterns(struct tool_call *c, struct tidetrace_result **r,
@@ -464,6 +482,7 @@ static const struct param diff_params[] = {
 static int ask_diff(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
 {
     struct param_texts skip = params_texts(c->arguments, "skip");
+    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
     struct param_texts fail_if = params_texts(c->arguments, "fail_if");
     const struct tidetrace_diff_options o = {
         .struct_size = sizeof o,
@@ -472,6 +491,8 @@ static int ask_diff(struct tool_call *c, struct tidetrace_result **r, struct tid
         .metric = params_choice(&c->tool->params, c->arguments, "metric"),
         .skip = skip.at,
         .skip_count = skip.len,
+        .no_skip = no_skip.at,
+        .no_skip_count = no_skip.len,
         .fail_if = fail_if.at,
         .fail_if_count = fail_if.len};
     return tidetrace_diff(c->base, c->trace, &o, r, error);

@@ -287,10 +287,12 @@ class Trace:
         return self._answer("overview")
 
     def report(self, by: str = "site", sort: str = "size", min_bytes: int = 0, min_count: int = 0,
-               skip: Sequence[str] = (), only: Optional[Selection] = None) -> Document:
+               skip: Sequence[str] = (), only: Optional[Selection] = None,
+               no_skip: Sequence[str] = ()) -> Document:
         return self._ask("report", _Asked(
-            "report_options", only, {"skip": skip}, by=_number(_BY, by, "by"),
-            sort=_number(_SORT, sort, "sort"), min_bytes=min_bytes, min_count=min_count))
+            "report_options", only, {"skip": skip, "no_skip": no_skip},
+            by=_number(_BY, by, "by"), sort=_number(_SORT, sort, "sort"), min_bytes=min_bytes,
+            min_count=min_count))
 
     def peaks(self, only: Optional[Selection] = None, most: int = 4096) -> List[Peak]:
         """The highest first; for what was live then: report(only=Selection(at=peak.time))."""
@@ -303,26 +305,32 @@ class Trace:
         return [Peak(p.time, p.bytes, p.rise) for p in peaks[:min(most, count.value)]]
 
     def leaks(self, suppressions: Optional[str] = None, skip: Sequence[str] = (),
-              only: Optional[Selection] = None) -> Document:
-        return self._ask("leaks", _Asked("leak_options", only, {"skip": skip},
+              only: Optional[Selection] = None, no_skip: Sequence[str] = ()) -> Document:
+        return self._ask("leaks", _Asked("leak_options", only, {"skip": skip, "no_skip": no_skip},
                                          suppressions=_text(suppressions)))
 
     def growth(self, begin: int = -1, end: int = 2**63 - 1, skip: Sequence[str] = (),
-               only: Optional[Selection] = None) -> Document:
+               only: Optional[Selection] = None, no_skip: Sequence[str] = ()) -> Document:
         """Which sites hold more at the time `end` than at `begin`."""
-        return self._ask("growth", _Asked("growth_options", only, {"skip": skip},
+        return self._ask("growth", _Asked("growth_options", only,
+                                          {"skip": skip, "no_skip": no_skip},
                                           **{"from": begin, "to": end}))
 
-    def patterns(self, skip: Sequence[str] = (), only: Optional[Selection] = None) -> Document:
-        return self._ask("patterns", _Asked("site_options", only, {"skip": skip}))
+    def patterns(self, skip: Sequence[str] = (), only: Optional[Selection] = None,
+                 no_skip: Sequence[str] = ()) -> Document:
+        return self._ask("patterns",
+                         _Asked("site_options", only, {"skip": skip, "no_skip": no_skip}))
 
-    def faults(self, skip: Sequence[str] = (), only: Optional[Selection] = None) -> Document:
-        return self._ask("faults", _Asked("site_options", only, {"skip": skip}))
+    def faults(self, skip: Sequence[str] = (), only: Optional[Selection] = None,
+               no_skip: Sequence[str] = ()) -> Document:
+        return self._ask("faults",
+                         _Asked("site_options", only, {"skip": skip, "no_skip": no_skip}))
 
-    def resident(self, look: int = 0, skip: Sequence[str] = (),
-                 only: Optional[Selection] = None) -> Document:
+    def resident(self, look: int = 0, skip: Sequence[str] = (), only: Optional[Selection] = None,
+                 no_skip: Sequence[str] = ()) -> Document:
         """What the live blocks had in memory, in a look at the pages; 0: that with most bytes."""
-        return self._ask("resident", _Asked("resident_options", only, {"skip": skip}, look=look))
+        return self._ask("resident", _Asked("resident_options", only,
+                                            {"skip": skip, "no_skip": no_skip}, look=look))
 
     def histograms(self, only: Optional[Selection] = None) -> Document:
         selection = only._as_c() if only else None
@@ -346,12 +354,12 @@ class Trace:
                                        samples=samples))
 
     def tree(self, by: str = "function", metric: str = "bytes", bottom_up: bool = False,
-             inlines: bool = True, all_frames: bool = False, depth: int = 0,
-             min_share: float = 0.0, skip: Sequence[str] = (),
-             only: Optional[Selection] = None) -> Document:
+             inlines: bool = True, all_frames: bool = False, depth: int = 0, min_share: float = 0.0,
+             skip: Sequence[str] = (), only: Optional[Selection] = None,
+             no_skip: Sequence[str] = ()) -> Document:
         return self._ask("tree", _Asked(
-            "tree_options", only, {"skip": skip}, by=_number(_TREE_BY, by, "by"),
-            metric=_number(_TREE_METRIC, metric, "metric"),
+            "tree_options", only, {"skip": skip, "no_skip": no_skip},
+            by=_number(_TREE_BY, by, "by"), metric=_number(_TREE_METRIC, metric, "metric"),
             flags=1 * bottom_up | 2 * (not inlines) | 4 * all_frames, depth=depth,
             min_share=min_share))
 
@@ -422,8 +430,8 @@ def open(path: Path, zones: bool = False, plots: bool = False, memory: int = 0) 
 
 def diff(base: Trace, now: Trace, by: str = "site", metric: str = "bytes",
          skip: Sequence[str] = (), fail_if: Sequence[str] = (),
-         only: Optional[Selection] = None) -> Document:
+         only: Optional[Selection] = None, no_skip: Sequence[str] = ()) -> Document:
     """What changed from one trace to another."""
-    asked = _Asked("diff_options", only, {"skip": skip, "fail_if": fail_if},
+    asked = _Asked("diff_options", only, {"skip": skip, "no_skip": no_skip, "fail_if": fail_if},
                    by=_number(_DIFF_BY, by, "by"), metric=_number(_DIFF_METRIC, metric, "metric"))
     return base._answer("diff", now._open_handle(), ctypes.byref(asked.options))

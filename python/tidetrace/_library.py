@@ -49,20 +49,24 @@ STRUCTS = {
     "allocation": "u64 address size, i64 time free_time, u32 pool callstack free_callstack thread "
                   "free_thread reserved, text zone",
     "report_options": "pointer selection, u32 by sort, u64 min_bytes min_count, texts skip, "
-                      "size skip_count",
+                      "size skip_count, texts no_skip, size no_skip_count",
     "peak": "i64 time, u64 bytes rise",
-    "leak_options": "pointer selection, chars suppressions, texts skip, size skip_count",
-    "site_options": "pointer selection, texts skip, size skip_count",
-    "growth_options": "pointer selection, i64 from to, texts skip, size skip_count",
-    "resident_options": "pointer selection, u64 look, texts skip, size skip_count",
+    "leak_options": "pointer selection, chars suppressions, texts skip, size skip_count, "
+                    "texts no_skip, size no_skip_count",
+    "site_options": "pointer selection, texts skip, size skip_count, "
+                    "texts no_skip, size no_skip_count",
+    "growth_options": "pointer selection, i64 from to, texts skip, size skip_count, "
+                      "texts no_skip, size no_skip_count",
+    "resident_options": "pointer selection, u64 look, texts skip, size skip_count, "
+                        "texts no_skip, size no_skip_count",
     "related_options": "pointer selection, i64 window",
     "timeline_options": "pointer selection, u32 flags buckets, i64 begin end",
     "map_options": "pointer selection, u32 columns lines samples reserved",
     "tree_options": "pointer selection, u32 by metric flags depth, f64 min_share, texts skip, "
-                    "size skip_count",
+                    "size skip_count, texts no_skip, size no_skip_count",
     "find_options": "pointer selection, u64 low high, i64 time, u64 limit, u32 flags reserved",
     "diff_options": "pointer selection, u32 by metric, texts skip, size skip_count, texts fail_if, "
-                    "size fail_if_count",
+                    "size fail_if_count, texts no_skip, size no_skip_count",
     "verify_options": "u32 flags reserved, chars pool, u64 allocations, f64 within "
                       "callstacks_percent symbols_percent, texts expect, size expect_count, "
                       "pointer selection",

@@ -65,6 +65,11 @@ with tidetrace.open(sys.argv[1], zones=True, plots=True) as trace:
     print(json.dumps(eval(sys.argv[2])))
 """
 
+# The last one makes sites of what the other one passes over.
+RULES = "skip=['vram_reserve', 'decode_pixels', 'cache_insert'], no_skip=['^vram']"
+RULE_ARGS = ("--skip", "vram_reserve", "--skip", "decode_pixels", "--skip", "cache_insert",
+             "--no-skip", "^vram")
+
 
 class Questions(Case):
     def test_as_the_commands(self):
@@ -75,6 +80,12 @@ class Questions(Case):
                  ("report", TRACE, "--by", "callstack", "--sort", "live", "--size", "100:")),
                 ("report(skip=['^Rng'], min_count=50)",
                  ("report", TRACE, "--skip", "^Rng", "--min-count", 50)),
+                (f"report({RULES})", ("report", TRACE, *RULE_ARGS)),
+                (f"leaks({RULES})", ("report", TRACE, "--leaks", *RULE_ARGS)),
+                (f"growth(end=220000000, {RULES})",
+                 ("report", TRACE, "--grown", ":220ms", *RULE_ARGS)),
+                (f"patterns({RULES})", ("report", TRACE, "--patterns", *RULE_ARGS)),
+                (f"tree({RULES})", ("tree", TRACE, "--min-share", 0, *RULE_ARGS)),
                 (f"report(only=Selection(at={peak}))", ("report", TRACE, "--at", peak)),
                 ("report(only=Selection(pool='arena', begin=0, end=225000000))",
                  ("report", TRACE, "--pool", "arena", "--range", "0ns:225ms")),
@@ -105,6 +116,11 @@ class Questions(Case):
                             ("report(sort='resident')", ("--sort", "resident"))):
             self.assertEqual(python(ASK, recorded, f"trace.{asked}"),
                              command("report", recorded, *args, "--limit", 0))
+        self.assertNotEqual(command("report", TRACE, *RULE_ARGS),
+                            command("report", TRACE, *RULE_ARGS[:-2]))
+        told = command("diff", OTHER, TRACE, *RULE_ARGS)
+        self.assertEqual(python(ASK, TRACE, f"tidetrace.diff(tidetrace.open({str(OTHER)!r}), trace, "
+                                            f"{RULES})"), told)
         told = command("diff", OTHER, TRACE, "--metric", "peak", "--fail-if", "peak>+5%")
         self.assertEqual(python(ASK, TRACE, f"tidetrace.diff(tidetrace.open({str(OTHER)!r}), trace,"
                                             " metric='peak', fail_if=['peak>+5%'])"), told)
