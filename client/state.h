@@ -69,14 +69,21 @@ struct walk_frame {
     bool exact;            /* pc is not a return address */
 };
 
-/*
- * A Python frame (`address`: of its structure), or an activation of Python's evaluator (`address`:
- * within its frame of the C stack, `code`: 0). Frames come after the activation that runs them.
- */
+/* A Python frame. */
 struct python_item {
-    uint64_t address;
-    uint64_t code, instruction; /* addresses; before 3.11 the instruction's number */
-    uint32_t source;            /* its number in the recording; 0: not to be shown */
+    uint64_t address;     /* of its structure */
+    uint64_t instruction; /* an address; before 3.11 a number */
+    uint64_t code;        /* address of the code object */
+    uint32_t source;      /* its number in the recording; 0: not to be shown */
+    uint32_t mixed;       /* frames of the mixed stack up to this one */
+};
+
+/* An activation of Python's evaluator. */
+struct python_activation {
+    uint64_t address; /* within its frame of the C stack */
+    uint32_t first;   /* the outermost of its Python frames */
+    uint32_t natives; /* frames of the walk up to the one that contains it, */
+    uint32_t mixed;   /* and frames of the mixed stack before its Python frames */
 };
 
 /* A frame of a stack with Python frames. */
@@ -89,24 +96,33 @@ struct mixed_frame {
 /*
  * The last walk of a thread's stack, so that the next one can stop early. Frames below `count` are
  * valid. It is not on the program's stack, which may be small.
+ *
+ * The Python frames of the last reading, and the mixed stack that it gave, are kept as well. What
+ * `mixed_same` counts is as it was when the mixed stack was made.
  */
 struct walk {
     uint32_t count;
-    uint32_t named;                     /* leading frames whose `node` is set */
-    uint32_t mixed_count, mixed_beyond; /* the node that `mixed` begins with: 0, or REC_PC_CUT's */
+    uint32_t named; /* leading frames whose `node` is set */
     uint32_t epoch;
-    uint32_t item_count;
-    uint32_t mixed_node;  /* of the last stack with Python frames; 0: it was of another walk */
+    uint32_t item_count, activation_count;
     uint32_t codes_freed; /* when the items were read, see python.h */
     bool whole;           /* it reached the outermost frame */
-    uint64_t end;         /* where its outermost frame ends; of a whole walk 0 */
     bool items_cut;       /* there are more Python frames than items */
-    struct walk_frame frames[REC_DEPTH_MAX];           /* outermost first */
-    struct walk_frame scratch[REC_DEPTH_MAX];          /* of a walk in progress, innermost first */
-    struct mixed_frame mixed[REC_DEPTH_MAX];           /* the last stack with Python frames */
-    struct mixed_frame fresh[2 * REC_DEPTH_MAX];       /* one in progress, outermost first */
-    struct python_item items[2 * REC_DEPTH_MAX];       /* of the last reading, outermost first */
-    struct python_item fresh_items[2 * REC_DEPTH_MAX]; /* of one in progress, innermost first */
+    uint64_t end;         /* where its outermost frame ends; of a whole walk 0 */
+    struct walk_mixed {
+        uint32_t node;                        /* of the mixed stack; 0: it has changed since */
+        uint32_t natives, items, activations; /* that are the same since, outermost ones */
+        uint32_t named;                       /* leading frames whose `node` is set, */
+        uint32_t left_out;                    /* after so many that are too far out, */
+        uint32_t beyond;                      /* below this node: 0, or REC_PC_CUT's */
+    } last;
+    struct walk_frame frames[REC_DEPTH_MAX];       /* outermost first */
+    struct walk_frame scratch[REC_DEPTH_MAX];      /* of one in progress, innermost first */
+    struct mixed_frame mixed[2 * REC_DEPTH_MAX];   /* outermost first */
+    struct python_item items[REC_DEPTH_MAX];       /* of the last reading, outermost first */
+    struct python_item fresh_items[REC_DEPTH_MAX]; /* of one in progress, innermost first */
+    struct python_activation activations[REC_DEPTH_MAX];
+    struct python_activation fresh_activations[REC_DEPTH_MAX];
 };
 
 /* A node that the thread used lately; all zero: none. */

@@ -325,7 +325,9 @@ void threads_recover(struct thread *t)
         atomic_store_explicit(&chunk->pending, REC_IDLE, memory_order_release);
         chunks_leave(chunk, REC_CHUNK_CLOSED);
     }
-    t->walk.count = t->walk.mixed_count = t->walk.mixed_node = t->walk.item_count = 0;
+    t->walk.count = t->walk.item_count = t->walk.activation_count = 0;
+    t->walk.items_cut = false;
+    t->walk.last = (struct walk_mixed){0};
     memset(t->known, 0, sizeof t->known);
     tls.depth = 0;
     tls.entered = 0;

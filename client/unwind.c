@@ -281,7 +281,8 @@ static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor
         more = step(t, c, f);
     }
     walk->count = keep(walk->frames, 0, frames, count);
-    walk->named = walk->mixed_node = 0;
+    walk->named = 0;
+    walk->last.node = walk->last.natives = 0;
     walk->whole = !more;
     walk->end = more ? c->sp : 0;
     walk->epoch = epoch;
@@ -326,8 +327,11 @@ static inline bool walk_known(struct thread *t, struct cursor *c, struct walk_fr
         if (f->sp == c->sp && f->pc == c->pc && f->bp == c->bp &&
             (walk->whole || i + rest == walk->count) && i + rest <= state.depth &&
             walk->frames[0].sp <= c->high && still_so(walk, rest - 1)) {
-            if (walk->mixed_node && !is_as_before(walk, rest, fresh, i))
-                walk->mixed_node = 0;
+            if (!is_as_before(walk, rest, fresh, i)) {
+                walk->last.node = 0;
+                if (walk->last.natives > rest)
+                    walk->last.natives = rest;
+            }
             walk->count = keep(walk->frames, rest, fresh, i);
             walk->named = walk->named < rest ? walk->named : rest;
             return true;
@@ -395,6 +399,63 @@ static inline uint32_t name_native(struct thread *t)
 
 /* ---- stacks with Python frames */
 
+/* A mixed stack in progress. */
+struct mixer {
+    struct walk *walk;
+    uint32_t natives, activation; /* those not reached yet begin with these */
+    uint32_t count;               /* frames of the mixed stack */
+};
+
+static inline void put_mixed(struct mixer *m, uint64_t pc, uint32_t flags)
+{
+    struct walk *walk = m->walk;
+    struct mixed_frame *to = &walk->mixed[m->count];
+    if (to->pc != pc || to->flags != flags) {
+        *to = (struct mixed_frame){pc, flags, 0};
+        if (walk->last.named > m->count)
+            walk->last.named = m->count;
+    }
+    m->count++;
+}
+
+/* The Python frames of an activation, from one of them inwards. */
+static inline void put_items(struct mixer *m, uint32_t activation, uint32_t from)
+{
+    struct walk *walk = m->walk;
+    uint32_t end = activation + 1 < walk->activation_count ? walk->activations[activation + 1].first
+                                                           : walk->item_count;
+    for (uint32_t i = from; i < end; i++) {
+        struct python_item *item = &walk->items[i];
+        if (item->source)
+            put_mixed(m, item->source, REC_NODE_SOURCE);
+        item->mixed = m->count;
+    }
+}
+
+/* Begins with what is as it was when the last mixed stack was made. */
+static inline void begin_mixing(struct mixer *m, uint64_t high)
+{
+    struct walk *walk = m->walk;
+    const struct walk_mixed *last = &walk->last;
+    struct python_activation *a = walk->activations;
+    uint32_t i = last->activations;
+    while (i > 0 && a[i - 1].natives > last->natives)
+        i--;
+    if (i > 0 && a[i - 1].natives) {
+        uint32_t first = a[i - 1].first, end = i < last->activations ? a[i].first : last->items;
+        bool some = end > first;
+        *m = (struct mixer){walk, a[i - 1].natives, i,
+                            some ? walk->items[end - 1].mixed : a[i - 1].mixed};
+        put_items(m, i - 1, some ? end : first);
+        return;
+    }
+    /* What is beyond the outermost frame of the walk. */
+    uint64_t beyond = walk->end ? walk->end : high;
+    *m = (struct mixer){.walk = walk};
+    while (m->activation < walk->activation_count && a[m->activation].address >= beyond)
+        a[m->activation++].natives = 0;
+}
+
 /*
  * Puts the Python frames in the place of the interpreter's, outermost first. An activation is in
  * the frame of the C stack whose part of it has the activation's address. Returns the number of
@@ -403,56 +464,59 @@ static inline uint32_t name_native(struct thread *t)
 static uint32_t mix(struct walk *walk, uint64_t high)
 {
     const struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
-    const struct python_item *item = walk->items, *items_end = item + walk->item_count;
     uint64_t epoch = (uint64_t)walk->epoch << REC_ADDRESS_BITS;
-    struct mixed_frame *to = walk->fresh;
-    const struct walk_frame *first = walk->frames;
-    uint64_t end = walk->end ? walk->end : high;
-    /* What is beyond the outermost frame of the walk. */
-    while (item < items_end && (item->code || item->address >= end))
-        item++;
-    for (const struct walk_frame *f = first; f < first + walk->count; f++) {
-        bool evaluator = item < items_end && item->address >= f->sp;
-        if (!evaluator && f->pc - p->low >= p->high - p->low)
-            *to++ = (struct mixed_frame){f->pc | epoch, 0, 0};
-        for (; item < items_end && (item->code || item->address >= f->sp); item++) {
-            if (item->source)
-                *to++ = (struct mixed_frame){item->source, REC_NODE_SOURCE, 0};
+    struct mixer m = {.walk = walk};
+    begin_mixing(&m, high);
+    for (;;) {
+        uint64_t sp = m.natives ? walk->frames[m.natives - 1].sp : UINT64_MAX;
+        while (m.activation < walk->activation_count &&
+               walk->activations[m.activation].address >= sp) {
+            struct python_activation *a = &walk->activations[m.activation];
+            a->natives = m.natives;
+            a->mixed = m.count;
+            put_items(&m, m.activation++, a->first);
         }
+        if (m.natives == walk->count)
+            break;
+        const struct walk_frame *f = &walk->frames[m.natives++];
+        bool evaluator = m.activation < walk->activation_count &&
+                         walk->activations[m.activation].address >= f->sp;
+        if (!evaluator && f->pc - p->low >= p->high - p->low)
+            put_mixed(&m, f->pc | epoch, 0);
     }
-    return (uint32_t)(to - walk->fresh);
+    walk->last.natives = walk->count;
+    walk->last.items = walk->item_count;
+    walk->last.activations = m.activation;
+    if (walk->last.named > m.count)
+        walk->last.named = m.count;
+    return m.count;
 }
 
 /* The same as name_native for a stack in which Python code runs. 0: none was found. */
 static uint32_t name_mixed(struct thread *t, void *python, uint64_t high, bool defines)
 {
     struct walk *walk = &t->walk;
-    uint32_t count = python_read(t, python, walk->frames[walk->count - 1].sp, high, defines);
-    uint32_t node, known = walk->mixed_count, at = 0;
-    if (!count || walk->mixed_node)
-        return count ? walk->mixed_node : 0;
-    uint32_t n = mix(walk, high), left_out = n > state.depth ? n - state.depth : 0;
+    struct walk_mixed *last = &walk->last;
+    bool read = python_read(t, python, walk->frames[walk->count - 1].sp, high, defines);
+    if (!read || client_likely(last->node))
+        return read ? last->node : 0;
+    uint32_t n = mix(walk, high), left_out = n > state.depth ? n - state.depth : 0, node;
     if (!node_beyond(t, !walk->whole || walk->items_cut || left_out, &node))
         return 0;
-    if (node != walk->mixed_beyond)
-        known = 0;
-    walk->mixed_beyond = node;
-    walk->mixed_count = 0;
-    for (uint32_t i = left_out; i < n; i++, at++) {
-        const struct mixed_frame *f = &walk->fresh[i];
-        struct mixed_frame *to = &walk->mixed[at];
-        if (at < known && to->pc == f->pc && to->flags == f->flags) {
-            node = to->node;
-            continue;
-        }
-        known = 0;
+    if (node != last->beyond || left_out != last->left_out || last->named < left_out)
+        last->named = left_out;
+    last->beyond = node;
+    last->left_out = left_out;
+    if (last->named > left_out)
+        node = walk->mixed[last->named - 1].node;
+    for (; last->named < n; last->named++) {
+        struct mixed_frame *f = &walk->mixed[last->named];
         node = node_of(t, node | f->flags, f->pc);
         if (!node)
             return 0;
-        *to = (struct mixed_frame){f->pc, f->flags, node};
+        f->node = node;
     }
-    walk->mixed_count = at;
-    return walk->mixed_node = node;
+    return last->node = node;
 }
 
 uint32_t unwind_stack(struct thread *t, const struct origin *origin, bool defines)

@@ -1,30 +1,34 @@
 /*
  * Reads the activations of CPython's evaluator and their frames.
  *
- * A reading follows the chain of frames from the innermost one outwards, and compares it with the
- * thread's last reading. As long as both agree, an item costs a few loads. Where the next frame
- * should be is taken from the last reading and then compared with the chain, so the processor need
- * not wait for one load before it begins the next.
+ * A reading follows the chain of frames from the innermost one outwards. At each frame that the
+ * thread's last reading has, too, it asks whether all from there on is unchanged (is_unchanged),
+ * and ends if so. Usually that is the first or the second frame.
  */
 
 #include "client/python/python.h"
 
 #define FRAMES_MOST 100000u /* that are followed to the end of an activation */
 #define STATE_BYTES 512u    /* a thread state has at least */
-#define NO_INSTRUCTION UINT64_MAX
-#define GENERATOR 1u /* the owner of a generator's frame */
+#define GENERATOR 1u        /* the owner of a generator's frame */
+
+/* Where a reading goes on. */
+struct place {
+    uint64_t frame, cframe;
+    uint64_t low; /* callers are on the C stack from here on */
+};
 
 struct reader {
     struct thread *t;
     struct python *p;
-    uint64_t low, high; /* the part of the C stack that the walk covers */
-    /* The last reading, outermost first. Its items below `rest` are not met yet. */
-    const struct python_item *old;
-    uint32_t rest;
-    uint32_t run;              /* what was met last are the old items from `rest` on, so many; */
-    uint32_t count;            /* before them came these: */
-    struct python_item *fresh; /* innermost first */
-    uint32_t frames, most;
+    struct walk *walk;
+    struct place at;
+    uint64_t high; /* end of the C stack */
+    /* Of the last reading, the outermost frames that were not met yet, and their activations. */
+    uint32_t rest, rest_activations;
+    uint32_t joins;              /* so many outermost frames may be as in the last reading */
+    uint32_t count, activations; /* that differ from it, innermost first */
+    bool joined;                 /* all others are as in the last reading */
     bool defines, cut;
 };
 
@@ -45,36 +49,132 @@ static inline bool is_within(uint64_t address, uint64_t low, uint64_t high)
     return (address & 7) == 0 && address >= low && address < high - BYTES;
 }
 
-/* ---- items */
-
-/* What was met is no longer known to go on as in the last reading. */
-static void end_run(struct reader *r)
+static inline bool is_last(const struct python_layout *l, uint64_t frame)
 {
-    for (uint32_t i = r->rest + r->run; i-- > r->rest;)
-        r->fresh[r->count++] = r->old[i];
-    r->run = 0;
+    return *(const uint8_t *)(uintptr_t)(frame + l->last) == l->last_value;
 }
 
-/* Takes back all items but the first `met`. */
-static void take_back(struct reader *r, uint32_t met)
+/* ---- the last reading */
+
+/* Goes on to the last frame of the activation. Returns how far that was. */
+static __attribute__((noinline)) unsigned skip_to_last(const struct python_layout *l,
+                                                       uint64_t *frame)
 {
-    end_run(r);
-    r->count = met;
-    r->rest = 0;
+    unsigned n = 0;
+    for (; n < FRAMES_MOST && is_pointer(*frame) && !is_last(l, *frame); n++)
+        *frame = word_at(*frame + l->previous);
+    return n;
 }
 
-/* Looks for an old item of that address; true: it is the last one of those not met yet. */
+/*
+ * Goes on beyond an activation of the last reading: to its caller, and to that one's cframe. False:
+ * it is not that activation. Frames and activations are two chains before 3.12: where both are as
+ * before, each activation runs the same frames.
+ */
+static inline __attribute__((always_inline)) bool pass_activation(const struct walk *walk,
+                                                                  const struct python_layout *l,
+                                                                  const struct python_activation *a,
+                                                                  struct place *at, uint64_t high,
+                                                                  enum python_chain chain)
+{
+    uint64_t guess = a->address, same = guess;
+    __asm__("" : "+r"(same));
+    if (guess != (chain == PYTHON_ENTRIES ? at->frame : at->cframe) ||
+        !is_within(guess, at->low, high))
+        return false;
+    at->low = guess + 8;
+    if (chain == PYTHON_ENTRIES) {
+        at->frame = word_at(same + l->previous);
+        return true;
+    }
+    at->cframe = word_at(same + l->cframe_previous);
+    return chain == PYTHON_PAIRS || a == walk->activations ||
+           (is_within(at->cframe, at->low, high) && word_at(at->cframe + l->frame) == at->frame);
+}
+
+/*
+ * Whether all from that place on is as in the last reading, from its frame before `*item` outwards.
+ * *item: the frame where it is not, or the one after.
+ *
+ * `same` equals `guess`, but the compiler does not know it: so the processor need not wait for the
+ * load of the address with which `guess` was compared.
+ */
+static inline __attribute__((always_inline)) bool
+follow(const struct walk *walk, const struct python_layout *l, const struct python_item **item,
+       const struct python_activation *a, struct place at, uint64_t high, enum python_chain chain)
+{
+    const uint64_t previous = l->previous, instruction = l->instruction, code = l->code;
+    bool beyond = false;
+    while (a-- > walk->activations) {
+        const struct python_item *end = walk->items + a->first;
+        while (*item > end) {
+            uint64_t guess = (--*item)->address, same = guess;
+            __asm__("" : "+r"(same));
+            if (guess != at.frame)
+                return false;
+            /* A number does not imply the code object, as an address does. */
+            if (chain == PYTHON_PAIRS
+                    ? *(const uint32_t *)(uintptr_t)(same + instruction) != (*item)->instruction ||
+                          word_at(same + code) != (*item)->code
+                    : word_at(same + instruction) != (*item)->instruction)
+                return false;
+            at.frame = word_at(same + previous);
+        }
+        if (chain == PYTHON_ENTRIES && a == walk->activations && client_unlikely(walk->items_cut))
+            beyond = skip_to_last(l, &at.frame) > 0;
+        if (!pass_activation(walk, l, a, &at, high, chain))
+            return false;
+    }
+    return (beyond || at.frame) == walk->items_cut;
+}
+
+/*
+ * The same from its `frames` and `activations` outermost ones on. *joins: if not, how many frames
+ * may be as before.
+ */
+static inline __attribute__((always_inline)) bool
+is_unchanged(const struct walk *walk, const struct python_layout *l, uint32_t frames,
+             uint32_t activations, struct place at, uint64_t high, enum python_chain chain,
+             uint32_t *joins)
+{
+    const struct python_item *item = walk->items + frames;
+    bool same = follow(walk, l, &item, walk->activations + activations, at, high, chain);
+    *joins = (uint32_t)(item - walk->items);
+    return same;
+}
+
+/* Looks for the frame in the last reading; true: it is the innermost one of those not met yet. */
 static bool find_old(struct reader *r, uint64_t address)
 {
     enum { NEAR = 8 };
     for (uint32_t i = 0; i < NEAR && i < r->rest; i++) {
-        if (r->old[r->rest - 1 - i].address == address) {
+        if (r->walk->items[r->rest - 1 - i].address == address) {
             r->rest -= i;
             return true;
         }
     }
     return false;
 }
+
+/* Whether the reading ends, because all from here on is as in the last one. */
+static inline __attribute__((always_inline)) bool join(struct reader *r, enum python_chain chain)
+{
+    const struct walk *walk = r->walk;
+    if (!find_old(r, r->at.frame) || r->rest > r->joins)
+        return false;
+    uint32_t *a = &r->rest_activations, count = r->count + r->rest, joins = r->joins;
+    while (*a && walk->activations[*a - 1].first >= r->rest)
+        --*a;
+    /* A stack that was cut, or will be, has other outermost frames now. */
+    if ((walk->items_cut ? count != state.depth : count > state.depth) ||
+        (walk->items_cut && chain == PYTHON_PAIRS) || r->activations + *a > state.depth)
+        return false;
+    r->joined = is_unchanged(walk, &r->p->layout, r->rest, *a, r->at, r->high, chain, &joins);
+    r->joins = joins;
+    return r->joined;
+}
+
+/* ---- frames */
 
 static bool find_source(const struct reader *r, struct python_item *item)
 {
@@ -96,146 +196,87 @@ static bool find_source(const struct reader *r, struct python_item *item)
     return true;
 }
 
-/* Takes the next item if the last reading went on with it, too. */
-static inline bool goes_on(struct reader *r, const struct python_item *item)
-{
-    const struct python_item *old = &r->old[r->rest - 1];
-    if (!r->rest || old->address != item->address || old->code != item->code ||
-        old->instruction != item->instruction)
-        return false;
-    r->rest--;
-    r->run++;
-    return true;
-}
-
-/* Takes an item that was elsewhere in the last reading; false: it was not there. */
-static bool is_again(struct reader *r, const struct python_item *item)
-{
-    end_run(r);
-    if (!find_old(r, item->address))
-        return false;
-    if (goes_on(r, item))
-        return true;
-    r->rest--;
-    return false;
-}
-
-static __attribute__((noinline)) bool take_other(struct reader *r, struct python_item item)
-{
-    if (is_again(r, &item))
-        return true;
-    if (!find_source(r, &item))
-        return false;
-    r->fresh[r->count++] = item;
-    return true;
-}
-
 /* False: the frame cannot be described. */
 static inline bool take_frame(struct reader *r, uint64_t frame)
 {
     const struct python_layout *l = &r->p->layout;
     uint64_t instruction = word_at(frame + l->instruction);
-    struct python_item item = {.address = frame,
-                               .code = word_at(frame + l->code) & ~(uint64_t)l->code_tags,
-                               .instruction = l->bytecode ? instruction : (uint32_t)instruction};
-    r->frames++;
-    return client_likely(goes_on(r, &item)) || take_other(r, item);
+    struct python_item *item = &r->walk->fresh_items[r->count++];
+    *item = (struct python_item){.address = frame,
+                                 .code = word_at(frame + l->code) & ~(uint64_t)l->code_tags,
+                                 .instruction = l->bytecode ? instruction : (uint32_t)instruction};
+    const struct python_item *old = r->walk->items + r->rest;
+    if (!r->rest || (--old)->address != frame)
+        return find_source(r, item);
+    r->rest--;
+    item->source = old->source;
+    return (old->code == item->code && old->instruction == item->instruction) ||
+           find_source(r, item);
 }
 
-/* An activation, after its frames; `at`: its address on the C stack. */
-static inline void take_activation(struct reader *r, uint64_t at)
+/* An activation, after its frames; `address`: on the C stack. */
+static inline void take_activation(struct reader *r, uint64_t address)
 {
-    struct python_item item = {.address = at, .instruction = NO_INSTRUCTION};
-    if (client_unlikely(!goes_on(r, &item)) && !is_again(r, &item))
-        r->fresh[r->count++] = item;
+    r->walk->fresh_activations[r->activations++] =
+        (struct python_activation){.address = address, .first = r->count};
+    r->at.low = address + 8;
 }
 
 /* ---- chains */
 
 /*
- * Follows an activation's chain from `*frame` outwards, as long as it is that of the last reading.
- * *frame: where it no longer is. Returns true at the activation's last frame, if only the frame
- * itself says that it is that one; *frame is then the frame that called it.
- *
- * `same` equals `guess`, but the compiler does not know it: it does not depend on the load that
- * gave the frame's address.
+ * Takes the frames of one activation. *last: since 3.12, the last frame, which is that of the
+ * activation. False: something is wrong.
  */
-static inline __attribute__((always_inline)) bool follow(struct reader *r, uint64_t *frame,
-                                                         enum python_chain chain)
-{
-    const struct python_layout l = r->p->layout;
-    const struct python_item *old = r->old + r->rest;
-    uint32_t room = r->most - r->frames, most = r->rest < room ? r->rest : room, n = 0;
-    uint64_t next = *frame;
-    bool last = false;
-    while (n < most && !last) {
-        old--;
-        uint64_t guess = old->address, same = guess;
-        __asm__("" : "+r"(same));
-        /* An activation has no instruction, so it does not pass for its frame. */
-        if (guess != next || old->instruction != word_at(same + l.instruction))
-            break;
-        last =
-            chain == PYTHON_CFRAMES && *(const uint8_t *)(uintptr_t)(same + l.last) == l.last_value;
-        next = word_at(same + l.previous);
-        n++;
-    }
-    r->rest -= n;
-    r->run += n;
-    r->frames += n;
-    *frame = next;
-    return last;
-}
-
-/*
- * Takes the frames of one activation, from `*frame` outwards. *frame: the frame that called it.
- * *at: since 3.12, the last frame, which is that of the activation. False: something is wrong.
- */
-static inline __attribute__((always_inline)) bool take_frames(struct reader *r, uint64_t *frame,
-                                                              enum python_chain chain, uint64_t *at)
+static inline __attribute__((always_inline)) bool
+take_frames(struct reader *r, enum python_chain chain, uint64_t *last)
 {
     const struct python_layout *l = &r->p->layout;
     for (unsigned i = 0; i < FRAMES_MOST; i++) {
-        if (follow(r, frame, chain))
+        if (join(r, chain))
             return true;
-        if (!is_pointer(*frame))
+        uint64_t frame = r->at.frame;
+        if (!is_pointer(frame))
             return false;
-        bool last = *(const uint8_t *)(uintptr_t)(*frame + l->last) == l->last_value;
-        bool room = r->frames < r->most;
-        if (chain == PYTHON_CFRAMES || !last) {
-            if (room && !take_frame(r, *frame))
+        bool ends = is_last(l, frame), room = r->count < state.depth;
+        if (chain == PYTHON_CFRAMES || !ends) {
+            if (room && !take_frame(r, frame))
                 return false;
             r->cut |= !room;
         }
-        *at = *frame;
-        *frame = word_at(*frame + l->previous);
+        *last = frame;
+        r->at.frame = word_at(frame + l->previous);
         /* A cframe has the activation's address, so its other frames need no visit. */
-        if (last || (chain == PYTHON_CFRAMES && !room))
+        if (ends || (chain == PYTHON_CFRAMES && !room))
             return true;
     }
     return false;
 }
 
 /* 3.11: a cframe on the C stack has the running frame of each activation. */
-static bool read_cframes(struct reader *r, uint64_t cframe)
+static __attribute__((noinline)) bool read_cframes(struct reader *r)
 {
     const struct python_layout *l = &r->p->layout;
     uint64_t last;
-    while (!r->cut && r->frames < r->most) {
-        /* The outermost one is in the thread state. */
-        if (!is_within(cframe, r->low, r->high))
-            return true;
+    /* The outermost one is in the thread state. */
+    while (!r->cut && is_within(r->at.cframe, r->at.low, r->high)) {
+        uint64_t cframe = r->at.cframe;
+        r->at.frame = word_at(cframe + l->frame);
         /* One that runs nothing: greenlet begins a stack with it. */
-        uint64_t frame = word_at(cframe + l->frame);
-        if (frame) {
-            if (!take_frames(r, &frame, PYTHON_CFRAMES, &last))
+        if (r->at.frame && r->count >= state.depth) {
+            r->cut = true;
+            return true;
+        }
+        if (r->at.frame) {
+            if (!take_frames(r, PYTHON_CFRAMES, &last))
                 return false;
+            if (r->joined)
+                return true;
             take_activation(r, cframe);
         }
-        r->low = cframe + 8;
-        cframe = word_at(cframe + l->cframe_previous);
+        r->at.low = cframe + 8;
+        r->at.cframe = word_at(cframe + l->cframe_previous);
     }
-    r->cut = true;
     return true;
 }
 
@@ -243,164 +284,156 @@ static bool read_cframes(struct reader *r, uint64_t cframe)
  * 3.10: cframes on the C stack and frames are two lists, whose items correspond. Code that makes
  * frames without cframes is noticed by their number.
  */
-static bool read_pairs(struct reader *r, uint64_t state_at)
+static __attribute__((noinline)) bool read_pairs(struct reader *r, uint64_t state_at)
 {
     const struct python_layout *l = &r->p->layout;
-    uint64_t cframe = word_at(state_at + l->cframe), frame = word_at(state_at + l->frame);
-    for (unsigned i = 0; frame && i < FRAMES_MOST; i++) {
+    for (unsigned i = 0; r->at.frame && i < FRAMES_MOST; i++) {
+        uint64_t frame = r->at.frame, cframe = r->at.cframe;
         if (!is_pointer(frame))
             return false;
         /* Beyond is another stack, or the end: the outermost cframe is in the thread state. */
-        if (!is_within(cframe, r->low, r->high))
+        if (!is_within(cframe, r->at.low, r->high))
             return cframe - state_at >= STATE_BYTES;
-        if (r->frames < r->most) {
+        if (r->count < state.depth) {
+            if (join(r, PYTHON_PAIRS))
+                return true;
             if (!take_frame(r, frame))
                 return false;
             take_activation(r, cframe);
         } else {
             r->cut = true;
         }
-        r->low = cframe + 8;
-        cframe = word_at(cframe + l->cframe_previous);
-        frame = word_at(frame + l->previous);
+        r->at.low = cframe + 8;
+        r->at.cframe = word_at(cframe + l->cframe_previous);
+        r->at.frame = word_at(frame + l->previous);
     }
     return true;
 }
 
 /* Later versions: each activation ends with a frame of no code, which is itself on the C stack. */
-static bool read_entries(struct reader *r, uint64_t frame)
+static __attribute__((noinline)) bool read_entries(struct reader *r)
 {
-    uint64_t at = 0;
-    while (frame) {
-        uint32_t met = r->count + r->run;
-        if (r->frames >= r->most) {
+    uint64_t last = 0;
+    while (r->at.frame) {
+        uint32_t met = r->count;
+        if (met >= state.depth || r->activations >= state.depth) {
             r->cut = true;
             break;
         }
-        if (!take_frames(r, &frame, PYTHON_ENTRIES, &at))
+        if (!take_frames(r, PYTHON_ENTRIES, &last))
             return false;
-        if (!is_within(at, r->low, r->high)) {
-            take_back(r, met);
+        if (r->joined)
+            break;
+        if (!is_within(last, r->at.low, r->high)) {
+            r->count = met;
             break;
         }
-        take_activation(r, at);
-        r->low = at + 8;
+        take_activation(r, last);
     }
     return true;
 }
 
 /* ---- a reading */
 
-/*
- * Whether all is as in the last reading, which is the usual case and needs no reader. `from` has
- * the pointer to the running frame; `cframe`: the innermost one. Frames and activations are two
- * chains before 3.12: where both are as before, each activation runs the same frames.
- *
- * `same` equals `guess`, but the compiler does not know it: so the processor need not wait for the
- * load of the address with which `guess` was compared.
- */
-static inline __attribute__((always_inline)) bool
-is_unchanged(const struct walk *walk, const struct python_layout *l, uint64_t from, uint64_t cframe,
-             uint64_t low, uint64_t high, enum python_chain chain)
+static inline void lower(uint32_t *value, uint32_t most)
 {
-    const struct python_item *begin = walk->items, *item = begin + walk->item_count;
-    uint64_t frame = word_at(from + l->frame);
-    while (item-- > begin) {
-        uint64_t guess = item->address, same = guess;
-        __asm__("" : "+r"(same));
-        if (item->code) {
-            if (guess != frame)
-                return false;
-            uint64_t instruction = chain == PYTHON_PAIRS
-                                       ? *(const uint32_t *)(uintptr_t)(same + l->instruction)
-                                       : word_at(same + l->instruction);
-            /* A number does not imply the code object, as an address does. */
-            if (instruction != item->instruction ||
-                (chain == PYTHON_PAIRS && word_at(same + l->code) != item->code))
-                return false;
-            frame = word_at(same + l->previous);
-            continue;
-        }
-        if (guess != (chain == PYTHON_ENTRIES ? frame : cframe) || !is_within(guess, low, high))
-            return false;
-        low = guess + 8;
-        if (chain == PYTHON_ENTRIES)
-            frame = word_at(same + l->previous);
-        else
-            cframe = word_at(same + l->cframe_previous);
-        if (chain == PYTHON_CFRAMES && item > begin &&
-            (!is_within(cframe, low, high) || word_at(cframe + l->frame) != frame))
-            return false;
-    }
-    return !frame;
+    if (*value > most)
+        *value = most;
 }
 
-/* Makes the reading the walk's last one. Returns whether it differs from the one before. */
-static bool keep(struct reader *r, struct walk *walk, uint32_t before)
+/* Word by word: the item was just stored so, and a wider load would stall on these stores. */
+static inline void copy_item(struct python_item *to, const struct python_item *from)
 {
-    if (r->rest)
-        end_run(r);
-    uint32_t kept = r->run;
+    to->address = from->address;
+    to->instruction = from->instruction;
+    __asm__("");
+    to->code = from->code;
+    to->source = from->source;
+}
+
+/* Makes the reading the walk's last one. */
+static void keep(const struct reader *r)
+{
+    struct walk *walk = r->walk;
+    uint32_t kept = r->joined ? r->rest : 0;
+    uint32_t activations = r->joined ? r->rest_activations : 0;
+    bool cut = r->joined ? walk->items_cut : r->cut;
+    if (r->count || r->activations || kept != walk->item_count ||
+        activations != walk->activation_count || cut != walk->items_cut)
+        walk->last.node = 0;
+    lower(&walk->last.items, kept);
+    lower(&walk->last.activations, activations);
     for (uint32_t i = 0; i < r->count; i++)
-        walk->items[kept + r->count - 1 - i] = r->fresh[i];
-    walk->item_count = kept + r->count;
-    walk->items_cut = r->cut;
-    return r->count || kept != before;
-}
-
-static __attribute__((noinline)) bool read_changed(struct thread *t, struct python *p, uint64_t at,
-                                                   uint64_t low, uint64_t high, bool known,
-                                                   bool defines)
-{
-    const struct python_layout *l = &p->layout;
-    struct walk *walk = &t->walk;
-    uint32_t before = known ? walk->item_count : 0;
-    bool was_cut = walk->items_cut;
-    struct reader r = {.t = t,
-                       .p = p,
-                       .low = low,
-                       .high = high,
-                       .old = walk->items,
-                       .rest = before,
-                       .fresh = walk->fresh_items,
-                       .most = state.depth,
-                       .defines = defines};
-    uint64_t from = l->cframe ? word_at(at + l->cframe) : at;
-    walk->item_count = 0;
-    if (!is_pointer(from) ||
-        !(l->chain == PYTHON_CFRAMES ? read_cframes(&r, from)
-          : l->chain == PYTHON_PAIRS ? read_pairs(&r, at)
-                                     : read_entries(&r, word_at(from + l->frame))))
-        return false;
-    if (keep(&r, walk, before) || was_cut != walk->items_cut)
-        walk->mixed_node = 0;
-    return true;
-}
-
-static bool is_as_before(const struct walk *walk, const struct python_layout *l, uint64_t at,
-                         uint64_t low, uint64_t high)
-{
-    uint64_t cframe = l->cframe ? word_at(at + l->cframe) : 0;
-    switch (l->chain) {
-    case PYTHON_CFRAMES:
-        return is_within(cframe, low, high) &&
-               is_unchanged(walk, l, cframe, cframe, low, high, PYTHON_CFRAMES);
-    case PYTHON_PAIRS:
-        return is_unchanged(walk, l, at, cframe, low, high, PYTHON_PAIRS);
-    default:
-        return (!l->cframe || is_pointer(cframe)) &&
-               is_unchanged(walk, l, cframe ? cframe : at, cframe, low, high, PYTHON_ENTRIES);
+        copy_item(&walk->items[kept + r->count - 1 - i], &walk->fresh_items[i]);
+    for (uint32_t i = 0; i < r->activations; i++) {
+        struct python_activation *to = &walk->activations[activations + r->activations - 1 - i];
+        *to = walk->fresh_activations[i];
+        to->first = kept + r->count - to->first;
     }
+    walk->item_count = kept + r->count;
+    walk->activation_count = activations + r->activations;
+    walk->items_cut = cut;
+}
+
+static inline bool is_as_before(const struct walk *walk, const struct python_layout *l,
+                                const struct place *at, uint64_t high, uint32_t *joins)
+{
+    uint32_t n = walk->item_count, activations = walk->activation_count;
+    if (l->chain == PYTHON_CFRAMES)
+        return is_unchanged(walk, l, n, activations, *at, high, PYTHON_CFRAMES, joins);
+    if (l->chain == PYTHON_ENTRIES)
+        return is_unchanged(walk, l, n, activations, *at, high, PYTHON_ENTRIES, joins);
+    /* All frames are to be counted. */
+    return !walk->items_cut &&
+           is_unchanged(walk, l, n, activations, *at, high, PYTHON_PAIRS, joins);
+}
+
+/* Forgets the last reading. */
+static void drop(struct walk *walk)
+{
+    walk->item_count = walk->activation_count = 0;
+    walk->items_cut = false;
+    walk->last.node = walk->last.items = walk->last.activations = 0;
+}
+
+static __attribute__((noinline)) bool read_changed(struct reader *r, uint64_t state_at)
+{
+    enum python_chain chain = r->p->layout.chain;
+    bool read = chain == PYTHON_CFRAMES ? read_cframes(r)
+                : chain == PYTHON_PAIRS ? read_pairs(r, state_at)
+                                        : read_entries(r);
+    if (read)
+        keep(r);
+    else
+        drop(r->walk);
+    return read;
 }
 
 bool python_read_state(struct thread *t, struct python *p, uint64_t at, uint64_t low, uint64_t high,
                        bool defines)
 {
+    const struct python_layout *l = &p->layout;
     uint32_t freed = atomic_load_explicit(&p->codes_freed, memory_order_relaxed);
     struct walk *walk = &t->walk;
+    struct place place = {.low = low, .cframe = l->cframe ? word_at(at + l->cframe) : at};
+    uint32_t joins = 0;
+    if (client_unlikely(!is_pointer(place.cframe))) {
+        drop(walk);
+        return false;
+    }
+    place.frame = word_at((l->chain == PYTHON_PAIRS ? at : place.cframe) + l->frame);
     bool known = walk->codes_freed == freed;
-    if (known && is_as_before(walk, &p->layout, at, low, high))
+    if (client_likely(known && is_as_before(walk, l, &place, high, &joins)))
         return true;
     walk->codes_freed = freed;
-    return read_changed(t, p, at, low, high, known, defines);
+    struct reader r = {.t = t,
+                       .p = p,
+                       .walk = walk,
+                       .at = place,
+                       .high = high,
+                       .rest = known ? walk->item_count : 0,
+                       .rest_activations = walk->activation_count,
+                       .joins = joins,
+                       .defines = defines};
+    return read_changed(&r, at);
 }

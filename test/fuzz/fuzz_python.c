@@ -71,25 +71,47 @@ static bool read_image(struct thread *t, struct python *p, uint8_t *image)
 {
     uint64_t base = (uintptr_t)image;
     bool read = python_read_state(t, p, base + STATE, base + STACK_LOW, base + STACK_HIGH, true);
-    uint32_t frames = 0;
-    for (uint32_t i = 0; i < t->walk.item_count; i++)
-        frames += t->walk.items[i].code != 0;
-    if (frames > state.depth || t->walk.item_count - frames > state.depth)
+    const struct walk *walk = &t->walk;
+    if (walk->item_count > state.depth || walk->activation_count > state.depth)
         abort();
-    if (t->walk.item_count && (!read || t->walk.items[0].code))
+    if (walk->item_count && (!read || !walk->activation_count))
         abort();
+    for (uint32_t i = 0; i < walk->activation_count; i++) {
+        uint32_t least = i ? walk->activations[i - 1].first : 0, first = walk->activations[i].first;
+        if (first < least || first > (i ? walk->item_count : 0))
+            abort();
+    }
     return read;
 }
 
 static void compare(const struct walk *a, const struct walk *b)
 {
-    if (a->item_count != b->item_count || a->items_cut != b->items_cut)
+    if (a->item_count != b->item_count || a->items_cut != b->items_cut ||
+        a->activation_count != b->activation_count)
         abort();
     for (uint32_t i = 0; i < a->item_count; i++) {
         const struct python_item *x = &a->items[i], *y = &b->items[i];
-        if (x->address != y->address || x->code != y->code || x->instruction != y->instruction)
+        if (x->address != y->address || x->code != y->code || x->instruction != y->instruction ||
+            x->source != y->source)
             abort();
     }
+    for (uint32_t i = 0; i < a->activation_count; i++) {
+        const struct python_activation *x = &a->activations[i], *y = &b->activations[i];
+        if (x->address != y->address || x->first != y->first)
+            abort();
+    }
+}
+
+/*
+ * Changes the last reading as if the program had run on since: the frames from `changed` inwards
+ * were others, and `more` of them have ended.
+ */
+static void change(struct walk *walk, unsigned changed, unsigned more)
+{
+    for (uint32_t i = changed; i < walk->item_count; i++)
+        walk->items[i].instruction += 2;
+    for (; more && walk->item_count && walk->item_count < state.depth; more--)
+        walk->items[walk->item_count++] = (struct python_item){.address = 8};
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -121,7 +143,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (!read_image(t, p, image))
                 abort();
             compare(&first, &t->walk);
-            t->walk.item_count = 0;
+            change(&t->walk, data[size / 2] % state.depth, data[size - 1] % 4);
+            if (!read_image(t, p, image))
+                abort();
+            compare(&first, &t->walk);
+            t->walk.item_count = t->walk.activation_count = 0;
+            t->walk.items_cut = false;
             if (!read_image(t, p, image))
                 abort();
             compare(&first, &t->walk);
