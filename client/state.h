@@ -112,6 +112,8 @@ struct walk {
     struct walk_mixed {
         uint32_t node;                        /* of the mixed stack; 0: it has changed since */
         uint32_t natives, items, activations; /* that are the same since, outermost ones */
+        uint32_t count;                       /* frames of the mixed stack, */
+        uint32_t inner;                       /* and those up to the innermost Python frame */
         uint32_t named;                       /* leading frames whose `node` is set, */
         uint32_t left_out;                    /* after so many that are too far out, */
         uint32_t beyond;                      /* below this node: 0, or REC_PC_CUT's */

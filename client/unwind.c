@@ -456,40 +456,48 @@ static inline void begin_mixing(struct mixer *m, uint64_t high)
         a[m->activation++].natives = 0;
 }
 
-/*
- * Puts the Python frames in the place of the interpreter's, outermost first. An activation is in
- * the frame of the C stack whose part of it has the activation's address. Returns the number of
- * frames.
- */
-static uint32_t mix(struct walk *walk, uint64_t high)
+/* The next native frame of the walk, if it is not one of the interpreter's image. */
+static inline void put_native(struct mixer *m, bool evaluator)
 {
     const struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
-    uint64_t epoch = (uint64_t)walk->epoch << REC_ADDRESS_BITS;
+    const struct walk_frame *f = &m->walk->frames[m->natives++];
+    if (!evaluator && f->pc - p->low >= p->high - p->low)
+        put_mixed(m, f->pc | (uint64_t)m->walk->epoch << REC_ADDRESS_BITS, 0);
+}
+
+/*
+ * Puts the Python frames in the place of the interpreter's, outermost first. An activation is in
+ * the frame of the C stack whose part of it has the activation's address.
+ */
+static void mix(struct walk *walk, uint64_t high)
+{
+    struct walk_mixed *last = &walk->last;
     struct mixer m = {.walk = walk};
     begin_mixing(&m, high);
-    for (;;) {
-        uint64_t sp = m.natives ? walk->frames[m.natives - 1].sp : UINT64_MAX;
-        while (m.activation < walk->activation_count &&
-               walk->activations[m.activation].address >= sp) {
-            struct python_activation *a = &walk->activations[m.activation];
+    while (m.activation < walk->activation_count) {
+        struct python_activation *a = &walk->activations[m.activation];
+        if (m.natives && a->address >= walk->frames[m.natives - 1].sp) {
             a->natives = m.natives;
             a->mixed = m.count;
             put_items(&m, m.activation++, a->first);
-        }
-        if (m.natives == walk->count)
+        } else if (m.natives < walk->count) {
+            put_native(&m, a->address >= walk->frames[m.natives].sp);
+        } else {
             break;
-        const struct walk_frame *f = &walk->frames[m.natives++];
-        bool evaluator = m.activation < walk->activation_count &&
-                         walk->activations[m.activation].address >= f->sp;
-        if (!evaluator && f->pc - p->low >= p->high - p->low)
-            put_mixed(&m, f->pc | epoch, 0);
+        }
     }
-    walk->last.natives = walk->count;
-    walk->last.items = walk->item_count;
-    walk->last.activations = m.activation;
-    if (walk->last.named > m.count)
-        walk->last.named = m.count;
-    return m.count;
+    uint32_t inner = m.count;
+    bool same = inner == last->inner && last->natives == walk->count &&
+                last->activations == walk->activation_count;
+    while (!same && m.natives < walk->count)
+        put_native(&m, false);
+    last->inner = inner;
+    last->count = same ? last->count : m.count;
+    last->natives = walk->count;
+    last->items = walk->item_count;
+    last->activations = m.activation;
+    if (last->named > last->count)
+        last->named = last->count;
 }
 
 /* The same as name_native for a stack in which Python code runs. 0: none was found. */
@@ -500,7 +508,8 @@ static uint32_t name_mixed(struct thread *t, void *python, uint64_t high, bool d
     bool read = python_read(t, python, walk->frames[walk->count - 1].sp, high, defines);
     if (!read || client_likely(last->node))
         return read ? last->node : 0;
-    uint32_t n = mix(walk, high), left_out = n > state.depth ? n - state.depth : 0, node;
+    mix(walk, high);
+    uint32_t n = last->count, left_out = n > state.depth ? n - state.depth : 0, node;
     if (!node_beyond(t, !walk->whole || walk->items_cut || left_out, &node))
         return 0;
     if (node != last->beyond || left_out != last->left_out || last->named < left_out)

@@ -129,8 +129,8 @@ follow(const struct walk *walk, const struct python_layout *l, const struct pyth
 }
 
 /*
- * The same from its `frames` and `activations` outermost ones on. *joins: if not, how many frames
- * may be as before.
+ * The same from the reading's `frames` and `activations` outermost ones on. *joins: if not, how
+ * many frames may be as before.
  */
 static inline __attribute__((always_inline)) bool
 is_unchanged(const struct walk *walk, const struct python_layout *l, uint32_t frames,
@@ -141,6 +141,20 @@ is_unchanged(const struct walk *walk, const struct python_layout *l, uint32_t fr
     bool same = follow(walk, l, &item, walk->activations + activations, at, high, chain);
     *joins = (uint32_t)(item - walk->items);
     return same;
+}
+
+static inline __attribute__((always_inline)) bool
+is_as_before(const struct walk *walk, const struct python_layout *l, uint32_t frames,
+             const struct place *at, uint64_t high, uint32_t *joins)
+{
+    uint32_t activations = walk->activation_count;
+    if (l->chain == PYTHON_CFRAMES)
+        return is_unchanged(walk, l, frames, activations, *at, high, PYTHON_CFRAMES, joins);
+    if (l->chain == PYTHON_ENTRIES)
+        return is_unchanged(walk, l, frames, activations, *at, high, PYTHON_ENTRIES, joins);
+    /* If there are more, they are to be counted. */
+    return !walk->items_cut &&
+           is_unchanged(walk, l, frames, activations, *at, high, PYTHON_PAIRS, joins);
 }
 
 /* Looks for the frame in the last reading; true: it is the innermost one of those not met yet. */
@@ -176,20 +190,19 @@ static inline __attribute__((always_inline)) bool join(struct reader *r, enum py
 
 /* ---- frames */
 
-static bool find_source(const struct reader *r, struct python_item *item)
+static bool find_source(struct thread *t, struct python *p, bool defines, struct python_item *item)
 {
     uint64_t mixed = (item->code ^ item->instruction << 20) * UINT64_C(0x9e3779b97f4a7c15);
-    struct python_cell *cell = &r->p->known[mixed >> (64 - PYTHON_CODES_BITS)];
+    struct python_cell *cell = &p->known[mixed >> (64 - PYTHON_CODES_BITS)];
     uint32_t generation =
-        atomic_load_explicit(python_generation(r->p, item->code), memory_order_relaxed);
+        atomic_load_explicit(python_generation(p, item->code), memory_order_relaxed);
     struct python_entry entry = {{item->instruction, item->code}, generation, 0};
     if (client_likely(python_cell_find(cell, &entry))) {
         item->source = entry.source;
         return true;
     }
-    bool generator = *(const uint8_t *)(uintptr_t)(item->address + r->p->layout.owner) == GENERATOR;
-    if (!r->defines ||
-        !python_describe(r->t, r->p, item->code, item->instruction, generator, &item->source))
+    bool generator = *(const uint8_t *)(uintptr_t)(item->address + p->layout.owner) == GENERATOR;
+    if (!defines || !python_describe(t, p, item->code, item->instruction, generator, &item->source))
         return false;
     entry.source = item->source;
     python_cell_put(cell, &entry);
@@ -207,11 +220,11 @@ static inline bool take_frame(struct reader *r, uint64_t frame)
                                  .instruction = l->bytecode ? instruction : (uint32_t)instruction};
     const struct python_item *old = r->walk->items + r->rest;
     if (!r->rest || (--old)->address != frame)
-        return find_source(r, item);
+        return find_source(r->t, r->p, r->defines, item);
     r->rest--;
     item->source = old->source;
     return (old->code == item->code && old->instruction == item->instruction) ||
-           find_source(r, item);
+           find_source(r->t, r->p, r->defines, item);
 }
 
 /* An activation, after its frames; `address`: on the C stack. */
@@ -375,17 +388,29 @@ static void keep(const struct reader *r)
     walk->items_cut = cut;
 }
 
-static inline bool is_as_before(const struct walk *walk, const struct python_layout *l,
-                                const struct place *at, uint64_t high, uint32_t *joins)
+/* The usual change: only the innermost frame has gone on, in the same function. */
+static bool is_stepped(const struct reader *r)
 {
-    uint32_t n = walk->item_count, activations = walk->activation_count;
-    if (l->chain == PYTHON_CFRAMES)
-        return is_unchanged(walk, l, n, activations, *at, high, PYTHON_CFRAMES, joins);
-    if (l->chain == PYTHON_ENTRIES)
-        return is_unchanged(walk, l, n, activations, *at, high, PYTHON_ENTRIES, joins);
-    /* All frames are to be counted. */
-    return !walk->items_cut &&
-           is_unchanged(walk, l, n, activations, *at, high, PYTHON_PAIRS, joins);
+    const struct python_layout *l = &r->p->layout;
+    struct walk *walk = r->walk;
+    uint32_t n = r->joins, joins;
+    struct place at = r->at;
+    struct python_item *item = &walk->items[n], now = {.address = at.frame};
+    if (!r->rest || n + 1 != r->rest || item->address != now.address ||
+        walk->activations[walk->activation_count - 1].first >= n)
+        return false;
+    now.code = word_at(now.address + l->code) & ~(uint64_t)l->code_tags;
+    now.instruction = word_at(now.address + l->instruction);
+    at.frame = word_at(now.address + l->previous);
+    if (l->chain == PYTHON_PAIRS || now.code != item->code ||
+        !is_as_before(walk, l, n, &at, r->high, &joins) ||
+        !find_source(r->t, r->p, r->defines, &now))
+        return false;
+    item->instruction = now.instruction;
+    item->source = now.source;
+    walk->last.node = 0;
+    lower(&walk->last.items, n);
+    return true;
 }
 
 /* Forgets the last reading. */
@@ -399,6 +424,8 @@ static void drop(struct walk *walk)
 static __attribute__((noinline)) bool read_changed(struct reader *r, uint64_t state_at)
 {
     enum python_chain chain = r->p->layout.chain;
+    if (is_stepped(r))
+        return true;
     bool read = chain == PYTHON_CFRAMES ? read_cframes(r)
                 : chain == PYTHON_PAIRS ? read_pairs(r, state_at)
                                         : read_entries(r);
@@ -423,7 +450,7 @@ bool python_read_state(struct thread *t, struct python *p, uint64_t at, uint64_t
     }
     place.frame = word_at((l->chain == PYTHON_PAIRS ? at : place.cframe) + l->frame);
     bool known = walk->codes_freed == freed;
-    if (client_likely(known && is_as_before(walk, l, &place, high, &joins)))
+    if (client_likely(known && is_as_before(walk, l, walk->item_count, &place, high, &joins)))
         return true;
     walk->codes_freed = freed;
     struct reader r = {.t = t,
