@@ -106,6 +106,17 @@ const checks = {
     await says("#moment", "paused");
     await page.locator("#pause").tap();
     await page.waitForResponse((r) => r.url().endsWith("/report"));
+    // The address has what is shown of the client, for other snapshots, too.
+    await frame.locator("#tab-sites").tap();
+    await page.waitForFunction(() => /^#client=1&.*sites-search=call\+stack&tab=sites/.test(location.hash));
+    const pasted = await context.newPage();
+    await pasted.goto(page.url());
+    const there = pasted.frameLocator("#frame iframe");
+    await there.locator("#tab-sites[aria-selected=true]").waitFor({ timeout: LIMIT });
+    assert.equal(await there.locator("#sites-search").inputValue(), "call stack");
+    await pasted.evaluate(() => (location.hash = "#client=1&tab=tree"));
+    await there.locator("#tab-tree[aria-selected=true]").waitFor({ timeout: LIMIT });
+    await pasted.close();
     await page.unroute("**/api/v1/clients/1/report");
   },
   "fits a telephone": async () => {

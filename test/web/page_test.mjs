@@ -86,7 +86,7 @@ const checks = {
     const brush = await page.locator("#timeline .u-select").boundingBox();
     assert.ok(Math.abs(brush.x - box.x - 0.4 * box.width) < 3 && Math.abs(brush.width - 0.2 * box.width) < 5, JSON.stringify(brush));
     assert.match(await text(page, "announce"), new RegExp(`^Range .*: ${(some).toLocaleString("en-US")} allocations`));
-    for (const tab of ["tree", "sites", "leaks", "map", "histograms"]) {
+    for (const tab of ["tree", "sites", "blocks", "leaks", "map", "histograms"]) {
       await page.click(`#tab-${tab}`);
       await shot(page, `brushed-${tab}`);
     }
@@ -176,6 +176,8 @@ const checks = {
     const { page, done } = await open("mt");
     await page.click("#tab-sites");
     assert.equal((await rows(page, "sites-table", 1)).length, 16);
+    assert.match((await rows(page, "sites-table", 1))[0], /^main/, "as the sentence has it");
+    await page.click("#sites-table th button:text-is('Size')");
     assert.match((await rows(page, "sites-table", 1))[0], /^vram_reserve/);
     await page.click("#sites-table th button:text-is('Temporary')");
     assert.equal(await page.locator("#sites-table th[aria-sort=descending]").innerText(), "Temporary");
@@ -487,15 +489,18 @@ const checks = {
   "recursion is folded, also through others": () => {
     // a calls b, which calls a, which calls c; c calls c. One stack ends in the inner a, one in c.
     const names = ["", "a", "b", "a", "c", "c"];
-    const frames = names.map((name) => ({ label: name, name, labelNumber: ["", "a", "b", "c"].indexOf(name) }));
+    const frames = names.map((name) => ({ label: name, id: name, name, labelNumber: ["", "a", "b", "c"].indexOf(name) }));
     const nodeParent = [0, 0, 1, 2, 3, 4];
     const model = { frames, nodeParent, nodeFrame: [0, 1, 2, 3, 4, 5], labelCount: 4, sites: [{}], stackSite: [0, 0, 0], stackNode: [3, 5, 2], stackBegin: [3, 5, 2], children: [[1], [2], [3], [4], [5], []] };
     const shape = (tree, node) => [node.name, node.sums[0], ...tree.children(node).map((child) => shape(tree, child))];
-    const tree = (recursion) => callTree(model, [[10, 100, 1]], 0, { way: "down", allocators: true, recursion });
+    const tree = (recursion, way = "down") => callTree(model, [[10, 100, 1]], 0, { way, allocators: true, recursion });
     const plain = tree(false), folded = tree(true);
     assert.deepEqual(shape(plain, plain.root), ["all", 111, ["a", 111, ["b", 111, ["a", 110, ["c", 100, ["c", 100]]]]]]);
     assert.deepEqual(shape(folded, folded.root), ["all", 111, ["a", 111, ["c", 100], ["b", 1]]]);
     assert.equal(folded.own(folded.children(folded.root)[0]), 10);
+    const [up, foldedUp] = [tree(false, "up"), tree(true, "up")];
+    assert.deepEqual(shape(up, up.root), ["all", 111, ["c", 100, ["c", 100, ["a", 100, ["b", 100, ["a", 100]]]]], ["a", 10, ["b", 10, ["a", 10]]], ["b", 1, ["a", 1]]]);
+    assert.deepEqual(shape(foldedUp, foldedUp.root), ["all", 111, ["c", 100, ["a", 100]], ["a", 10], ["b", 1, ["a", 1]]]);
   },
 
   "nothing moves while the page loads": async () => {
@@ -521,7 +526,7 @@ const checks = {
         const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
         assert.deepEqual(violations.map((v) => `${what}: ${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 120)).join(" ")}`), []);
       };
-      for (const tab of ["flame", "tree", "sites", "leaks", "map", "histograms", "notes"]) {
+      for (const tab of ["flame", "tree", "sites", "blocks", "leaks", "map", "histograms", "notes"]) {
         await page.click(`#tab-${tab}`);
         await look(tab);
       }
@@ -724,7 +729,7 @@ const checks = {
       assert.match(said, new RegExp(`^${sizes.length} blocks? in use at 0x[0-9a-f]+ at .* of this square\\.$`), "all that is live at the end is listed");
       const used = /: ([\d.]+ \w+) of /.exec(await text(page, "map-detail"))[1];
       assert.ok(said.includes(` ${used} of this square`), `${said} ${used}`);
-      listed.push(...(await rows(page, "map-blocks", 5)));
+      listed.push(...(await rows(page, "map-blocks", 6)));
       if (listed.length > 5) break;
     }
     assert.ok(listed.length > 5 && listed.every((freed) => freed === "never"), `${listed}`);
@@ -741,6 +746,49 @@ const checks = {
     }
     await page.locator("#map-blocks tbody button").first().click();
     assert.ok(await page.locator("#site").isVisible());
+    await done();
+  },
+
+  "single blocks are listed by when they were allocated and freed": async () => {
+    const { page, done } = await open("mt");
+    await page.click("#tab-blocks");
+    assert.equal(await text(page, "blocks-count"), "273 listed, 544 KiB: all that match");
+    const sizes = await rows(page, "blocks-table", 2);
+    assert.equal(sizes.length, 50);
+    await page.click("#blocks-table-more");
+    assert.equal((await rows(page, "blocks-table", 2)).length, 150);
+    await page.selectOption("#blocks-show", "older-kept");
+    assert.match(await text(page, "blocks-text"), /Choose a range in the plot/);
+    await drag(page, 0.3, 0.6);
+    const [from, to] = [await page.inputValue("#range-from"), await page.inputValue("#range-to")].map(Number);
+    const seconds = (shown) => (shown === "never" ? Infinity : Number(/^≈ ([\d.]+) ms$/.exec(shown)[1]) / 1000);
+    const near = 0.0001;
+    const wanted = { "older-kept": (a, f) => a < from + near && f > to - near, "older-freed": (a, f) => a < from + near && f > from - near && f < to + near, "newer-kept": (a, f) => a > from - near && a < to + near && f > to - near, "newer-freed": (a, f) => a > from - near && f < to + near };
+    let listed = 0;
+    for (const [id, test] of Object.entries(wanted)) {
+      await page.selectOption("#blocks-show", id);
+      const [allocated, freed] = [await rows(page, "blocks-table", 5), await rows(page, "blocks-table", 6)];
+      assert.ok(allocated.length > 0, id);
+      allocated.forEach((a, i) => assert.ok(test(seconds(a), seconds(freed[i])), `${id} ${a} ${freed[i]} ${from} ${to}`));
+      const [count, , low, high] = /^([\d,]+) listed, [^,:]+(, of ([\d,]+)(?: to ([\d,]+))? that match|: all that match)/.exec(await text(page, "blocks-count")).slice(1).map((n) => Number(n?.replaceAll(",", "")));
+      assert.ok(Number.isNaN(low) || (count <= (high || low) && count <= Math.max(low, high || low)), id);
+      listed += count;
+    }
+    assert.ok(listed > 1000, `${listed}`);
+    await page.fill("#blocks-search", "vram");
+    assert.match((await rows(page, "blocks-table", 3)).join(), /^(vram_reserve\s+ms_render.cpp:\d+,?)+$/);
+    await shot(page, "blocks");
+    const address = page.url();
+    const before = (await rows(page, "blocks-table", 1)).slice(0, 50);
+    await page.locator("#blocks-table tbody button").first().click();
+    assert.match(await text(page, "site-title"), /vram_reserve/);
+    await page.goto("about:blank");
+    await page.goto(address);
+    await page.waitForSelector("html[data-ready]");
+    assert.deepEqual(await rows(page, "blocks-table", 1), before);
+    await page.fill("#blocks-search", "");
+    await page.uncheck("#pools label:has-text('gpu.vram') input");
+    assert.ok(!(await rows(page, "blocks-table", 4)).includes("gpu.vram"));
     await done();
   },
 
@@ -819,7 +867,7 @@ const checks = {
     const { page, done } = await open("hostile");
     assert.equal(await page.locator("script").count(), 2);
     assert.equal(await page.locator("img, iframe, object, embed, link, base").count(), 0);
-    for (const tab of ["tree", "sites", "leaks", "map", "histograms", "notes", "flame"]) await page.click(`#tab-${tab}`);
+    for (const tab of ["tree", "sites", "blocks", "leaks", "map", "histograms", "notes", "flame"]) await page.click(`#tab-${tab}`);
     await page.click("#tab-sites");
     const sites = (await rows(page, "sites-table", 1)).join("\n");
     for (const name of ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "<!--", "&lt;b&gt;", "a\\x0ab\\x09c", "\\u{202e}dcba"]) assert.ok(sites.includes(name), name);
@@ -836,7 +884,7 @@ const checks = {
   "a trace without memory data": async () => {
     const { page, done } = await open("empty");
     assert.match(await text(page, "answer"), /no memory data/i);
-    for (const tab of ["tree", "sites", "leaks", "map", "histograms", "notes", "flame"]) await page.click(`#tab-${tab}`);
+    for (const tab of ["tree", "sites", "blocks", "leaks", "map", "histograms", "notes", "flame"]) await page.click(`#tab-${tab}`);
     await shot(page, "empty");
     await done();
   },
@@ -873,7 +921,7 @@ const checks = {
     await page.check("#plot-resident");
     const sizes = await page.locator("#timeline .u-axis").count();
     await page.click("#tab-sites");
-    await page.click("#sites-table th button:text-is('Size')");
+    for (let i = 0; i < 2; i++) await page.click("#sites-table th button:text-is('Size')"); // the smallest first
     await page.locator("#sites-table th[scope='row'] button").first().click();
     await page.click("#site-only");
     assert.deepEqual([sizes, await page.locator("#timeline .u-axis").count()], [2, 3], "the use of a small site is not flat");
@@ -1148,7 +1196,7 @@ const checks = {
   "tabs are walked by keys": async () => {
     const { page, done } = await open("mt");
     await page.focus("#tab-flame");
-    for (const tab of ["tree", "sites", "leaks", "map", "histograms", "notes", "flame"]) {
+    for (const tab of ["tree", "sites", "blocks", "leaks", "map", "histograms", "notes", "flame"]) {
       await page.keyboard.press("ArrowRight");
       assert.equal(await page.evaluate(() => document.activeElement.id), `tab-${tab}`);
       assert.equal(await page.locator("[role=tabpanel]:visible").getAttribute("id"), `panel-${tab}`);

@@ -14,7 +14,7 @@ const tab = (name) => [`tab ${name}`, "click", `#tab-${name}`];
 const ACTIONS = [
   tab("tree"), ...choose("tree-way", "up", "down"), ...choose("tree-sort", "bytes", "peak"),
   tab("sites"), ...choose("sites-show", "older-kept", "all"), ...choose("sites-search", "a", ""),
-  tab("leaks"), tab("map"), ...choose("map-what", "age", "site", "fill"), tab("histograms"), tab("notes"), tab("flame"),
+  tab("blocks"), ...choose("blocks-show", "newer-freed", "older-kept", "live"), ...choose("blocks-search", "a", ""), tab("leaks"), tab("map"), ...choose("map-what", "age", "site", "fill"), tab("histograms"), tab("notes"), tab("flame"),
   ...choose("flame-what", "total", "live", "peak"), ...choose("flame-way", "up", "down"), ...choose("flame-color", "function", "thread", "age", "module"),
   ...choose("flame-search", "a", "alloc", ""), ["pin", "click", "#flame .frame:nth-child(4)"], ["only this", "click", "#flame-tip button:nth-of-type(2)"], ["without filter", "click", "#only button"],
   ...keys("timeline", "+", "ArrowLeft", "ArrowRight", "Escape"), ...choose("plot-what", "blocks", "bytes"), ["theme", "click", "#theme"],

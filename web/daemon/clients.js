@@ -62,18 +62,18 @@ export class Clients {
 
   constructor() {
     const rate = (c) => this.rates.get(c.number)?.rate ?? null;
-    const options = (id) => ({ sortable: true, key: (c) => c.number, more: $(`${id}-more`) });
+    const options = { sortable: true, key: (c) => c.number };
     this.recording = new Table($("recording"), "Clients that are recorded", [
       ...WHO, USE, amount("Live", "live_bytes"), amount("Peak", "peak_bytes_sampled", { title: "highest of ten looks a second" }),
       column("Rate", rate, { minor: true, show: (c) => dash((n) => `${count(n)}/s`)(rate(c)), title: "allocations and frees per second" }),
       amount("RSS", "client_resident_bytes", { minor: true, title: "resident memory of the client's process, if it runs on the daemon's host" }),
-    ], options("recording"));
+    ], options);
     this.finished = new Table($("finished"), "Clients whose capture has ended", [
       ...WHO, column("Length", figure("seconds"), { minor: true, show: (c) => dash((s) => duration(s * 1e9))(figure("seconds")(c)) }), USE, amount("Peak", "peak_bytes_sampled"), amount("Live at the end", "live_bytes", { minor: true }),
       column("Saved", (c) => c.parts_bytes, { minor: true, show: (c) => (c.parts_saved ? `${bytes(c.parts_bytes)}${c.parts_saved > 1 ? ` in ${count(c.parts_saved)} traces` : ""}` : "–"), mark: (c) => `${c.parts_saved} ${c.parts_bytes}` }),
       column("Ended", (c) => c.left_alone ?? "", { text: true, minor: true, show: (c) => foreign(c.left_alone ? `left alone (${c.left_alone})` : c.state === "saved" ? "" : c.says || c.state), mark: (c) => `${c.left_alone} ${c.state} ${c.says}`, title: "why the client is not captured again, or why nothing was saved" }),
       column("Download", undefined, { text: true, show: (c) => (c.state === "saved" && c.trace ? downloadTrace(c.trace) : ""), mark: (c) => `${c.state} ${c.trace}` }),
-    ], options("finished"));
+    ], options);
     this.alerts = new Table($("alerts"), "Alerts that are true now", [
       column("Alert", (a) => a.alert, { text: true, show: (a) => foreign(a.alert) }),
       column("Client", (a) => nameOf(a.client), { text: true, show: (a) => make("a", { href: `#client=${a.client.number}` }, foreign(nameOf(a.client))) }),
@@ -85,7 +85,7 @@ export class Clients {
       column("Size", (t) => t.bytes, { show: (t) => bytes(t.bytes) }),
       column("Saved", (t) => t.modified, { minor: true, show: (t) => moment(t.modified) }),
       column("Download", undefined, { text: true, mark: (t) => t.name, show: (t) => make("span", {}, downloadTrace(t.name), icon(`${pathOfTrace(t.name)}/report?download`, `Download the report of ${t.name}`, `${t.name}.html`, "⤓ html")) }),
-    ], { sortable: true, key: (t) => t.name, limit: 20, more: $("traces-more") });
+    ], { sortable: true, key: (t) => t.name, limit: 20 });
     $("filter").addEventListener("input", () => this.draw());
   }
 

@@ -47,10 +47,10 @@ function attempt(work) {
 
 const live = new Live(respond, attempt);
 
-// The address has its number.
+// The address has its number, and what is shown of it.
 function showChosen() {
-  const number = Number(/^#client=(\d+)$/.exec(location.hash)?.[1]);
-  live.show(state.status.clients.find((c) => c.number === number) ?? null);
+  const [, number, shown] = /^#client=(\d+)(?:&(.*))?$/.exec(location.hash) ?? [];
+  live.show(state.status.clients.find((c) => c.number === Number(number)) ?? null, shown);
 }
 
 async function refreshTraces() {

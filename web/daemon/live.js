@@ -27,14 +27,22 @@ export class Live {
     document.addEventListener("visibilitychange", () => document.hidden || this.refresh());
   }
 
-  // Shows a client of the newest status, or none.
-  show(client) {
+  // Shows a client of the newest status, or none; state: what is shown of it, as its page has it in its address.
+  show(client, state = "") {
     const other = client?.number !== this.client?.number;
     this.client = client;
+    if (state !== this.state) {
+      this.state = state;
+      if (!other && this.frame) this.frame.src = this.page;
+    }
     $("detail").hidden = !client;
     $("lists").hidden = Boolean(client);
     if (other) this.begin();
     if (client) this.draw();
+  }
+
+  get page() {
+    return `/report#${this.state}`;
   }
 
   begin() {
@@ -43,7 +51,7 @@ export class Live {
     $("pause").setAttribute("aria-pressed", "false");
     $("frame").replaceChildren();
     if (this.client?.state !== "recording" && this.client?.state !== "connecting") return;
-    this.frame = make("iframe", { src: "/report", title: "Report" });
+    this.frame = make("iframe", { src: this.page, title: "Report" });
     $("frame").append(this.frame);
     $("detail-head").focus();
   }
@@ -58,7 +66,7 @@ export class Live {
     const told = shown ? `Snapshot at ${duration(shown.ns)} of the program's time, taken at ${moment(shown.at)}${client.parts_saved ? ", of the current part" : ""}` : records ? "Waiting for the first snapshot" : "";
     const live = records && client.counters ? `now ${bytes(client.counters.live_bytes)} live` : "";
     const text = [told, live, this.paused ? "paused" : "", this.why].filter(Boolean).join(" · ");
-    if (report) $("moment").replaceChildren(text ? `${text} · ` : "", make("a", { href: `${pathOfTrace(client.trace)}/report`, target: "_blank", rel: "noopener", text: "the report of the saved trace" }));
+    if (report) $("moment").replaceChildren(text ? `${text} · ` : "", make("a", { href: `${pathOfTrace(client.trace)}/report#${this.state}`, target: "_blank", rel: "noopener", text: "the report of the saved trace" }));
     else if ($("moment").textContent !== text) $("moment").textContent = text;
     if (records && this.ready && !shown && !this.asking && !this.timer) this.refresh();
   }
@@ -66,6 +74,11 @@ export class Live {
   // ---- the frame
 
   hear(said) {
+    if (said.state !== undefined) {
+      this.state = said.state;
+      history.replaceState(null, "", `#client=${this.client.number}${said.state && `&${said.state}`}`);
+      return;
+    }
     if (said.ready) this.ready = true;
     else this.asking = false;
     if (said.shown) this.shown = this.sent;

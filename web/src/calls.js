@@ -1,3 +1,5 @@
+import { shortId } from "./format.js";
+
 // Call trees: of the frames from the outermost callers to the sites, or from the sites outwards.
 // A node is {label, name, path, place, line, image, sums, source…}; `sums` has one number for each
 // column of amounts by call stack.
@@ -8,7 +10,8 @@ export function describeFrame({ strings, shortNames }, [fn, file, line, image, a
   const name = strings[fn] || `[unknown]${strings[image] ? ` ${strings[image]}` : ""}${at}`;
   const path = strings[file];
   const short = path.slice(path.lastIndexOf("/") + 1);
-  return { label: `${name}\n${strings[image]}`, name, shown: shortNames[fn] ?? name, path, line, image: strings[image], place: short ? (line ? `${short}:${line}` : short) : "" };
+  const label = `${name}\n${strings[image]}`;
+  return { label, id: shortId(label), name, shown: shortNames[fn] ?? name, path, line, image: strings[image], place: short ? (line ? `${short}:${line}` : short) : "" };
 }
 
 // `columns` are arrays by call stack; nodes without an amount in columns[main] are left out, and
@@ -43,8 +46,8 @@ class Groups {
   of(frame, list) {
     const at = this.at[frame.labelNumber];
     if (at) return this.list[at - 1];
-    const { label, name, shown, image, path, line, place } = frame;
-    const made = { frame, label, name, shown, image, path, line, place, sums: new Float64Array(this.width), [list]: [] };
+    const { label, id, name, shown, image, path, line, place } = frame;
+    const made = { frame, label, id, name, shown, image, path, line, place, sums: new Float64Array(this.width), [list]: [] };
     this.at[frame.labelNumber] = this.list.push(made);
     return made;
   }
@@ -57,9 +60,10 @@ class Groups {
   }
 }
 
-// The nodes of the model without repeated functions: one whose function is on the way to it already
+// The nodes of the model with or without repeated functions: in the latter case one whose function is on the way to it already
 // is that node again, and what it calls is called by that one. at: by node the one that it is.
-function withoutRecursion(model) {
+function nodesOf(model, folded) {
+  if (!folded) return { at: model.nodeParent.map((_, i) => i), parent: model.nodeParent, children: model.children };
   if (model.withoutRecursion) return model.withoutRecursion;
   const { nodeParent, nodeFrame, frames } = model;
   const n = nodeParent.length;
@@ -79,19 +83,18 @@ function withoutRecursion(model) {
 function downwards(model, columns, main, { allocators, recursion, all }) {
   const width = columns.length;
   const { stackSite, stackNode, stackBegin } = model;
-  const { at, parent, children: calls } = recursion ? withoutRecursion(model) : { at: null, parent: model.nodeParent, children: model.children };
+  const { at, parent, children: calls } = nodesOf(model, recursion);
   const n = parent.length;
   const inclusive = columns.map(() => new Float64Array(n));
   const folded = new Map(); // sites whose call stacks are combined
   const whole = new Float64Array(width);
   for (let stack = 0; stack < stackSite.length; stack++) {
-    const last = (allocators ? stackNode : stackBegin)[stack];
-    const node = at ? at[last] : last;
+    const node = at[(allocators ? stackNode : stackBegin)[stack]];
     let site = null;
     if (!node && (all ? columns.some((c) => c[stack]) : columns[main][stack] > 0)) {
       const number = stackSite[stack];
       site = folded.get(number);
-      if (!site) folded.set(number, (site = { ...model.sites[number], label: `site ${number}`, sums: new Float64Array(width), leaf: true }));
+      if (!site) folded.set(number, (site = { ...model.sites[number], label: `site ${number}`, id: `s${model.sites[number].id}`, sums: new Float64Array(width), leaf: true }));
     }
     for (let k = 0; k < width; k++) {
       const v = columns[k][stack];
@@ -104,7 +107,7 @@ function downwards(model, columns, main, { allocators, recursion, all }) {
   const rest = () => {
     const list = [...folded.values()].sort((a, b) => b.sums[main] - a.sums[main]);
     const sums = Float64Array.from({ length: width }, (_, k) => list.reduce((sum, s) => sum + s.sums[k], 0));
-    return { label: "rest", name: "(sites without call stacks of their own)", image: "", path: "", line: 0, place: "", sums, list };
+    return { label: "rest", id: "rest", name: "(sites without call stacks of their own)", image: "", path: "", line: 0, place: "", sums, list };
   };
   const groups = new Groups(model, width);
   const children = (node) => {
@@ -125,13 +128,14 @@ function downwards(model, columns, main, { allocators, recursion, all }) {
 }
 
 // Frames within the allocator are left out.
-function upwards(model, columns, main, { all }) {
+function upwards(model, columns, main, { recursion, all }) {
+  const { at, parent } = nodesOf(model, recursion);
   const width = columns.length;
   const entries = []; // of each call stack its number, and the node that is next
   const whole = new Float64Array(width);
   for (let stack = 0; stack < model.stackSite.length; stack++) {
     for (let k = 0; k < width; k++) whole[k] += columns[k][stack];
-    if (all ? columns.some((c) => c[stack]) : columns[main][stack]) entries.push(stack, model.stackBegin[stack]);
+    if (all ? columns.some((c) => c[stack]) : columns[main][stack]) entries.push(stack, at[model.stackBegin[stack]]);
   }
   const groups = new Groups(model, width);
   const children = (node) => {
@@ -143,7 +147,7 @@ function upwards(model, columns, main, { all }) {
       const frame = here ? model.frames[model.nodeFrame[here]] : model.sites[model.stackSite[stack]];
       const g = groups.of(frame, "entries");
       for (let k = 0; k < width; k++) g.sums[k] += columns[k][stack];
-      g.entries.push(stack, here ? model.nodeParent[here] : 0);
+      g.entries.push(stack, here ? parent[here] : 0);
     }
     node.made = sorted(groups.take(), main, all);
     return node.made;

@@ -1,15 +1,15 @@
 // The page of `tidemark diff --format html`: both traces' call stacks as one tree, the rows of the
 // comparison, budgets and both curves of use. All figures are those of the command's other formats.
 
-import uPlot from "uplot";
 import { describeFrame } from "./calls.js";
 import { bytes, count, duration, percent } from "./format.js";
-import { $, foreign, make, Table } from "./dom.js";
+import { $, foreign, make, showFigures, signed, Table } from "./dom.js";
 import { BYTES, COLUMNS, Flame } from "./flame.js";
 import { FrameFilters } from "./frame_filters.js";
+import { showBudgets } from "./notes.js";
 import { State } from "./state.js";
 import { Tabs } from "./tabs.js";
-import { axes, seriesMark } from "./timeline.js";
+import { seriesMark, Timeline } from "./timeline.js";
 import { Tree } from "./tree.js";
 import { inflate, inflateJson } from "./unpack.js";
 
@@ -20,7 +20,6 @@ const isBytes = (metric) => metric === "bytes" || metric === "live" || metric ==
 const KINDS = ["new", "grown", "shrunk", "gone"];
 const CHANGES = ["only now", "half more or above", "more", "less", "half or below", "only before"];
 
-const signed = (show) => (n) => `${n > 0 ? "+" : ""}${show(n)}`;
 const change = (base, now) => (base === now ? "=" : base ? `${now > base ? "+" : ""}${((100 * (now - base)) / base).toFixed(1)} %` : "new");
 
 class DiffModel {
@@ -34,16 +33,11 @@ class DiffModel {
     this.children = Array.from(this.nodeParent, () => []);
     for (let i = 1; i < nodeCount; i++) this.children[this.nodeParent[i]].push(i);
     this.frames = data.frames.map((f, labelNumber) => Object.assign(describeFrame(data, f), { labelNumber }));
-    this.numbers = new Map(this.frames.map((f, i) => [f.label, i]).reverse());
     this.labelCount = this.frames.length;
     // Each node stands for the call stack that ends there.
     this.stackNode = this.stackBegin = Uint32Array.from(this.nodeParent, (_, i) => i);
     this.stackSite = new Uint32Array(nodeCount);
     this.sites = [Object.assign(describeFrame(data, [0, 0, 0, 0, "0"]), { labelNumber: 0 })];
-  }
-
-  frameNumber(label) {
-    return this.numbers.get(label);
   }
 
   sourceLine() {
@@ -99,52 +93,18 @@ class DiffFlame extends Flame {
   }
 }
 
-// Both curves, on one axis of time since each trace's beginning.
-class Overlay {
-  constructor(curves) {
-    const end = Math.max(...curves.map((c) => c.end));
-    const n = Math.max(...curves.map((c) => c.high.length), 1);
-    this.times = Float64Array.from({ length: n }, (_, i) => (i * end) / n / 1e9);
-    this.lines = curves.map((c) => this.resample(c, n, end));
-    // Nothing is shown of the time before both programs' first allocation.
-    const first = this.times.findIndex((_, i) => this.lines.some((line) => line[i]));
-    this.from = this.times[Math.max(0, first - 1)];
-    this.element = $("timeline");
-    new ResizeObserver(() => this.plot && this.plot.setSize({ width: this.width(), height: 160 })).observe(this.element);
-  }
-
-  // The highest use in each of n parts of the longer time.
-  resample({ high, end }, n, whole) {
-    return Array.from({ length: n }, (_, i) => {
-      const [from, to] = [(i * whole) / n, ((i + 1) * whole) / n].map((t) => (t * high.length) / end);
-      if (from >= high.length) return null;
-      let most = 0;
-      for (let k = Math.floor(from); k < Math.min(high.length, Math.ceil(to)); k++) most = Math.max(most, high[k]);
-      return most;
-    });
-  }
-
-  width() {
-    return Math.max(240, this.element.clientWidth - 2);
-  }
-
-  draw() {
-    const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-    const line = (label, color, dash) => ({ label, stroke: () => css(color), width: 1.5, dash, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } });
-    this.plot?.destroy();
-    this.plot = new uPlot({ width: this.width(), height: 160, cursor: { drag: { x: false, y: false }, points: { show: false } }, legend: { show: false }, scales: { x: { time: false, range: (_, min, max) => [this.from, max] }, y: { range: (_, min, max) => [0, 1.12 * max || 1] } }, axes: axes("bytes"), series: [{}, line("before", "--series-1", [5, 3]), line("now", "--series-0")], hooks: { setCursor: [(plot) => this.read(plot)] } }, [this.times, ...this.lines], this.element);
-    this.values = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
-    this.plot.over.append(this.values);
-  }
-
-  read({ cursor: { left, idx }, over }) {
-    this.values.hidden = idx === null || idx === undefined || left < 0;
-    if (this.values.hidden) return;
-    const value = (k) => (this.lines[k][idx] === null ? "ended" : bytes(this.lines[k][idx]));
-    this.values.replaceChildren(make("div", { text: duration(this.times[idx] * 1e9) }), make("div", { text: `now ${value(1)}` }), make("div", { text: `before ${value(0)}` }));
-    this.values.style.left = `${left > over.clientWidth / 2 ? left - this.values.offsetWidth - 12 : left + 12}px`;
-    this.values.style.top = "4px";
-  }
+// Both curves on one axis of time since each trace's beginning: a model for the timeline, with lines.
+function overlay(curves) {
+  const end = Math.max(...curves.map((c) => c.end));
+  const slots = Math.max(...curves.map((c) => c.high.length), 1);
+  const slotTime = (slot) => (slot * end) / slots;
+  // The highest use in each part of the longer time.
+  const resampled = ({ high, end: own }) => Array.from({ length: slots }, (_, i) => {
+    const [from, to] = [slotTime(i), slotTime(i + 1)].map((t) => (t * high.length) / own);
+    return from < high.length ? high.slice(Math.floor(from), Math.ceil(to)).reduce((a, b) => Math.max(a, b), 0) : null;
+  });
+  const [before, now] = curves.map(resampled);
+  return { slots, steps: slots, slotTime, stepTime: slotTime, stepNs: () => end / slots, data: { strings: [], time: { from: 0 }, lanes: { zones: [], messages: [], plots: [] } }, lines: [{ name: "now", values: now, pool: 0 }, { name: "before", values: before, pool: 1, dash: [5, 3] }].map((line) => ({ ...line, ended: "ended" })) };
 }
 
 const sum = (key) => (r, side) => (r.sides[side] ? r.sides[side][key] : 0);
@@ -176,7 +136,7 @@ class Rows {
         by("Live", live, bytes, "change of the bytes live at the end"),
         by("Peak", peak, bytes, "change of the site's own highest use"),
       ],
-      { sortable: true, sort: 6, limit: 100, more: $("rows-more") },
+      { sortable: true, sort: 6 },
     );
     $("rows-search").addEventListener("input", () => this.show());
     $("rows-kind").addEventListener("change", () => this.show());
@@ -217,12 +177,11 @@ export class DiffApp {
     const { data } = model;
     this.model = model;
     document.body.classList.add("diff");
-    for (const name of ["sites", "leaks", "look", "map", "histograms", "notes"]) $(`panel-${name}`).remove(); // of one trace
+    for (const name of ["sites", "blocks", "leaks", "look", "map", "histograms", "notes"]) $(`panel-${name}`).remove(); // of one trace
     $("main").hidden = false;
     for (const id of ["range", "filters", "timeline-help"]) $(id).hidden = true;
     this.showHead(data);
-    this.overlay = new Overlay(data.curves);
-    this.overlay.draw();
+    this.showCurves(overlay(data.curves));
     this.refill();
     this.filters = new FrameFilters(model, () => this.filtered());
     const act = (what, frame) => this.filters.add(what === "only", frame);
@@ -230,25 +189,27 @@ export class DiffApp {
     this.tree = new Tree(model, act, TREE_COLUMNS);
     this.rows = new Rows(model);
     this.tabs = new Tabs({ flame: () => this.showFlame(), tree: () => this.showTree(), rows: () => this.rows.show(), totals: () => {} }, () => this.save());
-    for (const id of ["flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold"]) {
-      $(id).addEventListener("change", () => {
-        if (id === "flame-way" || id === "flame-fold") this.flame.path = [];
-        this.showFlame();
-      });
-    }
-    this.flame.listen(() => this.search());
+    this.flame.listen(() => this.showFlame(), () => this.search());
     for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
     this.tabs.draw();
-    this.state = new State(() => this.readState(), (state) => this.applyState(state));
-    for (const id of CONTROLS) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));
-    $("rows-table").addEventListener("sorted", () => this.save());
+    this.state = new State(CONTROLS, ["rows-table"], () => ({ tab: this.tabs.chosen, frames: this.filters.text, at: this.flame.place }), (state) => this.applyState(state));
   }
 
   recolour() {
-    this.overlay.draw();
+    this.timeline.build();
   }
 
   // ---- the first screen
+
+  // Nothing is shown of the time before both programs' first allocation. A part that is chosen fills the plot.
+  showCurves(model) {
+    const zoom = (from, to) => this.timeline.zoom(Math.max(0, from), Math.min(model.steps, Math.max(to, from + 1)));
+    const choose = (from, to) => (this.timeline.setRange(0, model.steps), zoom(from, to));
+    this.timeline = new Timeline($("timeline"), model, choose, zoom);
+    this.timeline.draw(model.lines, "bytes");
+    const first = model.lines[0].values.findIndex((_, i) => model.lines.some((line) => line.values[i]));
+    zoom(Math.max(0, first - 1), model.steps);
+  }
 
   showHead(data) {
     const [base, now] = data.traces;
@@ -261,15 +222,13 @@ export class DiffApp {
     $("answer").replaceChildren(foreign(data.answer ? data.answer.charAt(0).toUpperCase() + data.answer.slice(1) : "No memory data in either trace"));
     $("selection").replaceChildren(...(data.selection ? ["Only allocations ", foreign(data.selection), "."] : []));
     $("selection").hidden = !data.selection;
-    const failed = data.checks.filter((c) => !c.holds);
-    const budgets = data.checks.length ? `Budgets: ${count(data.checks.length - failed.length)} passed, ${count(failed.length)} failed${failed.map((c, i) => `${i ? ";" : ":"} ${c.name}: ${c.detail}`).join("")}` : "";
-    $("findings").replaceChildren(foreign([budgets, "One run on each side does not show what is noise: diff BASE... -- NEW... compares several"].filter(Boolean).join(" · ")));
+    $("findings").replaceChildren(foreign([...showBudgets(data.checks), "One run on each side does not show what is noise: diff BASE... -- NEW... compares several"].join(" · ")));
     const [pool] = data.pools.toSorted((a, b) => b.figures[0][1] - a.figures[0][1] || b.figures[0][0] - a.figures[0][0]);
     const show = (k) => (data.poolFigures[k].bytes ? bytes : count);
     const figures = pool ? data.poolFigures.map((f, k) => [f.name, show(k)(pool.figures[k][1]), pool.figures[k][0] === pool.figures[k][1] ? "as before" : `was ${show(k)(pool.figures[k][0])}, ${change(...pool.figures[k])}`]) : [];
     if (pool && data.pools.length > 1) figures.push(["Of the highest pool", pool.name, ""]);
     $("range-figures").setAttribute("aria-label", "Figures of the highest pool");
-    $("range-figures").replaceChildren(...figures.map(([title, value, more]) => make("div", {}, make("dt", { text: title }), make("dd", { title: `${value} ${more}` }, foreign(value), make("small", { text: more })))));
+    showFigures(figures);
     this.showTotals(data, show);
   }
 
@@ -282,8 +241,6 @@ export class DiffApp {
       { name: "Now", value: (r) => r.now, show: (r) => show(r.k)(r.now) },
       { name: "Change", value: (r) => r.now - r.base, show: (r) => (r.now === r.base ? "=" : `${signed(show(r.k))(r.now - r.base)} (${change(r.base, r.now)})`) },
     ], { limit: 1000 }).show(rows);
-    $("budgets").replaceChildren(...data.checks.map((c) => make("li", {}, `${c.holds ? "passed" : "failed"}: `, foreign(`${c.name}: ${c.detail}`))));
-    $("budgets-none").hidden = data.checks.length > 0;
     $("diff-bounds").textContent = data.leftOut ? `${count(data.leftOut)} light calls of the call-stack tree are combined as "[lighter calls left out]".` : "The page has every call of the call-stack tree.";
   }
 
@@ -337,24 +294,12 @@ export class DiffApp {
     this.state?.save(replace);
   }
 
-  readState() {
-    const state = { tab: this.tabs.chosen, frames: this.filters.text, at: this.flame.place };
-    for (const id of CONTROLS) state[id] = $(id).type === "checkbox" ? ($(id).checked ? "1" : "0") : $(id).value;
-    state.order = $("rows-table").table.order;
-    return state;
-  }
-
   applyState(state) {
-    for (const id of CONTROLS) {
-      if ($(id).type === "checkbox") $(id).checked = state[id] === "1";
-      else $(id).value = state[id];
-    }
     this.tabs.chosen = this.tabs.views[state.tab] ? state.tab : "flame";
     this.tabs.mark();
     this.filters.text = state.frames;
     this.flame.place = state.at;
     this.search();
     this.filtered();
-    $("rows-table").table.order = state.order;
   }
 }

@@ -2,6 +2,14 @@
 
 export const $ = (id) => document.getElementById(id);
 
+// A colour of the style sheet, for what is drawn on a canvas.
+export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+export const signed = (show) => (n) => `${n > 0 ? "+" : ""}${show(n)}`;
+
+// Figures [name, value, more...] beside the plot.
+export const showFigures = (figures) => $("range-figures").replaceChildren(...figures.map(([name, value, ...more]) => make("div", {}, make("dt", { text: name }), make("dd", { title: [value, ...more].join(", ") }, foreign(value), ...more.map((text) => make("small", { text }))))));
+
 export function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -30,7 +38,8 @@ export class Table {
     this.body = make("tbody");
     element.append(make("thead", {}, head), this.body);
     if (!options.sortable && element.parentElement.className === "scroll") Object.assign(element.parentElement, { tabIndex: 0, role: "region", ariaLabel: caption });
-    if (options.more) options.more.addEventListener("click", () => this.showMore());
+    this.more = make("button", { type: "button", id: `${element.id}-more`, onclick: () => this.showMore() });
+    element.parentElement.after(make("p", { hidden: true }, this.more));
   }
 
   head(column, i) {
@@ -83,10 +92,8 @@ export class Table {
     const rows = column ? this.rows.slice().sort((a, b) => sign * compare(column.value(a), column.value(b))) : this.rows;
     this.columns.forEach((c, i) => c.element?.setAttribute("aria-sort", i !== this.sort ? "none" : this.down ? "descending" : "ascending"));
     this.place(rows.slice(0, this.limit));
-    const more = this.options.more;
-    if (!more) return;
-    more.hidden = rows.length <= this.limit;
-    more.textContent = `Show more (${rows.length - this.limit} rows are not shown)`;
+    this.more.parentElement.hidden = rows.length <= this.limit;
+    this.more.textContent = `Show more (${rows.length - this.limit} rows are not shown)`;
   }
 
   // Moving an element takes the focus from it.

@@ -2,7 +2,7 @@
 // them back. With folded chains, a chain of calls without a branch and without own amounts is one frame.
 
 import { callTree, matcher, stacksThrough } from "./calls.js";
-import { bytes, count, percent } from "./format.js";
+import { bytes, count, percent, shortId } from "./format.js";
 import { $, foreign, make } from "./dom.js";
 
 const NARROWEST = 1 / 500; // of the width
@@ -37,8 +37,15 @@ export class Flame {
     $("flame-reset").addEventListener("click", () => this.reset());
   }
 
-  // The form's search: find() is to be called.
-  listen(find) {
+  // The forms: show() and find() are to be called.
+  listen(show, find) {
+    for (const id of ["flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators"]) {
+      $(id).addEventListener("change", () => {
+        if (id === "flame-way" || id === "flame-fold") this.path = [];
+        find();
+        show();
+      });
+    }
     for (const id of ["flame-search", "flame-regex"]) $(id).addEventListener("input", find);
     $("flame-search").addEventListener("keydown", (event) => event.key === "Enter" && this.hits.length && this.step(event.shiftKey ? -1 : 1));
     for (const form of document.querySelectorAll("form.row")) form.addEventListener("submit", (e) => e.preventDefault());
@@ -70,10 +77,10 @@ export class Flame {
     const top = { source: root, chain: [root], value: this.total, children: [], parent: null, depth: 0, x: 0, width: 1 };
     let at = top;
     for (let i = 0; i < this.path.length; ) {
-      const child = this.calls.children(at.source).find((c) => c.label === this.path[i]);
+      const child = this.calls.children(at.source).find((c) => c.id === this.path[i]);
       if (!child) {
-        this.path = [];
-        return this.build();
+        this.path.length = i;
+        break;
       }
       const node = this.node(child, at);
       at.children = [node];
@@ -219,7 +226,7 @@ export class Flame {
   }
 
   color(node, label, by) {
-    return label ? this.paintOf(label, by === "function" ? 0 : hash(this.subject(node).name) % 9) : "var(--flame-rest)";
+    return label ? this.paintOf(label, by === "function" ? 0 : parseInt(shortId(this.subject(node).name).slice(-2), 36) % 9) : "var(--flame-rest)";
   }
 
   // Labels keep their colours; the first ones get hues far apart.
@@ -375,7 +382,7 @@ export class Flame {
   zoom(node) {
     if (node.rest) node = node.parent;
     this.path = [];
-    for (let n = node; n.parent; n = n.parent) this.path.unshift(...n.chain.map((c) => c.label));
+    for (let n = node; n.parent; n = n.parent) this.path.unshift(...n.chain.map((c) => c.id));
     this.render();
     this.changed();
     this.element.focus({ preventScroll: true });
@@ -428,20 +435,12 @@ export class Flame {
 
   // The functions down to the zoomed frame, for the page's address, and back.
   get place() {
-    const numbers = this.path.map((label) => this.model.frameNumber(label));
-    const known = numbers.indexOf(undefined);
-    return numbers.slice(0, known < 0 ? numbers.length : known).join(".");
+    return this.path.join(".");
   }
 
   set place(text) {
-    this.path = text.split(".").filter((n) => this.model.frames[n]).map((n) => this.model.frames[n].label);
+    this.path = text ? text.split(".") : [];
   }
-}
-
-function hash(text) {
-  let h = 7;
-  for (const c of text) h = (h * 31 + c.charCodeAt(0)) % 9973;
-  return h;
 }
 
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);

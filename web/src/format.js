@@ -28,6 +28,17 @@ export function percent(part, whole) {
   return `${p >= 99.95 && part < whole ? "99.9" : p.toFixed(1)} %`;
 }
 
+// A short name of a text, the same on every page: 53 bits of a hash (cyrb53).
+export function shortId(text) {
+  let [a, b] = [0xdeadbeef, 0x41c6ce57];
+  for (let i = 0; i < text.length; i++) {
+    a = Math.imul(a ^ text.charCodeAt(i), 2654435761);
+    b = Math.imul(b ^ text.charCodeAt(i), 1597334677);
+  }
+  [a, b] = [Math.imul(a ^ (a >>> 16), 2246822507) ^ Math.imul(b ^ (b >>> 13), 3266489909), Math.imul(b ^ (b >>> 16), 2246822507) ^ Math.imul(a ^ (a >>> 13), 3266489909)];
+  return (4294967296 * (2097151 & b) + (a >>> 0)).toString(36);
+}
+
 // Nanoseconds.
 export function duration(ns) {
   const n = Math.abs(ns);

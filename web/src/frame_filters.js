@@ -11,20 +11,16 @@ export class FrameFilters {
     Object.assign(this, { model, changed, list: [] });
   }
 
-  make(keep, { label, name }) {
-    return { keep, number: this.model.frameNumber(label), name, test: (f) => f.label === label };
-  }
-
-  add(keep, frame) {
-    this.list = [...this.list, this.make(keep, frame)];
+  add(keep, { id, name }) {
+    this.list = [...this.list, { keep, id, name }];
     this.changed();
   }
 
   // 1 for each call stack that passes, else 0.
   stacks() {
     const passes = new Uint8Array(this.model.stackSite.length).fill(1);
-    for (const { test, keep } of this.list) {
-      const through = stacksThrough(this.model, test);
+    for (const { id, keep } of this.list) {
+      const through = stacksThrough(this.model, (f) => f.id === id);
       for (let stack = 0; stack < passes.length; stack++) if (Boolean(through[stack]) !== keep) passes[stack] = 0;
     }
     return passes;
@@ -41,11 +37,12 @@ export class FrameFilters {
 
   // For the page's address.
   get text() {
-    return this.list.map((f) => `${f.keep ? "only" : "hide"} ${f.number}`).join(",");
+    return this.list.map((f) => `${f.keep ? "only" : "hide"} ${f.id}`).join(",");
   }
 
   set text(text) {
     const { frames } = this.model;
-    this.list = text.split(",").map((one) => one.split(" ")).filter(([, n]) => frames[n]).map(([what, n]) => this.make(what === "only", frames[n]));
+    const known = text.split(",").map((one) => one.split(" ")).map(([what, id]) => [what, frames.find((f) => f.id === id)]);
+    this.list = known.filter(([, frame]) => frame).map(([what, { id, name }]) => ({ keep: what === "only", id, name }));
   }
 }

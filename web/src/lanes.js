@@ -1,13 +1,12 @@
 // Lanes below the plot, on its time axis: zones, messages and plots of the program. What a lane shows
 // of each slot of the timeline comes from analysis/html/html_lanes.h.
 
-import { count } from "./format.js";
-import { $, foreign, make } from "./dom.js";
+import { count, shortId } from "./format.js";
+import { $, css, foreign, make } from "./dom.js";
 
 const ROW = { zones: 10, messages: 9, plot: 16 }; // pixels
 const GUTTER = 70; // as the plot's axis
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const number = (v) => v.toLocaleString("en-US", { maximumSignificantDigits: 6 });
 
 export class Lanes {
@@ -51,11 +50,11 @@ export class Lanes {
 
   // Which lanes are shown, for the page's address.
   get chosen() {
-    return this.list.flatMap((lane, i) => (lane.on ? [i] : [])).join(".") || "none";
+    return this.list.flatMap((lane) => (lane.on ? [shortId(lane.name)] : [])).join(".") || "none";
   }
 
   set chosen(text) {
-    this.list.forEach((lane, i) => (lane.on = lane.input.checked = text.split(".").includes(String(i))));
+    this.list.forEach((lane) => (lane.on = lane.input.checked = text.split(".").includes(shortId(lane.name))));
   }
 
   // Those shown: each row is {lane, row}.

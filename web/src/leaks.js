@@ -44,7 +44,7 @@ export class Leaks {
         { name: "Confidence", value: (r) => CONFIDENCE.indexOf(r.confidence), show: (r) => r.confidence || "–", title: "by the test of Mann and Kendall, the number of blocks, the share never freed and the time over which they came" },
         { name: "Verdict", value: (r) => KINDS.length - KINDS.indexOf(r.kind), show: (r) => WORDS[r.kind] },
       ],
-      { sortable: true, limit: 50, more: $("leaks-more") },
+      { sortable: true, limit: 50 },
     );
   }
 

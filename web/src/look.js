@@ -22,6 +22,6 @@ export function showLook(model, openSite) {
       { name: "Live", value: (r) => r.bytes, show: (r) => bytes(r.bytes) },
       { name: "Blocks", value: (r) => r.count, show: (r) => count(r.count) },
     ],
-    { sortable: true, limit: 50, more: $("look-more") },
+    { sortable: true, limit: 50 },
   ).show(rows);
 }

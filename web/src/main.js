@@ -1,8 +1,9 @@
 // The page of a trace: reads its data, and keeps all views at one range of time and one filter.
 
 import licences from "licences";
+import { Blocks } from "./blocks.js";
 import { bytes, count, duration } from "./format.js";
-import { $, foreign, make } from "./dom.js";
+import { $, foreign, make, showFigures } from "./dom.js";
 import { DiffApp } from "./diff.js";
 import { BYTES, COLUMNS, COUNT, Flame, GROWTH } from "./flame.js";
 import { FrameFilters, removableChip } from "./frame_filters.js";
@@ -23,14 +24,8 @@ import { Tree, TREE_COLUMNS } from "./tree.js";
 const LINES_MAX = 6; // pools with a separate line at first
 
 // Controls whose values the address of the page holds, beside those that State reads elsewhere.
-const CONTROLS = ["plot-what", "plot-resident", "flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators", "flame-search", "flame-regex", "tree-sort", "tree-way", "sites-show", "sites-search", "map-what"];
-const TABLES = ["sites-table", "leaks-table", "map-table", "look-table"];
-const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "1" : "0") : control.value);
-
-function setValue(control, text) {
-  if (control.type === "checkbox") control.checked = text === "1";
-  else control.value = text;
-}
+const CONTROLS = ["plot-what", "plot-resident", "flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators", "flame-search", "flame-regex", "tree-sort", "tree-way", "sites-show", "sites-search", "blocks-show", "blocks-search", "map-what"];
+const TABLES = ["sites-table", "blocks-table", "leaks-table", "look-table"];
 
 class App {
   constructor(model) {
@@ -57,11 +52,13 @@ class App {
     if (kept) Object.assign(this.tree, { open: kept.open, way: kept.way });
     const leaks = new Leaks(model, (site) => this.openSite(site));
     const map = new MemoryMap(model, (site) => this.openSite(site));
+    const blocks = new Blocks(model, (site) => this.openSite(site));
     const histograms = new Histograms(model);
     this.tabs = new Tabs({
       flame: () => this.showFlame(),
       tree: () => this.showTree(),
       sites: () => this.sites.update(this.query, this.mask),
+      blocks: () => blocks.update(this.query, this.mask, this.filter),
       leaks: () => leaks.update(this.query, this.mask, this.range),
       ...(model.data.look && { look: () => {} }),
       map: () => map.update(this.range, this.filter),
@@ -74,9 +71,7 @@ class App {
     showNotes(model);
     if (model.data.look) showLook(model, (site) => this.openSite(site));
     this.refresh();
-    this.state = new State(() => this.readState(), (state) => this.applyState(state));
-    for (const id of CONTROLS) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));
-    for (const id of TABLES) $(id)?.addEventListener("sorted", () => this.save());
+    this.state = new State(CONTROLS, TABLES, () => this.readState(), (state) => this.applyState(state));
   }
 
   redraw() {
@@ -101,14 +96,9 @@ class App {
   readState() {
     const { model, filter, range, timeline } = this;
     const ns = ([from, to]) => (from === 0 && to === model.steps ? "" : `${Math.round(model.stepTime(from))}-${Math.round(model.stepTime(to))}`);
-    const chosen = (list) => (list.every(Boolean) ? "" : list.flatMap((on, i) => (on ? [i] : [])).join(".") || "none");
-    const state = { tab: this.tabs.chosen, range: ns([range.from, range.to]), zoom: ns(timeline.zoomed), pools: chosen(filter.pools), threads: chosen(filter.threads), site: filter.site < 0 ? "" : String(filter.site) };
-    state.frames = filter.frames.text;
-    for (const id of CONTROLS) state[id] = valueOf($(id));
-    for (const id of TABLES) state[id] = $(id)?.table?.order ?? "";
-    state.lanes = timeline.lanes.chosen;
-    state.at = this.flame.place;
-    return state;
+    const chosen = (list, ids) => (list.every(Boolean) ? "" : ids.filter((_, i) => list[i]).join(".") || "none");
+    const { poolIds, threadIds, sites } = model;
+    return { tab: this.tabs.chosen, range: ns([range.from, range.to]), zoom: ns(timeline.zoomed), pools: chosen(filter.pools, poolIds), threads: chosen(filter.threads, threadIds), site: sites[filter.site]?.id ?? "", frames: filter.frames.text, lanes: timeline.lanes.chosen, at: this.flame.place };
   }
 
   // Whether other data would take something from under the reader's hand.
@@ -116,21 +106,13 @@ class App {
     return this.flame.pinned || Boolean(document.querySelector("main:active, .menu[open]"));
   }
 
-  // Leaves the page to a later snapshot's model, in which pools and others have other numbers. What is
-  // chosen goes on in the address.
+  // Leaves the page to a later snapshot's model. What is chosen goes on in the address.
   keep(next) {
-    const { model, filter, state } = this;
-    const now = this.readState();
-    const carry = (text, name) => text.split(".").map((i) => next.data[name].findIndex((_, k) => next[`${name.slice(0, -1)}Name`](k) === model[`${name.slice(0, -1)}Name`](Number(i)))).filter((i) => i >= 0).join(".") || "none";
-    for (const name of ["pools", "threads"]) if (now[name] && now[name] !== "none") now[name] = carry(now[name], name);
-    const sameSite = (i) => next.sites.findIndex((s) => s.label === model.sites[i]?.label);
-    if (now.site) now.site = String(sameSite(filter.site));
-    now.frames = filter.frames.list.map((f) => `${f.keep ? "only" : "hide"} ${next.frameNumber(model.frames[f.number]?.label)}`).join(",");
-    now.at = this.flame.path.map((label) => next.frameNumber(label)).join(".");
-    state.save(true, now);
+    const { model, state } = this;
+    state.save(true);
     state.over.abort();
     const { activeElement: focus } = document;
-    return { open: this.tree.open, way: this.tree.way, chosen: this.tree.chosen, top: $("tree").scrollTop, y: window.scrollY, site: this.sites.open === null ? -1 : sameSite(this.sites.open), focus: focus?.id, caret: focus?.selectionStart };
+    return { open: this.tree.open, way: this.tree.way, chosen: this.tree.chosen, top: $("tree").scrollTop, y: window.scrollY, site: next.siteNumber(model.sites[this.sites.open]?.id), focus: focus?.id, caret: focus?.selectionStart };
   }
 
   resume({ focus, caret, top, y, site, chosen }) {
@@ -149,11 +131,10 @@ class App {
       const [from, to] = text.split("-").map((ns) => Math.round(this.timeline.stepAt(Number(ns) / 1e9)));
       return to > from && from >= 0 && to <= model.steps ? [from, to] : [0, model.steps];
     };
-    const choose = (list, text) => list.forEach((_, i) => (list[i] = text === "" || text.split(".").includes(String(i))));
-    for (const id of CONTROLS) setValue($(id), state[id]);
-    choose(filter.pools, state.pools);
-    choose(filter.threads, state.threads);
-    filter.site = model.sites[state.site] && state.site ? Number(state.site) : -1;
+    const choose = (list, ids, text) => list.forEach((_, i) => (list[i] = text === "" || text.split(".").includes(ids[i])));
+    choose(filter.pools, model.poolIds, state.pools);
+    choose(filter.threads, model.threadIds, state.threads);
+    filter.site = model.siteNumber(state.site);
     filter.frames.text = state.frames;
     [this.range.from, this.range.to] = steps(state.range);
     this.tabs.chosen = this.tabs.views[state.tab] ? state.tab : "flame";
@@ -166,7 +147,6 @@ class App {
     flame.place = state.at;
     this.lookAtFlame();
     this.refresh();
-    for (const id of TABLES) if ($(id)?.table) $(id).table.order = state[id];
   }
 
   // ---- filters
@@ -196,14 +176,11 @@ class App {
     this.save();
   }
 
-  usesThread(i) {
-    return this.model.cells.keys.some((k) => this.model.keyThread[k] === i);
-  }
-
   // "(other threads)", if there are none.
   dropIdleThread() {
-    const i = this.model.data.threads.findIndex((t) => t.rest);
-    if (i < 0 || this.usesThread(i)) return;
+    const { data, cells, keyThread } = this.model;
+    const i = data.threads.findIndex((t) => t.rest);
+    if (i < 0 || cells.keys.some((k) => keyThread[k] === i)) return;
     this.idleThread = i;
     $("threads").querySelectorAll("label")[i].hidden = true;
     $("threads").hidden = $("threads").querySelectorAll("label:not([hidden])").length < 2;
@@ -344,16 +321,8 @@ class App {
   // ---- views
 
   addFlame() {
-    const { flame } = this;
-    for (const id of ["flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators"]) {
-      $(id).addEventListener("change", () => {
-        if (id === "flame-way" || id === "flame-fold") flame.path = [];
-        this.lookAtFlame();
-        this.showFlame();
-      });
-    }
     for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
-    flame.listen(() => this.lookAtFlame());
+    this.flame.listen(() => this.showFlame(), () => this.lookAtFlame());
   }
 
   // What follows from other controls of the flame graph.
@@ -423,7 +392,7 @@ class App {
       ["Growth", bytes(sum(query.live.bytes) - sum(query.before.bytes)), `${count(sum(query.live.count) - sum(query.before.count))} blocks`],
       this.peakFigure(),
     ];
-    $("range-figures").replaceChildren(...figures.map(([name, value, more]) => make("div", {}, make("dt", { text: name }), make("dd", { title: `${value}, ${more}` }, value, make("small", { text: more })))));
+    showFigures(figures);
     $("range-all").disabled = $("zoom-in").disabled = whole;
     $("announce").textContent = `${whole ? "The whole trace" : `Range ${duration(model.stepTime(range.from))} to ${duration(model.stepTime(range.to))}`}: ${figures[1][1]} allocations, ${figures[5][1]} in use at the end, peak ${figures[7][1]}`;
   }
@@ -502,7 +471,7 @@ function listen(changed) {
 
 async function main() {
   let app = null;
-  addTheme(() => app?.recolour());
+  addTheme(() => app?.recolour?.());
   showLicences(licences);
   const data = JSON.parse($("data").textContent);
   if (typeof DecompressionStream === "undefined") throw new Error("the browser is too old (it has no DecompressionStream)");

@@ -1,5 +1,6 @@
 // The memory map: one small square for each piece of a pool's address space that was ever used.
 
+import { blockTable } from "./blocks.js";
 import { bytes, count, duration, percent } from "./format.js";
 import { $, foreign, make, Table } from "./dom.js";
 
@@ -29,19 +30,7 @@ export class MemoryMap {
       { name: "Utilisation", value: (r) => r.bytes, show: (r) => percent(r.bytes, r.used * r.size), title: "the bytes in use, of the pieces that hold any: less means more fragmented" },
       { name: "Empty between", value: (r) => r.holes, show: (r) => count(r.holes), title: "pieces without blocks between the first and the last that has some" },
     ]);
-    const slot = (n) => (n === Infinity ? "never" : `≈ ${duration(model.slotTime(n))}`);
-    this.blocks = new Table(
-      $("map-blocks"),
-      "Blocks of the chosen square at the end of the range",
-      [
-        { name: "Address", text: true, value: (b) => b.address, show: (b) => `0x${b.address.toString(16)}` },
-        { name: "Size", value: (b) => b.size, show: (b) => (b.size < 1024 ? `${b.size} B` : bytes(b.size)) },
-        { name: "Site", text: true, value: (b) => model.sites[b.site].name, show: (b) => make("button", { type: "button", class: "link", title: model.sites[b.site].name, onclick: () => openSite(b.site) }, foreign(model.sites[b.site].shown)) },
-        { name: "Allocated", value: (b) => b.born, show: (b) => slot(b.born) },
-        { name: "Freed", value: (b) => b.freed, show: (b) => slot(b.freed) },
-      ],
-      { sortable: true, limit: 50, more: $("map-more") },
-    );
+    this.blocks = blockTable("map-blocks", "Blocks of the chosen square at the end of the range", model, openSite);
     $("map-what").addEventListener("change", () => this.paintAll());
     new ResizeObserver(() => this.paintAll()).observe($("map"));
   }
@@ -195,9 +184,10 @@ export class MemoryMap {
   // The blocks of a square.
   list(piece) {
     const { model, range, state } = this;
-    const blocks = model.singlesIn(piece, range.to);
     const { address } = model.pieces[piece];
-    const inside = blocks.reduce((sum, b) => sum + b.inside, 0);
+    const [low, high, slot] = [piece * state.size, (piece + 1) * state.size, range.to * model.perStep];
+    const blocks = model.singles.filter((b) => b.begin < high && b.end > low && b.born < slot && b.freed >= slot);
+    const inside = blocks.reduce((sum, b) => sum + Math.min(high, b.end) - Math.max(low, b.begin), 0);
     const used = state.bytes[piece];
     const all = inside === used;
     $("map-blocks-text").textContent = `${count(blocks.length)} block${blocks.length === 1 ? "" : "s"} in use at 0x${address.toString(16)} at ${duration(model.stepTime(range.to))}, ${bytes(inside)} of this square${all ? "." : `; ${bytes(used - inside)} more are of blocks that this page does not list. All: tidemark find FILE 0x${address.toString(16)}+${state.size} --at ${range.to === model.steps ? model.data.time.to : Math.round(model.stepTime(range.to)) - 1}`}`;

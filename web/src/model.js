@@ -2,7 +2,7 @@
 // are those of enum page_value in analysis/html/html_series.h.
 
 import { describeFrame } from "./calls.js";
-import { percent } from "./format.js";
+import { percent, shortId } from "./format.js";
 import { inflate, inflateJson, readCells } from "./unpack.js";
 
 const [ALLOCS, ALLOC_BYTES, FREES, FREE_BYTES, TEMPORARY, TEMPORARY_BYTES, PEAK, PEAK_BYTES, VALUES] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
@@ -70,7 +70,8 @@ class Model {
     this.frames = this.data.frames.map((f) => this.frame(f));
     const types = this.data.siteTypes;
     const type = (i) => (types[2 * i] ? this.data.strings[types[2 * i]] + (types[2 * i + 1] ? ", …" : "") : "");
-    this.numbers = new Map(this.frames.map((f, i) => [f.label, i]).reverse());
+    this.poolIds = this.data.pools.map((p) => (p.low === undefined ? "rest" : shortId(p.name)));
+    this.threadIds = this.data.threads.map((t) => (t.rest ? "rest" : String(t.id)));
     this.sites = sites.map((f, i) => Object.assign(this.site(f), { type: type(i) }));
     const labels = new Map();
     for (const f of [...this.frames, ...this.sites]) {
@@ -84,9 +85,9 @@ class Model {
     return describeFrame(this.data, f);
   }
 
-  // The number of the first frame with a label.
-  frameNumber(label) {
-    return this.numbers.get(label);
+  // Of the site with such a name; -1 if there is none.
+  siteNumber(id) {
+    return this.sites.findIndex((s) => s.id === id);
   }
 
   // The stored source line of a frame, {text, site}, if the page has it.
@@ -100,8 +101,8 @@ class Model {
   }
 
   site(f) {
-    if (f === 1) return { label: "(other sites)", name: "(other sites)", shown: "(other sites)", path: "", line: 0, image: "", place: "", rest: true };
-    if (f === 2) return { label: "[no call stack]", name: "[no call stack]", shown: "[no call stack]", path: "", line: 0, image: "", place: "" };
+    if (f === 1) return { label: "(other sites)", id: "rest", name: "(other sites)", shown: "(other sites)", path: "", line: 0, image: "", place: "", rest: true };
+    if (f === 2) return { label: "[no call stack]", id: "none", name: "[no call stack]", shown: "[no call stack]", path: "", line: 0, image: "", place: "" };
     return this.frame(f);
   }
 
@@ -181,33 +182,17 @@ class Model {
     this.lives = Object.assign(lives, { count: column(() => reader.unsigned()), bytes: column(() => reader.unsigned()) });
   }
 
-  // Single blocks, in order of address within each pool.
+  // Single blocks, in order of address within each pool: {pool, address, begin, end, size, site, born,
+  // freed}, with bytes from the address 0 in units of pieces, and slots of time.
   readSingles(reader) {
     const column = (next) => Float64Array.from({ length: this.data.listedBlocks }, next);
     let at = 0;
     const plain = () => column(() => reader.unsigned());
-    this.singles = { piece: column(() => (at += reader.unsigned())), offset: plain(), size: plain(), born: plain() };
-    this.singles.freed = column((_, i) => {
-      const after = reader.unsigned();
-      return after ? this.singles.born[i] + after - 1 : Infinity;
-    });
-    this.singles.site = plain();
-  }
-
-  // Those in use within a piece at the end of a step: {address, size, inside, site, born, freed}, with
-  // slots; `inside` are the bytes within the piece.
-  singlesIn(piece, to) {
-    const { singles } = this;
-    const size = 2 ** this.data.pieceShift;
-    const slot = to * this.perStep;
-    const list = [];
-    for (let i = 0; i < singles.piece.length && singles.piece[i] <= piece; i++) {
-      const begin = singles.piece[i] * size + singles.offset[i];
-      const inside = Math.min((piece + 1) * size, begin + singles.size[i]) - Math.max(piece * size, begin);
-      if (inside <= 0 || singles.born[i] >= slot || singles.freed[i] < slot) continue;
-      list.push({ address: this.pieces[singles.piece[i]].address + BigInt(singles.offset[i]), size: singles.size[i], inside, site: singles.site[i], born: singles.born[i], freed: singles.freed[i] });
-    }
-    return list;
+    const [piece, offset, size, born] = [column(() => (at += reader.unsigned())), plain(), plain(), plain()];
+    const after = plain();
+    const site = plain();
+    const unit = 2 ** this.data.pieceShift;
+    this.singles = Array.from(piece, (p, i) => ({ pool: this.pieces[p].pool, address: this.pieces[p].address + BigInt(offset[i]), begin: p * unit + offset[i], end: p * unit + offset[i] + size[i], size: size[i], site: site[i], born: born[i], freed: after[i] ? born[i] + after[i] - 1 : Infinity }));
   }
 
   // What a range of steps did with each row's blocks, [blocks, bytes] each with its bounds {low, high}:
@@ -245,7 +230,7 @@ class Model {
       const older = row.older.map(({ low, high }, k) => ({ low: Math.max(low, freed[k] - made[k]), high: Math.min(high, before[k], freed[k]) }));
       const less = (whole) => older.map(({ low, high }, k) => ({ low: whole[k] - high, high: whole[k] - low }));
       const newer = less(freed);
-      Object.assign(row, { "older-freed": older, "older-kept": less(before), "newer-freed": newer, "newer-kept": newer.map(({ low, high }, k) => ({ low: made[k] - high, high: made[k] - low })) });
+      Object.assign(row, { "older-freed": older, "older-kept": less(before), "newer-freed": newer, "newer-kept": newer.map(({ low, high }, k) => ({ low: made[k] - high, high: made[k] - low })), live: before.map((n, k) => ({ low: n + made[k] - freed[k], high: n + made[k] - freed[k] })) });
     }
     return rows;
   }

@@ -2,17 +2,17 @@
 // with the intervals of the changes drawn.
 
 import { bytes, count, percent } from "./format.js";
-import { $, foreign, make, Table } from "./dom.js";
+import { $, foreign, make, showFigures, signed as plus, Table } from "./dom.js";
+import { showBudgets } from "./notes.js";
 import { State } from "./state.js";
 import { Tabs } from "./tabs.js";
 import { inflateJson } from "./unpack.js";
 
 const TOTALS = { peak_bytes: ["Peak", bytes], live_bytes: ["Live at the end", bytes], live_allocations: ["Blocks live at the end", count], total_bytes: ["Size of all allocations", bytes], allocations: ["Allocations", count], temporary_allocations: ["Temporary", count] };
 const KINDS = { all: "all", changed: "beyond the noise", new: "new", grown: "grown", shrunk: "shrunk", gone: "gone", same: "within the noise" };
-const CONTROLS = ["rows-kind", "rows-search"];
 
 const whole = (show) => (n) => show(Math.round(n));
-const signed = (show) => (n) => `${n > 0 ? "+" : ""}${whole(show)(n)}`;
+const signed = (show) => plus(whole(show));
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);
 const runs = (n) => `${count(n)} run${n === 1 ? "" : "s"}`;
 
@@ -52,7 +52,7 @@ export class RunsApp {
     this.doc = doc;
     this.show = doc.metric === "count" ? count : bytes;
     document.body.classList.add("diff", "runs");
-    for (const name of ["flame", "tree", "sites", "leaks", "look", "map", "histograms", "notes"]) $(`panel-${name}`).remove();
+    for (const name of ["flame", "tree", "sites", "blocks", "leaks", "look", "map", "histograms", "notes"]) $(`panel-${name}`).remove();
     for (const id of ["range", "filters", "timeline", "timeline-help"]) $(id).hidden = true;
     document.querySelector(".skip").setAttribute("href", "#panel-rows");
     $("main").hidden = false;
@@ -65,18 +65,10 @@ export class RunsApp {
     this.addRows();
     this.tabs = new Tabs({ rows: () => this.showRows(), totals: () => {} }, () => this.state?.save());
     this.tabs.draw();
-    this.state = new State(() => this.readState(), (state) => this.applyState(state));
-    for (const id of CONTROLS) {
-      $(id).addEventListener(id === "rows-search" ? "input" : "change", () => {
-        this.showRows();
-        this.state.save(id === "rows-search");
-      });
-    }
-    $("rows-table").addEventListener("sorted", () => this.state.save());
+    for (const [id, type] of [["rows-kind", "change"], ["rows-search", "input"]]) $(id).addEventListener(type, () => this.showRows());
+    this.state = new State(["rows-kind", "rows-search"], ["rows-table"], () => ({ tab: this.tabs.chosen }), (state) => this.applyState(state));
     $("rows-kind").form.addEventListener("submit", (event) => event.preventDefault());
   }
-
-  recolour() {}
 
   // ---- the first screen
 
@@ -95,15 +87,13 @@ export class RunsApp {
     const head = peak ? `Peak ${side(peak.now, bytes)}${doc.pools.length > 1 ? ` in pool ${pool.name}` : ""}${base ? `: ${peak.change ? `${changeText(peak, bytes)} (${outcome(peak)})` : "as before"}` : ""}` : "No memory data";
     $("answer").replaceChildren(foreign(base ? `${head}; functions by ${doc.metric}: ${kinds.join(", ") || "none changed"}, ${count(doc.same)} within the noise` : head));
     $("answer").title = $("answer").textContent;
-    const failed = doc.checks.filter((c) => !c.holds);
-    const notes = [];
-    if (doc.checks.length) notes.push(`Budgets: ${count(doc.checks.length - failed.length)} passed, ${count(failed.length)} failed${failed.map((c, i) => `${i ? ";" : ":"} ${c.name}: ${c.detail}`).join("")}`);
+    const notes = showBudgets(doc.checks);
     if (base && !doc.noise_known) notes.push("These are too few runs to tell a change from noise");
     if (doc.unstable) notes.push(`${count(doc.unstable)} rows are unstable: they differ much between runs of one side`);
     $("findings").replaceChildren(foreign(notes.join(" · ")));
     const figures = pool ? Object.entries(TOTALS).map(([key, [name, show]]) => [name, side(pool.totals[key].now, show), base ? changeText(pool.totals[key], show) : "", pool.totals[key].change ? outcome(pool.totals[key]) : ""]) : [];
     $("range-figures").setAttribute("aria-label", "Figures of the highest pool");
-    $("range-figures").replaceChildren(...figures.map(([name, value, change, more]) => make("div", {}, make("dt", { text: name }), make("dd", {}, value, make("small", { text: change }), make("small", { text: more })))));
+    showFigures(figures);
   }
 
   // The pool with the highest peak.
@@ -132,8 +122,6 @@ export class RunsApp {
     const rows = doc.pools.flatMap((p) => Object.entries(TOTALS).map(([key, [name, show]]) => ({ ...p.totals[key], pool: p.name, name, show })));
     const first = [{ name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) }, { name: "Figure", text: true, value: (r) => r.name }];
     new Table($("totals-table"), "Totals of each pool", this.columns(first, (r) => r.show), { limit: 1000 }).show(rows);
-    $("budgets").replaceChildren(...doc.checks.map((c) => make("li", {}, `${c.holds ? "passed" : "failed"}: `, foreign(`${c.name}: ${c.detail}`))));
-    $("budgets-none").hidden = doc.checks.length > 0;
     $("diff-bounds").replaceChildren(...[["Before", doc.base], ["Now", doc.now]].filter(([, list]) => list.length).flatMap(([name, list], i) => [i ? ". " : "", `${name}: `, foreign(list.map((r) => baseName(r.file)).join(", "))]));
   }
 
@@ -141,7 +129,7 @@ export class RunsApp {
     $("rows-kind").replaceChildren(...Object.entries(KINDS).map(([value, text]) => make("option", { value, text })));
     const named = (r) => make("span", { title: r.name }, foreign(r.name), r.place ? foreign(r.place, "place") : "");
     const first = [{ name: "Function", text: true, value: (r) => r.name, show: named }, { name: "Pool", text: true, minor: true, value: (r) => r.pool, show: (r) => foreign(r.pool) }];
-    this.table = new Table($("rows-table"), "Functions", this.columns(first, () => this.show), { sortable: true, limit: 100, more: $("rows-more") });
+    this.table = new Table($("rows-table"), "Functions", this.columns(first, () => this.show), { sortable: true });
   }
 
   // Those that changed come first, as in the other formats, until another order is chosen.
@@ -155,15 +143,9 @@ export class RunsApp {
 
   // ---- the address of the page
 
-  readState() {
-    return { tab: this.tabs.chosen, order: this.table.order, ...Object.fromEntries(CONTROLS.map((id) => [id, $(id).value])) };
-  }
-
   applyState(state) {
-    for (const id of CONTROLS) $(id).value = state[id];
     this.tabs.chosen = this.tabs.views[state.tab] ? state.tab : "rows";
     this.tabs.mark();
     this.tabs.draw();
-    this.table.order = state.order;
   }
 }

@@ -5,6 +5,14 @@ import { $, foreign, make, Table } from "./dom.js";
 
 const STACKS_SHOWN = 20;
 
+// Questions about single blocks.
+export const LIVES = [
+  { id: "older-kept", name: "long-lived: blocks allocated before the range, freed after it or never" },
+  { id: "older-freed", name: "blocks allocated before the range, freed in it" },
+  { id: "newer-kept", name: "blocks allocated in the range, freed after it or never" },
+  { id: "newer-freed", name: "blocks allocated and freed in the range" },
+];
+
 // Questions about rows; `before` and `freed` count blocks.
 const SHOW = [
   { id: "all", name: "all sites", test: () => true },
@@ -14,14 +22,11 @@ const SHOW = [
   { id: "kept", name: "with blocks from before, none freed", test: (r) => r.before && !r.freed },
   { id: "emptied", name: "that freed all they allocated", test: (r) => r.count && !r.live },
   { id: "short", name: "short-lived: half or more temporary", test: (r) => r.count && 2 * r.temporary >= r.count },
-  { id: "older-kept", name: "long-lived: blocks allocated before the range, freed after it or never" },
-  { id: "older-freed", name: "blocks allocated before the range, freed in it" },
-  { id: "newer-kept", name: "blocks allocated in the range, freed after it or never" },
-  { id: "newer-freed", name: "blocks allocated and freed in the range" },
+  ...LIVES,
 ];
-const THESE = 9; // the column of what was asked for
+const [AT_PEAK, THESE] = [7, 9]; // columns: the first order, and what was asked for
 
-const bounds = (b, show) => (!b ? "" : b.low === b.high ? show(b.high) : `${show(Math.max(0, b.low))} to ${show(b.high)}`);
+export const bounds = (b, show) => (!b ? "" : b.low === b.high ? show(b.high) : `${show(Math.max(0, b.low))} to ${show(b.high)}`);
 
 export class Sites {
   constructor(model, filterSite) {
@@ -43,7 +48,7 @@ export class Sites {
         { name: "Matching", value: (r) => r.these?.[0].high ?? 0, show: (r) => bounds(r.these?.[0], count), title: "the number of blocks that were asked for" },
         { name: "Matching bytes", value: (r) => r.these?.[1].high ?? 0, show: (r) => bounds(r.these?.[1], bytes), title: "bytes of the blocks that were asked for" },
       ],
-      { sortable: true, sort: 4, limit: 50, more: $("sites-more") },
+      { sortable: true, sort: AT_PEAK, limit: 50 },
     );
     for (const { id, name } of SHOW) $("sites-show").append(make("option", { value: id, text: name }));
     $("sites-show").addEventListener("change", () => {
@@ -96,7 +101,7 @@ export class Sites {
   answer() {
     const { id, test } = SHOW.find((s) => s.id === $("sites-show").value) ?? SHOW[0];
     const question = test ? "" : id;
-    if (question !== this.question) Object.assign(this.table, { sort: question ? THESE + 1 : 4, down: true });
+    if (question !== this.question) Object.assign(this.table, { sort: question ? THESE + 1 : AT_PEAK, down: true });
     this.question = question;
     $("sites-table").classList.toggle("asked", Boolean(this.question));
     const answers = this.question ? this.model.lifeQuestions(this.query) : null;

@@ -1,22 +1,40 @@
 // What is shown, in the fragment of the page's address: back, forward and pasted links restore it.
-// A value that is the initial one is left out.
+// A value that is the initial one is left out. What has a name of the trace has a hash of that name
+// there, since numbers differ from one snapshot of a program to the next.
+
+import { $ } from "./dom.js";
+
+const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "1" : "0") : control.value);
+const setValue = (control, text) => (control.type === "checkbox" ? (control.checked = text === "1") : (control.value = text));
 
 export class State {
   over = new AbortController(); // the page is about to show other data
 
-  // read() gives an object of texts; apply(object) shows such a state, of which keys may be missing.
-  constructor(read, apply) {
-    Object.assign(this, { read, apply, initial: read() });
+  // Of the controls the values and of the tables the orders, by ids. read() gives an object of further
+  // texts; apply(object) shows such a state, of which keys may be missing.
+  constructor(controls, tables, read, apply) {
+    Object.assign(this, { controls, tables, more: read, apply });
+    this.initial = this.read();
+    for (const id of controls) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));
+    for (const id of tables) $(id)?.addEventListener("sorted", () => this.save());
     window.addEventListener("hashchange", () => location.hash !== this.written && this.restore(), { signal: this.over.signal });
     if (location.hash.length > 1) this.restore();
     else this.written = location.hash;
   }
 
+  read() {
+    const values = [...this.controls.map((id) => [id, valueOf($(id))]), ...this.tables.map((id) => [id, $(id)?.table?.order ?? ""])];
+    return { ...Object.fromEntries(values), ...this.more() };
+  }
+
   restore() {
-    this.written = location.hash;
+    this.wrote();
     this.busy = true;
     try {
-      this.apply({ ...this.initial, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) });
+      const state = { ...this.initial, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
+      for (const id of this.controls) setValue($(id), state[id]);
+      this.apply(state);
+      for (const id of this.tables) if ($(id)?.table) $(id).table.order = state[id];
     } finally {
       this.busy = false;
     }
@@ -30,6 +48,12 @@ export class State {
     if (hash === (location.hash || "#")) return;
     if (replace) history.replaceState(null, "", hash);
     else location.hash = hash;
+    this.wrote();
+  }
+
+  // A page in a frame reports its address to what holds the frame.
+  wrote() {
     this.written = location.hash;
+    if (window.parent !== window) window.parent.postMessage({ state: this.written.slice(1) }, "*"); // no secret
   }
 }

@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 import { amount, duration } from "./format.js";
-import { foreign, make } from "./dom.js";
+import { css, foreign, make } from "./dom.js";
 import { Lanes } from "./lanes.js";
 
 const TICKS = Array.from({ length: 60 }, (_, i) => 2 ** i); // of bytes
@@ -11,12 +11,10 @@ const WHEEL = 1.25; // a turn of the wheel makes the time in view longer by
 const LEAST = 4; // steps in view
 const FAR = 3; // times the highest use: RSS above it has a separate axis
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
 const HEIGHT = 160; // pixels, with the axis
 
 // Of a plot of amounts over seconds.
-export function axes(unit) {
+function axes(unit) {
   const axis = { stroke: () => css("--text"), grid: { stroke: () => css("--line") }, ticks: { stroke: () => css("--line") }, font: "12px system-ui" };
   return [
     { ...axis, values: (_, ticks) => ticks.map((t) => duration(t * 1e9)), space: 90, size: 30 },
@@ -114,7 +112,7 @@ export class Timeline {
     const { left, top, idx } = plot.cursor;
     this.values.hidden = idx === null || idx === undefined || left < 0;
     if (this.values.hidden) return;
-    const value = (i) => (plot.data[i + 1][idx] === null ? "unknown" : amount(plot.data[i + 1][idx], this.unit));
+    const value = (i) => (plot.data[i + 1][idx] === null ? (this.lines[i].ended ?? "unknown") : amount(plot.data[i + 1][idx], this.unit));
     const row = (line, i) => make("div", {}, mark(lineColor(line)), foreign(line.name), ` ${value(i)}`);
     this.values.replaceChildren(make("div", { text: duration(this.times[idx] * 1e9) }), ...this.lines.map(row), ...this.lanes.at(Math.floor(idx * (this.model.slots / this.times.length))).map(([name, text]) => make("div", { class: "tip-lane" }, foreign(name), ": ", foreign(text))));
     const right = left > plot.over.clientWidth / 2;
@@ -164,7 +162,7 @@ export class Timeline {
       label: line.name,
       stroke: () => css(lineColor(line)),
       width: total ? 2 : 1.25,
-      dash: line.color ? [2, 3] : total ? [6, 3] : undefined,
+      dash: line.dash ?? (line.color ? [2, 3] : total ? [6, 3] : undefined),
       paths: uPlot.paths.stepped({ align: 1 }),
       points: { show: false },
     };
