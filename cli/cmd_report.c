@@ -41,7 +41,7 @@ struct report_command {
     struct leak_question leaks;
     struct related_question related;
     struct sample_question samples;
-    bool limit_given;
+    bool limit_given, sort_given;
     bool html;
     bool why_site;
     size_t page_size;        /* 0: the default */
@@ -95,9 +95,9 @@ static const struct option_row option_rows[] = {
      "thread and function (site)",
      .words = "site, function, callstack, type, pool, thread, zone, frame or sample",
      .take = take_by},
-    {"--sort", "KEY", "{} (size)",
+    {"--sort", "KEY", "{} (size; text by site, function or callstack: at-peak)",
      .words = "size, count, live, peak, at-peak, temporary, resident or name", .type = VALUE_WORD,
-     FIELD(selection.sort)},
+     FIELD(selection.sort), .given = offsetof(struct report_command, sort_given)},
     {"--min-size", "N", "leave out rows whose allocations sum up to less; N may end in K, M, G",
      .type = VALUE_BYTES, FIELD(selection.min_size)},
     {"--min-count", "N", "leave out rows with fewer allocations", .type = VALUE_COUNT,
@@ -290,6 +290,10 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     }
     if (!c->limit_given && c->report.format == REPORT_TEXT)
         c->selection.limit = c->review ? REVIEW_LIMIT : TEXT_LIMIT;
+    /* In the order of the sentence above the rows. */
+    if (!c->sort_given && c->report.format == REPORT_TEXT && !c->review &&
+        c->summary.by <= GROUP_CALLSTACK)
+        c->selection.sort = SORT_AT_PEAK;
     c->report.sort = c->selection.sort;
     if (c->summary.by == GROUP_CALLSTACK)
         c->report.stack_traces = true;

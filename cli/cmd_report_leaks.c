@@ -39,8 +39,10 @@ const struct option_row leak_rows[] = {
     {"--no-suppressions", NULL,
      "count as leaked what the C library, the C++ library and the loader keep until the end",
      FIELD(all_leaks)},
-    {"--grown", "A:B", "which sites hold more at B than at A, or less", .type = VALUE_RANGE,
-     FIELD(from), .second = offsetof(struct leak_question, to),
+    {"--grown", "[A:B]",
+     "which sites hold more at B than at A, or less (from the middle of the time from the "
+     "first event to the highest use, to that)",
+     .type = VALUE_RANGE, FIELD(from), .second = offsetof(struct leak_question, to),
      .given = offsetof(struct leak_question, grown)},
     {"--histograms", NULL,
      "sizes and lifetimes, blocks freed on another thread or after a larger one came, what glibc's "
@@ -113,9 +115,13 @@ static int write_leaks(struct answers *a, FILE *out, struct err *e)
 static int begin_growth(struct answers *a, struct selection_pass *p, struct err *e)
 {
     int64_t last = selection_end(&a->selection);
-    int64_t to = a->q->to < last ? a->q->to : last;
     int64_t from = a->q->from == INT64_MIN ? -1 : a->q->from;
+    int64_t to = a->q->to < last ? a->q->to : last;
     char end[FORMAT_SIZE];
+    if (a->q->from == a->q->to)
+        return peaks_growth_span(&a->selection, &from, &to, e) == 0
+                   ? growth_begin(p, &a->growth, &a->selection, a->skip, from, to, e)
+                   : -1;
     if (to <= from)
         return err_set(e, ERR_USAGE,
                        "nothing of --grown is seen: what is selected ends at %s already",

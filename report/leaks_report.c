@@ -249,7 +249,7 @@ int leaks_write(const struct leaks *l, const struct selection *s,
     }
     rows_end(&w, n, l->rows.len, "more site");
     if (w.format == REPORT_TEXT && l->rows.len == 0)
-        buf_puts(&d.buf, "sites that grew and were freed: --grown A:B, with two times\n");
+        buf_puts(&d.buf, "sites that grew and were freed: --grown\n");
     if (w.format == REPORT_TEXT)
         text_suppressions(&d.buf, suppress);
     else if (w.format == REPORT_MARKDOWN)

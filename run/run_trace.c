@@ -298,11 +298,12 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
     const struct run_options *o = r->options;
     if (o->report == RUN_NONE || o->report == RUN_HTML)
         return 0;
+    const enum sort_key sort = o->report == RUN_TEXT ? SORT_AT_PEAK : SORT_SIZE;
     const struct report_options report = {.format = formats[o->report],
-                                          .sort = SORT_SIZE,
+                                          .sort = sort,
                                           .processes = r->processes.at,
                                           .process_count = r->processes.len};
-    const struct summary_selection selection = {.sort = SORT_SIZE,
+    const struct summary_selection selection = {.sort = sort,
                                                 .limit = o->report == RUN_TEXT       ? SITES_SHOWN
                                                          : o->report == RUN_MARKDOWN ? REVIEW_SITES
                                                                                      : 0};

@@ -1,7 +1,7 @@
 /*
- * What changed, in a sentence: "peak 8.00 MiB in pool default, as before; allocated 71.7 MiB,
- * -3.83 MiB (-5.1 %): -5.69 MiB at realloc_buffer (memscen.cpp:135), …, +748 KiB at 12 other
- * sites".
+ * What changed, in a sentence, first what the rows below it are compared by: "allocated 71.7 MiB,
+ * -3.83 MiB (-5.1 %): -5.69 MiB at realloc_buffer (memscen.cpp:135), …, +748 KiB at 12 other sites;
+ * peak 8.00 MiB in pool default, as before".
  */
 
 #include "analysis/diff/diff_answer.h"
@@ -86,19 +86,16 @@ static uint64_t pool_sum(const struct diff *d, unsigned side, enum diff_metric m
     return sum;
 }
 
-/* Peaks of several pools or rows have no sum. */
 static void put_metric(struct buf *out, const struct diff *d)
 {
     char text[FORMAT_SIZE];
     enum diff_metric m = d->options.metric;
     uint64_t base = pool_sum(d, 0, m);
     uint64_t now = pool_sum(d, 1, m);
-    if (m == DIFF_PEAK)
-        return;
     if (m == DIFF_COUNT)
-        buf_printf(out, "; %s", format_counted(text, now, "allocation"));
+        buf_printf(out, "%s", format_counted(text, now, "allocation"));
     else
-        buf_printf(out, "; %s %s", m == DIFF_LIVE ? "live at the end" : "allocated",
+        buf_printf(out, "%s %s", m == DIFF_LIVE ? "live at the end" : "allocated",
                    format_bytes(text, now));
     put_change(out, base, now, m != DIFF_COUNT);
 }
@@ -181,8 +178,11 @@ void diff_answer(struct buf *out, const struct diff *d)
     const struct diff_pool *high = highest_pool(d);
     if (!high)
         return;
-    put_peak(out, d, high);
-    put_metric(out, d);
+    /* Peaks of several pools or rows have no sum. */
+    if (d->options.metric == DIFF_PEAK)
+        put_peak(out, d, high);
+    else
+        put_metric(out, d);
     size_t n = find_rows(d, most);
     for (size_t i = 0; i < n; i++) {
         buf_puts(out, i ? ", " : ": ");
@@ -190,4 +190,8 @@ void diff_answer(struct buf *out, const struct diff *d)
     }
     if (d->rows.len > n)
         put_others(out, d, most, n);
+    if (d->options.metric != DIFF_PEAK) {
+        buf_puts(out, "; ");
+        put_peak(out, d, high);
+    }
 }

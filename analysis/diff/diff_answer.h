@@ -4,8 +4,8 @@
 #include "base/buf.h"
 
 /*
- * Appends the changes of the highest peak and of the metric, and the three rows that changed most,
- * in a sentence, escaped as for a terminal; nothing without memory data.
+ * Appends the change of the metric, the three rows that changed most, and the change of the highest
+ * peak in a sentence, escaped as for a terminal; nothing without memory data.
  */
 void diff_answer(struct buf *out, const struct diff *d);
 

@@ -304,7 +304,7 @@ int summary_check_sort(const struct summary *s, enum sort_key key, struct err *e
 const char *sort_key_name(enum sort_key key);
 
 struct summary_selection {
-    enum sort_key sort; /* highest first, names in order */
+    enum sort_key sort; /* highest first, then the size, then names in order */
     uint64_t min_size;  /* drop rows whose allocations add up to fewer bytes */
     uint64_t min_count; /* … or are fewer */
     uint64_t limit;     /* rows to keep; 0: all */

@@ -102,10 +102,10 @@ static uint64_t number_of(const struct summary_row *r, enum sort_key key)
 
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
-    enum sort_key key = *(const enum sort_key *)ctx;
-    if (key != SORT_NAME) {
-        uint64_t x = number_of(a, key);
-        uint64_t y = number_of(b, key);
+    const enum sort_key order[] = {*(const enum sort_key *)ctx, SORT_SIZE};
+    for (size_t i = 0; i < 2 && order[0] != SORT_NAME; i++) {
+        uint64_t x = number_of(a, order[i]);
+        uint64_t y = number_of(b, order[i]);
         if (x != y)
             return x > y ? -1 : 1;
     }

@@ -27,17 +27,41 @@ static int collect(struct peaks *p, const struct timeline *line, struct err *e)
     return 0;
 }
 
+static int build_line(struct timeline *line, struct selection *s, struct err *e)
+{
+    const struct timeline_options window = {
+        .begin = 0, .end = selection_end(s) + 1, .buckets = PEAKS_MAX, .together = true};
+    return timeline_build(line, s, &window, e);
+}
+
 int peaks_find(struct peaks *p, struct selection *s, struct err *e)
 {
     struct timeline line;
-    const struct timeline_options window = {
-        .begin = 0, .end = selection_end(s) + 1, .buckets = PEAKS_MAX, .together = true};
     *p = (struct peaks){0};
-    if (timeline_build(&line, s, &window, e) != 0)
+    if (build_line(&line, s, e) != 0)
         return -1;
     int status = line.series.len ? collect(p, &line, e) : 0;
     timeline_release(&line);
     return status;
+}
+
+int peaks_growth_span(struct selection *s, int64_t *from, int64_t *to, struct err *e)
+{
+    struct timeline line;
+    if (build_line(&line, s, e) != 0)
+        return -1;
+    const struct timeline_bucket *at = line.series.len ? line.series.at[0].buckets : NULL;
+    size_t n = at ? line.count : 0;
+    size_t first = 0;
+    while (first < n && !at[first].allocations && !at[first].frees)
+        first++;
+    size_t highest = first;
+    for (size_t i = first; i < n; i++)
+        highest = at[i].high > at[highest].high ? i : highest;
+    *from = timeline_time(&line, first + (highest - first) / 2) - 1;
+    *to = highest < n && at[highest].high ? at[highest].high_time : *from;
+    timeline_release(&line);
+    return *to > *from ? 0 : err_set(e, ERR_CHECK, "nothing was ever in use");
 }
 
 void peaks_release(struct peaks *p)

@@ -21,5 +21,12 @@ struct peaks {
 int peaks_find(struct peaks *p, struct selection *s, struct err *e);
 void peaks_release(struct peaks *p);
 
+/*
+ * Between which times what grew can be seen: from the middle of the time from the first memory
+ * event to the highest use, to that, of all selected pools together. ERR_CHECK if nothing was in
+ * use.
+ */
+int peaks_growth_span(struct selection *s, int64_t *from, int64_t *to, struct err *e);
+
 /* For qsort of struct timeline_peak: the highest first, then the first in time. */
 int peaks_compare(const void *a, const void *b);

@@ -46,7 +46,8 @@ typedef bool option_take(void *ctx, const char *option, const char *value, struc
 
 struct option_row {
     const char *name;     /* "--by"; "-m" when there is a letter only; NULL: the end of the rows */
-    const char *argument; /* "N", "[=N]" when it is optional, "M N" for a pair; NULL: none */
+    const char *argument; /* "N", "[=N]" when it is optional, "M N" for a pair,
+                           * "[A:B]" for a range that may be left out; NULL: none */
     const char *help;     /* NULL: not in --help. "{}" stands for `words` */
     const char *initial;  /* the value when the option is not given; --help shows it. NULL: none */
     /*

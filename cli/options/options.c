@@ -160,7 +160,8 @@ static bool take_row(const struct option_row *row, char *base, const char *value
     case VALUE_TIME:
         return option_time(value, row->name, field, e);
     case VALUE_RANGE:
-        return option_range(value, row->name, field, (int64_t *)(void *)(base + row->second), e);
+        return !value ||
+               option_range(value, row->name, field, (int64_t *)(void *)(base + row->second), e);
     case VALUE_MEMORY_BOUND:
         return take_memory_bound(value, field, e);
     case VALUE_FILE_VERSION:
@@ -191,6 +192,15 @@ static bool take_pair(const struct option_row *row, char *base, int argc, char *
     }
     err_set(e, ERR_USAGE, "%s takes two values, %s", row->name, row->argument);
     return false;
+}
+
+/* A range that may be left out can also be the next word, which then begins as a time does. */
+static const char *next_value(const struct option_row *row, int argc, char **argv)
+{
+    const char *word = optind < argc ? argv[optind] : "";
+    bool is_range = row->type == VALUE_RANGE && !option_needs_value(row) && strchr(word, ':') &&
+                    strchr("0123456789.:", word[0]);
+    return is_range ? argv[optind++] : NULL;
 }
 
 static bool take_initial(struct parsing *p, struct err *e)
@@ -243,11 +253,12 @@ static int take_found(struct parsing *p, int option, int argc, char **argv, stru
         return print_usage(p->line);
     if (row->type == VALUE_VERSION)
         return print_version(p->line);
-    p->values[i] = optarg ? optarg : "";
+    const char *value = optarg ? optarg : next_value(row, argc, argv);
+    p->values[i] = value ? value : "";
     char *base = (char *)p->ctx + g->base;
     if (row->given)
         *(bool *)(base + row->given) = true;
-    if (!take_row(row, base, optarg, e))
+    if (!take_row(row, base, value, e))
         return 1;
     return row->type != VALUE_PAIR || take_pair(row, base, argc, argv, e) ? -1 : 1;
 }

@@ -166,9 +166,9 @@ static int print_summary(struct capture *c, struct trace *t, struct err *e)
     }
     if (!c->summary.made)
         return -1;
-    const struct summary_selection selection = {.sort = SORT_SIZE, .limit = SITES_SHOWN};
+    const struct summary_selection selection = {.sort = SORT_AT_PEAK, .limit = SITES_SHOWN};
     summary_select(&s->sites, &selection);
-    const struct report_options report = {.format = REPORT_TEXT, .sort = SORT_SIZE};
+    const struct report_options report = {.format = REPORT_TEXT, .sort = SORT_AT_PEAK};
     printf("\n");
     return report_write(s, &report, stdout, e);
 }

@@ -162,14 +162,16 @@ class Sentence(Case):
                              reverse=True)
             most = max(doc["rows"], key=lambda r: abs(figure(r, "now") - figure(r, "base")))
             self.assertEqual(doc["answer"].count(" at "), 4 + (metric == "live"), doc["answer"])
-            self.assertRegex(doc["answer"], "^peak 8.00 MiB in pool default, as before; ")
+            self.assertRegex(doc["answer"], "; peak 8.00 MiB in pool default, as before$")
             first = doc["answer"].split(": ")[1].split(", ")[0]
             self.assertIn(f"at {most['function'].split('(')[0]}", first)
             self.assertEqual(first[0], "+" if figure(most, "now") > figure(most, "base") else "-")
             self.assertIn(f"at {len(changes) - 3} other sites", doc["answer"])
         same = ask(MT, MT)["answer"]
-        self.assertEqual(same, "peak 8.00 MiB in pool default, as before; "
-                               "allocated 71.7 MiB, as before")
+        self.assertEqual(same, "allocated 71.7 MiB, as before; "
+                               "peak 8.00 MiB in pool default, as before")
+        self.assertRegex(ask(MEMSCEN, MT, "--metric", "peak")["answer"],
+                         "^peak 8.00 MiB in pool default, as before: [^;]* other sites$")
 
 
 if __name__ == "__main__":

@@ -120,9 +120,32 @@ class Nothing(Case):
             result = capture_items(out, items, "-f")
             self.assertEqual(result.returncode, 0)
             text = run("report", out, "--leaks").stdout
-            self.assertEqual("--grown A:B" in text, "is live at the end" in text, text)
+            self.assertEqual("--grown" in text, "is live at the end" in text, text)
             items += free(10, 7, 0x1000)
-        self.assertIn("--grown A:B", text)
+        self.assertIn("--grown", text)
+
+    def test_what_grew_is_seen_without_times(self):
+        """From the middle of the time until the highest use to that, or so by the times."""
+        out = self.dir / "grows.tracy"
+        items = thread_name(7, b"t")
+        for i in range(30):
+            items += callstack(0x401000) + alloc(1000, 7, 0x1000 + 64 * i, 64)
+        for i in range(10):
+            items += free(1000, 7, 0x1000 + 64 * i)
+        self.assertEqual(capture_items(out, items).returncode, 0)
+        for args in ((), ("--leaks",)):
+            doc = json.loads(run("report", out, "--grown", *args, "--format", "json").stdout)
+            grown = doc["answers"][1] if args else doc
+            total = grown["total"]
+            self.assertEqual(total["count_after"], 30)
+            self.assertIn(total["count_before"], (14, 15, 16))
+            times = f"{grown['from_ns']}ns:{grown['to_ns']}ns"
+            for given in (["--grown", times], [f"--grown={times}"]):
+                again = json.loads(run("report", *given, out, *args, "--format", "json").stdout)
+                self.assertEqual(again, doc)
+        result = run("report", "--grown", "5:3", out)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("not '5:3'", result.stderr)
 
 
 if __name__ == "__main__":

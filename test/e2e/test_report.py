@@ -194,6 +194,13 @@ class Options(Case):
         for key, field in SORTS.items():
             values = [row[field] for row in report(MEMSCEN, "--sort", key)["sites"]]
             self.assertEqual(values, sorted(values, reverse=True), key)
+        # Text has the order of the sentence above it.
+        self.assertEqual(text(MEMSCEN), text(MEMSCEN, "--sort", "at-peak"))
+        self.assertNotEqual(text(MEMSCEN), text(MEMSCEN, "--sort", "size"))
+        self.assertEqual(text(MEMSCEN, "--by", "zone"), text(MEMSCEN, "--by", "zone", "--sort", "size"))
+        live = report(MEMSCEN, "--sort", "at-peak")["sites"]
+        same = [row["bytes"] for row in live if row["at_peak_bytes"] == 0]
+        self.assertEqual(same, sorted(same, reverse=True))
         names = [row["name"] for row in rows_of_csv(MEMSCEN, "--sort", "name")]
         self.assertEqual(names, sorted(names))
 

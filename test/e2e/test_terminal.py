@@ -51,9 +51,11 @@ class Fits(Case):
 
     def test_columns_of_a_report(self):
         doc = report(ALLSCEN)
+        text = plain(on_terminal("report", ALLSCEN, width=80)[0])
+        self.assertRegex(text, r"\nSource location +At peak +Share +Size +Pool *\n")
         for width, columns in ((80, ["Size", "Share", "Peak"]),
                                (160, ["Size", "Share", "Peak", "Live", "Count"])):
-            text = plain(on_terminal("report", ALLSCEN, width=width)[0])
+            text = plain(on_terminal("report", ALLSCEN, "--sort", "size", width=width)[0])
             titles = next(line for line in text.split("\n") if line.startswith("Source location"))
             self.assertEqual([c for c in ("Size", "Share", "Peak", "Live", "Count")
                               if c in titles.split()], columns)
@@ -70,7 +72,7 @@ class Fits(Case):
         text = plain(on_terminal("tree", ALLSCEN, width=40)[0])
         self.assertTrue(len(longest) < 30 or "…" in text)
         text = plain(on_terminal("report", MEMSCEN, "--by", "callstack", "--limit", "1",
-                                 width=48)[0])
+                                 "--sort", "size", width=48)[0])
         row = next(line for line in text.split("\n") if "…" in line)
         self.assertTrue(row.split("…")[0])
 
