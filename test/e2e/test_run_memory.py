@@ -1,8 +1,11 @@
 """The plots of what the kernel counts of a process, which `tidemark run` adds to its trace."""
 
+import contextlib
 import json
 import os
 import pathlib
+import signal
+import struct
 import subprocess
 import time
 import unittest
@@ -15,6 +18,10 @@ MIB = 1 << 20
 # A reading may come before the last touched pages are counted: counters of the kernel are batched.
 SLACK = 2 * MIB
 SECOND = 10**9
+
+# run/kernel_notes.c, trace/store/kernel_plot.h
+READING = 0
+OF_CGROUP = 1 << 7
 
 # Takes MIB, touches some of them, prints what the kernel says, and ends when standard input does.
 PROGRAM = r"""
@@ -50,9 +57,10 @@ int main(int count, char **argv)
 """
 
 
-# Takes and touches a MiB each 10 ms.
+# Takes and touches MiB after MiB, and waits for a byte on the way: the pauses between readings are as
+# long as a reading takes here.
 GROWING = r"""
-#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,16 +70,16 @@ __attribute__((noinline)) static void grow(void)
     kept = malloc(1 << 20);
     memset(kept, 1, 1 << 20);
 }
-int main(int count, char **argv)
+int main(void)
 {
-    (void)argv;
-    for (int i = 0; i < 1000; i++) {
+    char c;
+    for (int i = 1; i < 1000; i++) {
         grow();
-        usleep(10000);
-        if (count > 1 && i == 88) { /* of 96 MiB: both are killed */
-            usleep(300000);
-            kill(getppid(), SIGKILL);
-            raise(SIGKILL);
+        if (i == 48 || i == 88) { /* of 96 MiB: far from the limit, and near it */
+            printf("%d\n", getpid());
+            fflush(stdout);
+            if (read(0, &c, 1) != 1)
+                return 1;
         }
     }
     return 0;
@@ -97,6 +105,21 @@ def plots(trace):
         else:
             formats[name] = int(line["format"])
     return points, formats
+
+
+def kill_if_there(pid):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def noted(notes):
+    """Time and values of each reading in a file of run/kernel_notes.h."""
+    data, at = notes.read_bytes(), 0
+    while at + 8 <= len(data):
+        kind, size = struct.unpack_from("<II", data, at)
+        if kind == READING and at + 8 + size <= len(data):
+            yield struct.unpack_from("<qI", data, at + 8)
+        at += 8 + size
 
 
 class MemoryCase(RunCase):
@@ -233,10 +256,15 @@ class Cgroup(MemoryCase):
                 if group.is_dir():
                     group.rmdir()
                 continue
-            self.addCleanup(group.rmdir)
+            self.addCleanup(self.remove, group)
             return group
         self.skipTest("no memory cgroup can be made here")
         return None
+
+    @staticmethod
+    def remove(group):
+        wait_until(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
 
     def test_use_and_limit(self):
         group = self.make()
@@ -244,7 +272,6 @@ class Cgroup(MemoryCase):
         process = self.start(64, 24, 0, before=["sh", "-c", enter, "sh"])
         process.stdout.readline()
         self.finish(process)
-        wait_until(lambda: not (group / "cgroup.procs").read_text())
         points, formats = plots(self.trace)
         self.assertEqual({v for _, v in points["cgroup limit"]}, {96.0 * MIB})
         self.assertGreaterEqual(points["cgroup memory"][-1][1], 24 * MIB)
@@ -252,27 +279,45 @@ class Cgroup(MemoryCase):
         self.assertEqual(points["cgroup OOM kills"][-1][1], 0)
         self.assertEqual((formats["cgroup memory"], formats["cgroup limit hits"]), (1, 0))
 
+    def wait_reading(self):
+        """A reading of the cgroup that began from now on."""
+        began = time.monotonic_ns()
 
-    def grow(self, *arguments):
-        """Runs GROWING in a new cgroup."""
+        def is_noted():
+            return any(at > began and known & OF_CGROUP for notes in
+                       self.dir.glob("*/*.1.recording.kernel") for at, known in noted(notes))
+        wait_until(is_noted)
+
+    def grow(self):
+        """GROWING in a new cgroup, once a reading far from the limit and a look near it were noted."""
         group = self.make()
         source = self.dir / "grow.c"
         source.write_text(GROWING)
         program = compiled(self.dir, "grow", source=source)
-        result = run("run", "-o", self.trace, "--no-debuginfod", "--", "sh", "-c",
-                     f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh", program, *arguments)
-        wait_until(lambda: not (group / "cgroup.procs").read_text())
-        return result
+        process = subprocess.Popen([TIDEMARK, "run", "-o", self.trace, "--no-debuginfod", "--",
+                                    "sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$0"',
+                                    program],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        pid = int(process.stdout.readline())
+        self.addCleanup(kill_if_there, pid)
+        self.wait_reading()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        while "is near the end of its memory: its memory cgroup" not in process.stderr.readline():
+            self.assertIsNone(process.poll())
+        return process, pid
 
     def test_a_kill(self):
         """The program is killed, and the trace has its growth until then, and a look near the limit."""
-        result = self.grow()
-        self.assertEqual(result.returncode, 128 + 9, result.stderr)
+        process, _ = self.grow()
+        said = process.communicate("\n", timeout=LIMIT)[1]
+        self.assertEqual(process.returncode, 128 + 9, said)
         self.assertIn("the OOM killer killed 1 program in its memory cgroup, whose limit was 96.0 MiB",
-                      result.stderr)
-        said = json.loads(run("info", self.trace, "--format", "json").stdout)
-        self.assertIn(f"1 limit {96 * MIB}", [f["value"] for f in said["facts"]
-                                              if f["key"] == "oom_kills"])
+                      said)
+        facts = json.loads(run("info", self.trace, "--format", "json").stdout)["facts"]
+        self.assertIn(f"1 limit {96 * MIB}", [f["value"] for f in facts if f["key"] == "oom_kills"])
         doc = report(self.trace)
         row = next(s for s in doc["sites"] if s["function"] == "grow")
         self.assertGreater(row["live_bytes"], 80 * MIB)
@@ -286,13 +331,15 @@ class Cgroup(MemoryCase):
         self.assertLess(grown["from_ns"], grown["to_ns"])
         self.assertRegex(grown["growth"], r"^live blocks grew by .* MiB: .* MiB at grow \(grow\.c:")
         self.assertEqual(grown["oom_kills"], 1)
-        self.assertRegex(result.stderr, GREW)
-        self.assertIn("; the OOM killer killed 1 program in the memory cgroup\n", result.stderr)
+        self.assertRegex(said, GREW)
+        self.assertIn("; the OOM killer killed 1 program in the memory cgroup\n", said)
 
     def test_both_are_killed(self):
         """As the OOM killer does where `run` shares the cgroup. The recovered trace says who grew."""
-        result = self.grow("both")
-        self.assertEqual(result.returncode, -9, result.stderr)
+        process, pid = self.grow()
+        process.kill()
+        os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=LIMIT)
         self.assertFalse(self.trace.exists())
         result = run("run", "--recover", next(self.dir.glob("*/*.1.recording")), "-o", self.trace,
                      "--no-debuginfod")
@@ -306,7 +353,6 @@ class Cgroup(MemoryCase):
         group = self.make()
         result = run("run", "-o", self.trace, "--no-debuginfod", "--", "sh", "-c",
                      f"echo $$ > {group}/cgroup.procs; kill -9 $$")
-        wait_until(lambda: not (group / "cgroup.procs").read_text())
         self.assertEqual(result.returncode, 128 + 9, result.stderr)
         self.assertNotIn("OOM", result.stderr)
 
