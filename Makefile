@@ -159,7 +159,8 @@ $(BUILD)/aarch64/libtidemark.so: $(CLIENT_SOURCES:client/%.c=$(BUILD)/aarch64/%.
 ##              of a Debian 12 for AArch64, build-bookworm-arm64, which debootstrap makes; as root
 .PHONY: cross-arm64 deps-arm64 check-arm64 check-arm64-system deb-arm64 test-programs
 ARM64_ROOT := build-bookworm-arm64
-ARM64_DEPS  = $(DEPS) dpkg-dev g++ libcmocka-dev python3 python3-zstandard python3-lz4 jq curl
+ARM64_DEPS  = $(DEPS) $(filter-out clang% libclang% llvm shellcheck debhelper,$(DEPS_TEST)) dpkg-dev \
+                  python3-numpy
 ARM64_MAKE  = $(MAKE) --no-print-directory NODEPS=1 FOREIGN=1 BUILD=$(ARM64_ROOT)/src/build \
                   CC='$(CROSS_CC) --sysroot=$(CURDIR)/$(ARM64_ROOT)' \
                   $(foreach tool,AR=ar LD=ld OBJCOPY=objcopy,$(subst =,=aarch64-linux-gnu-,$(tool)))

@@ -76,11 +76,11 @@ static void note_clock(struct thread *t, unsigned level)
     end_sized(&t->writers[0], REC_CLOCK, body, encode_number(body, clock_ns()));
 }
 
-static inline bool ready(struct thread *t, unsigned level)
+static inline bool ready(struct thread *t, unsigned level, size_t need)
 {
     if (client_unlikely(state.clock != REC_CLOCK_TSC))
         note_clock(t, level);
-    return threads_room(t, level, THREADS_BLOCK);
+    return threads_room(t, level, need);
 }
 
 /* The beginning of all records of blocks. */
@@ -111,7 +111,7 @@ static inline uint8_t *put_head(struct writer *w, uint8_t kind, uint64_t stamp,
 void record_alloc(struct thread *t, unsigned level, const struct block *block)
 {
     struct writer *w = &t->writers[level];
-    if (client_unlikely(!ready(t, level))) {
+    if (client_unlikely(!ready(t, level, THREADS_BLOCK))) {
         record_lost(REC_LOSS_SPACE, false, block->size);
         return;
     }
@@ -127,7 +127,7 @@ static inline void record_gone(struct thread *t, unsigned level, uint8_t kind,
                                const struct block *block)
 {
     struct writer *w = &t->writers[level];
-    if (client_unlikely(!ready(t, level))) {
+    if (client_unlikely(!ready(t, level, THREADS_BLOCK))) {
         record_lost(REC_LOSS_SPACE, true, 0);
         return;
     }
@@ -171,7 +171,7 @@ void record_loss(struct thread *t)
 /* The body begins with the stamp: reserves the longest. */
 uint8_t *record_begin(struct thread *t)
 {
-    if (!threads_room(t, 0, REC_RECORD_MAX))
+    if (!ready(t, 0, REC_RECORD_MAX))
         return NULL;
     return t->writers[0].at + SIZED_HEAD + 10;
 }
@@ -203,7 +203,7 @@ void record_thread_name(struct thread *t, const char *name)
 void record_thread_exit(struct thread *t)
 {
     struct writer *w = &t->writers[0];
-    if (!threads_room(t, 0, THREADS_BLOCK))
+    if (!ready(t, 0, THREADS_BLOCK))
         return;
     uint8_t *body = w->at + SIZED_HEAD + 10;
     end_sized(w, REC_THREAD_EXIT, body, body);

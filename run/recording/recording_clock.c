@@ -6,11 +6,18 @@
 /* Larger times are invalid: 292 years would overflow. */
 #define NS_MAX ((uint64_t)1 << 61)
 
-void recording_clock_init(struct recording_clock *c, struct rec_pair first)
+/* A tick of the coarse clock if the kernel's HZ is 250, as Debian's and Ubuntu's is. */
+#define TICK_NS 4e6
+#define STEADY_NS 1e18
+
+void recording_clock_init(struct recording_clock *c, uint32_t clock, struct rec_pair first)
 {
     if (first.ns > NS_MAX)
         first.ns = 0;
-    *c = (struct recording_clock){.from = first, .until = UINT64_MAX, .slope = SLOPE_UNKNOWN};
+    *c = (struct recording_clock){.from = first,
+                                  .until = UINT64_MAX,
+                                  .slope = SLOPE_UNKNOWN,
+                                  .most = clock == REC_CLOCK_COUNTER ? TICK_NS : STEADY_NS};
 }
 
 void recording_clock_release(struct recording_clock *c)
@@ -50,4 +57,17 @@ void recording_clock_turn(struct recording_clock *c, uint64_t stamp)
             c->until = c->pairs.at[c->next].stamp;
         }
     }
+}
+
+int recording_clock_meet(struct recording_clock *c, struct rec_pair pair, struct err *e)
+{
+    recording_clock_turn(c, pair.stamp);
+    if (c->next == c->pairs.len)
+        return recording_clock_add(c, pair, e);
+    struct rec_pair end = c->pairs.at[c->next];
+    if (pair.stamp > c->from.stamp && pair.ns >= c->from.ns && pair.ns <= end.ns) {
+        c->from = pair;
+        c->slope = slope_between(pair, end);
+    }
+    return 0;
 }

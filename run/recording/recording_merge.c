@@ -555,7 +555,7 @@ int recording_open(struct recording **out, int fd, struct recording_target *targ
     r->target = target;
     r->limit = UINT64_MAX;
     r->images.places = &target->places;
-    recording_clock_init(&r->clock, r->header.first);
+    recording_clock_init(&r->clock, r->header.clock, r->header.first);
     r->gives_back =
         r->header.options.file_bytes > 0 && r->header.options.when_full != REC_FULL_STOP;
     r->sample = (double)r->header.options.sample_bytes;

@@ -275,7 +275,7 @@ static int take_zone_text(struct recording *r, const struct run *run, struct bod
 static int take_clock(struct recording *r, const struct run *run, struct body *b, struct err *e)
 {
     const struct rec_pair pair = {run->stamp, number(b)};
-    return r->header.clock == REC_CLOCK_COUNTER ? recording_clock_add(&r->clock, pair, e) : 0;
+    return r->header.clock == REC_CLOCK_COUNTER ? recording_clock_meet(&r->clock, pair, e) : 0;
 }
 
 static int take_start(struct recording *r, enum rec_kind kind, struct body *b, struct err *e)

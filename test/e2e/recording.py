@@ -194,7 +194,7 @@ class Recording:
             return body.text().decode()
         if kind == POOL:
             return body.number(), body.text().decode()
-        if kind in (DISCARD, PAUSE):
+        if kind in (DISCARD, PAUSE, CLOCK):
             return body.number()
         if kind == LOSS:
             return body.number(), body.number(), body.number()

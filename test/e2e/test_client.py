@@ -452,6 +452,31 @@ class Interface(ClientCase):
              (recording.PAUSE, 0, 0, 0)])
         self.assertEqual(record.place(record.stack(told[3].stack)[0])[0], self.program)
 
+    def test_times_without_a_time_stamp_counter(self):
+        """Each message after a pause, in which no block is allocated, has a time of its own."""
+        source = """
+        #include <time.h>
+        #include "tidemark.h"
+        int main(void)
+        {
+            for (int i = 0; i < 3; i++) {
+                nanosleep(&(struct timespec){.tv_nsec = 50000000}, 0);
+                tidemark_message("next", 0);
+            }
+            return 0;
+        }"""
+        program = self.build("messages", source, f"-I{ROOT / 'include'}")
+        record, _ = self.record(program=program, options=f"flags={COUNTER}")
+        times, now = [], 0
+        for event in record.events:
+            if event.kind == recording.CLOCK:
+                now = event.rest
+            elif event.kind == recording.MESSAGE:
+                times.append(now)
+        self.assertEqual(len(times), 3)
+        for before, after in zip(times, times[1:]):
+            self.assertGreaterEqual(after - before, 40_000_000)
+
     def test_paused(self):
         record, _ = self.record(program=self.instrumented())
         sizes = {e.size for e in record.events if e.kind == recording.ALLOC}

@@ -254,6 +254,13 @@ static inline void made_module_gone(struct made_chunk *c, uint64_t stamp, uint32
     free(body.at);
 }
 
+static inline void made_clock(struct made_chunk *c, uint64_t stamp, uint64_t ns)
+{
+    struct made_chunk body = made_body();
+    made_varint(&body, ns);
+    made_sized(c, REC_CLOCK, stamp, &body);
+}
+
 static inline void made_source(struct made_chunk *c, uint64_t stamp, uint64_t number, uint64_t line,
                                const char *function, const char *file)
 {

@@ -528,6 +528,36 @@ static void short_processes_share_a_trace(void **state)
     assert_true(allocation(f, 0).time < allocation(f, 1).time);
 }
 
+/* A counter's stamps: after 10 s without events the next ones are not 10 s apart. */
+static void idle_time(struct fixture *f, struct rec_pair last)
+{
+    const int64_t ms = 1000000;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    f->maker.header->last = last;
+    made_clock(&a, 1, 1000 + 1 * ms);
+    made_alloc(&a, 2, 0x1000, 100, 0);
+    made_alloc(&a, 3, 0x2000, 100, 0);
+    made_clock(&a, 4, 1000 + 10000 * ms);
+    made_alloc(&a, 5, 0x3000, 100, 0);
+    made_alloc(&a, 6, 0x4000, 100, 0);
+    made_clock(&a, 7, 1000 + 10008 * ms);
+    made_alloc(&a, 8, 0x5000, 100, 0);
+    read_all(f);
+    const int64_t at[] = {1, 1, 10000, 10000, 10008};
+    for (size_t i = 0; i < 5; i++)
+        assert_in_range(allocation(f, i).time, at[i] * ms, (at[i] + 5) * ms);
+}
+
+static void idle_time_of_a_killed_process(void **state)
+{
+    idle_time(*state, (struct rec_pair){0});
+}
+
+static void idle_time_before_the_end(void **state)
+{
+    idle_time(*state, (struct rec_pair){.stamp = 9, .ns = UINT64_C(20000001000)});
+}
+
 static void other_files_are_refused(void **state)
 {
     struct fixture *f = *state;
@@ -563,6 +593,8 @@ int main(void)
         TEST(sampled_sizes_are_estimates),
         TEST(damage_ends_one_chunk_only),
         TEST(short_processes_share_a_trace),
+        TEST(idle_time_of_a_killed_process),
+        TEST(idle_time_before_the_end),
         TEST(other_files_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
