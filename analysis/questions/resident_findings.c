@@ -19,14 +19,16 @@ static const struct {
                         "ulimit -v, not for RSS"},
     [FINDING_PINNED] = {"pinned", "allocate blocks that live long apart from those that do not: in "
                                   "a pool, or before them"},
-    [FINDING_EMPTY] = {"empty_pages", "malloc_trim(0) can return them; M_TRIM_THRESHOLD and "
-                                      "M_MMAP_THRESHOLD (mallopt) decide what is kept"},
+    [FINDING_EMPTY] = {"empty_pages",
+                       "with glibc's malloc, malloc_trim(0) can return them, and M_TRIM_THRESHOLD "
+                       "and M_MMAP_THRESHOLD (mallopt) decide what is kept; other allocators have "
+                       "other settings, as jemalloc dirty_decay_ms"},
     [FINDING_ARENAS] = {"arenas", "fewer arenas: MALLOC_ARENA_MAX=2, or mallopt(M_ARENA_MAX, 2)"},
     [FINDING_HUGE] = {"huge_pages", "if a program touches little of each 2 MiB: "
                                     "madvise(MADV_NOHUGEPAGE), prctl(PR_SET_THP_DISABLE), or "
                                     "\"madvise\" in /sys/kernel/mm/transparent_hugepage/enabled"},
-    [FINDING_TRIM] = {"malloc_trim", "no whole page was free: the sites that pin half-empty pages "
-                                     "keep them"},
+    [FINDING_TRIM] = {"malloc_trim", "no whole page of glibc's heaps was free: the sites that pin "
+                                     "half-empty pages keep them"},
 };
 
 const char *finding_key(enum finding_kind kind)
