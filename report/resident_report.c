@@ -147,11 +147,10 @@ static void text_head(struct buf *out, const struct resident *r, const struct re
         buf_printf(out, "Not counted: %s of the zero page, or shared with a forked process\n",
                    format_bytes(a, r->shares.unsure));
     if (t->of.outside)
-        buf_printf(
-            out,
-            "Not counted: %s of blocks outside of the mappings that were read, or that overlap "
-            "others of their pool\n",
-            format_bytes(a, t->of.outside));
+        buf_printf(out,
+                   "Not counted: %s of blocks on a GPU, outside of the mappings that were read, or "
+                   "that overlap others of their pool\n",
+                   format_bytes(a, t->of.outside));
     text_within(out, r, s);
     if (r->recorder)
         buf_printf(out, "Among \"other\": %s of Tidemark's recording\n",

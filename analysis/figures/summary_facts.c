@@ -81,12 +81,10 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
     return 0;
 }
 
-static bool is_device(const struct trace *t, const struct pool *p)
+bool gpu_is_device(struct view pool)
 {
-    char room[32];
-    struct view name = trace_pool_name(t, p, room);
     const size_t len = sizeof DEVICE - 1;
-    return name.len > len && memcmp(name.p, DEVICE, len) == 0;
+    return pool.len > len && memcmp(pool.p, DEVICE, len) == 0;
 }
 
 int gpu_use_note(struct trace *t, struct err *e)
@@ -94,13 +92,14 @@ int gpu_use_note(struct trace *t, struct err *e)
     struct gpu_use u = {0};
     struct search s = {.plots = &t->plots, .use = &u};
     const struct memory_observer to = {.ctx = &u, .op = take_step};
+    char room[32];
     bool any = false;
     if (!trace_fact(t, "recorded", 0).p || t->memory.only.is)
         return 0;
     if (plots_each(&t->plots, take_point, &s, e) != 0)
         return -1;
     for (uint32_t i = 0; i < t->memory.pools.len; i++) {
-        if (!is_device(t, t->memory.pools.at[i]))
+        if (!gpu_is_device(trace_pool_name(t, t->memory.pools.at[i], room)))
             continue;
         any = true;
         if (u.known && memory_sweep(&t->memory, i, &to, e) != 0)

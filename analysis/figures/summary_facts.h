@@ -65,6 +65,9 @@ struct gpu_use {
     uint64_t used, size; /* of all processes, and in all, on the GPUs that it used */
 };
 
+/* Whether it is a pool of device memory, by its name (client/gpu/gpu.c). */
+bool gpu_is_device(struct view pool);
+
 /*
  * Adds the fact to a trace of `tidemark run` with such pools, which has its events; not to one of
  * figures only.

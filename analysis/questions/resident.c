@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/figures/sites.h"
+#include "analysis/figures/summary_facts.h"
 #include "base/map.h"
 #include "base/saturate.h"
 
@@ -15,7 +16,8 @@ struct block {
     int64_t time;         /* ns; of its allocation */
     uint32_t row;
     bool is_mapping; /* of a pool "mmap": it contains blocks of others, and covers nothing */
-    bool overlaps;   /* another block of its pool: its address is not one of memory, or is wrong */
+    bool elsewhere;  /* on a GPU, or another block of its pool overlaps: the address is not one of
+                        memory, or is wrong */
     bool inside;     /* others, which are no mappings and keep its pages, cover it */
 };
 
@@ -61,9 +63,11 @@ static bool row_of(struct builder *b, uint32_t pool, uint32_t callstack, uint32_
 
 static bool take_block(struct builder *b, uint32_t pool, const struct memory_alloc *a)
 {
+    struct view name = b->s->pools.at[pool].name;
     struct block block = {.first = a->ptr,
                           .time = a->time,
-                          .is_mapping = view_equal(b->s->pools.at[pool].name, view_of("mmap"))};
+                          .is_mapping = view_equal(name, view_of("mmap")),
+                          .elsewhere = gpu_is_device(name)};
     uint64_t size = memory_alloc_size(a);
     if (!row_of(b, pool, a->callstack, &block.row))
         return false;
@@ -127,7 +131,7 @@ static int mark_overlaps(struct builder *b, struct err *e)
         if (block->is_mapping)
             continue;
         if (*before && b->blocks.at[*before - 1].last >= block->first)
-            b->blocks.at[*before - 1].overlaps = block->overlaps = true;
+            b->blocks.at[*before - 1].elsewhere = block->elsewhere = true;
         if (*before == 0 || b->blocks.at[*before - 1].last < block->last)
             *before = i + 1;
     }
@@ -285,7 +289,7 @@ static int count_blocks(struct builder *b, struct err *e)
     for (size_t i = 0; i < b->blocks.len; i++) {
         struct block *block = &b->blocks.at[i];
         struct resident_bytes *to = &b->r->stacks.at[block->row].of;
-        if (block->overlaps) {
+        if (block->elsewhere) {
             to->outside += block->last - block->first + 1;
             continue;
         }
@@ -315,7 +319,7 @@ static void count_pinned(struct builder *b)
         const struct block *block = &b->blocks.at[i];
         const uint64_t ends[] = {block->first, block->last};
         bool one = block->first / l->page == block->last / l->page;
-        if (block->is_mapping || block->overlaps || block->inside)
+        if (block->is_mapping || block->elsewhere || block->inside)
             continue;
         for (size_t k = 0; k < (one ? 1 : 2); k++) {
             size_t chunk = page_look_chunk(l, ends[k], &b->hint);

@@ -1,6 +1,7 @@
 """What the driver reports of GPU memory beside what `tidemark run --gpu` attributes to call stacks,
 with a driver and a management library that are none."""
 
+import json
 import os
 import signal
 import subprocess
@@ -103,6 +104,20 @@ int main(int count, char **argv)
     printf("%d\n", getpid());
     fflush(stdout);
     return read(0, &in, 1) != 0;
+}
+"""
+
+
+# The driver reserves addresses of device memory in the process.
+RESERVED = r"""
+#include <stddef.h>
+#include <sys/mman.h>
+int cuMemMap(unsigned long long, size_t, size_t, unsigned long long, unsigned long long);
+int main(void)
+{
+    size_t n = 64 << 20;
+    void *p = mmap(NULL, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return cuMemMap((unsigned long long)p, n, 0, 0, 0);
 }
 """
 
@@ -220,6 +235,16 @@ class Gpu(RunCase):
             self.assertFalse(self.loaded.exists())
             self.assertEqual(self.gpu() and set(self.gpu().values()),
                              {None} if "0" in options else None)
+
+    def test_device_memory_is_no_memory_of_the_process(self):
+        program = self.build("reserved", RESERVED, self.dir / "libcuda.so.1", f"-Wl,-rpath,{self.dir}")
+        result = run("run", "-o", self.trace, "--no-debuginfod", "--gpu", "--", program)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        look = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
+        self.assertEqual([f for f in look["findings"] if f["kind"] == "not_resident"], [])
+        row, = (s for s in look["sites"] if s["pool"] == "CUDA device 0")
+        self.assertEqual((row["bytes"], row["outside_bytes"], row["not_resident_bytes"]),
+                         (64 * MIB, 64 * MIB, 0))
 
     def test_recovered(self):
         process, pid = self.start()
