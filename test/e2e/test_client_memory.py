@@ -53,6 +53,15 @@ class Held:
         port, pid = map(int, process.stdout.readline().split())
         return process, port, pid
 
+    def group(self, size):
+        try:
+            group = MemoryGroup(size)
+        except NoGroups as why:
+            self.skipTest(str(why))
+        self.addCleanup(lambda: wait_until(lambda: not (group.folder / "cgroup.procs").read_text())
+                        or group.__exit__())
+        return group
+
     def wait_readings(self, pid, journal):
         """Returns what is resident, once there are so many readings of that."""
         wait_until(lambda: resident(pid) >= 64 * MIB)
@@ -65,6 +74,11 @@ class Held:
         fresh = set()
         wait_until(more)
         return resident(pid)
+
+    def kill_by_oom(self, group, client):
+        """Another program takes what is left of 80 MiB. Of the two, the client is larger."""
+        subprocess.run(group.command(sys.executable, "-c", "bytearray(40 << 20)"), check=True)
+        self.assertEqual(client.wait(), -signal.SIGKILL)
 
     def check_resident(self, points, size):
         times = [t for t, _ in points["RSS anonymous"]]
@@ -138,15 +152,6 @@ class Capture(Case, Held):
         points, _ = plots(self.trace)
         self.assertLessEqual(set(points), {"PSS"})  # the client's
 
-    def group(self, size):
-        try:
-            group = MemoryGroup(size)
-        except NoGroups as why:
-            self.skipTest(str(why))
-        self.addCleanup(lambda: wait_until(lambda: not (group.folder / "cgroup.procs").read_text())
-                        or group.__exit__())
-        return group
-
     def test_near_the_limit_of_its_cgroup(self):
         group = self.group(70 * MIB)
         client, port, pid = self.hold(lambda args: group.command(*args))
@@ -208,9 +213,7 @@ class Capture(Case, Held):
             client, port, pid = self.hold(lambda args: group.command(*args), reported=["reported"])
             process = self.capture(port, "-f", *options)
             self.wait_readings(pid, self.journal)
-            # Of the two, the client is larger.
-            subprocess.run(group.command(sys.executable, "-c", "bytearray(40 << 20)"), check=True)
-            self.assertEqual(client.wait(), -signal.SIGKILL)
+            self.kill_by_oom(group, client)
             _, said = process.communicate(timeout=LIMIT)
             self.assertEqual(process.returncode, 0, said)
             self.assertIn("tidemark: the client vanished while the OOM killer killed 1 program in its "
@@ -383,6 +386,20 @@ class Daemon(Telling, Held):
     def test_a_look_at_a_chosen_time(self):
         self.record("--resident-at", "0.3",
                     reasons=["at the highest RSS so far", "at a chosen time"])
+
+    def test_an_oom_kill(self):
+        group = self.group(80 * MIB)
+        with self.web("--name", "x") as process:
+            client, port, pid = self.hold(lambda args: group.command(*args), reported=["reported"])
+            announce(self.udp, port, b"shop", pid=pid, protocol=82)
+            self.wait_readings(pid, self.traces / "x.tracy.journal")
+            self.kill_by_oom(group, client)
+            self.wait_said("Trace size")
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertIn("the client vanished while the OOM killer killed 1 program", self.said())
+        said = run("report", self.traces / "x.tracy").stdout
+        self.assertRegex(said, r"\nlimit: the cgroup used .*; the OOM killer killed 1 program")
+        self.assertRegex(said, r"\nresident .* MiB at .*: blocks \d+ %")
 
     @unittest.skipIf(os.geteuid() != 0, "needs root")
     def test_a_client_of_another_user(self):
