@@ -122,7 +122,8 @@ bool gpu_use_read(const struct trace *t, struct gpu_use *u)
         return true;
     u->known = true;
     return sscanf(text, "%" SCNd64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &u->time,
-                  &u->reported, &u->attributed, &u->used, &u->size) == 5;
+                  &u->reported, &u->attributed, &u->used, &u->size) == 5 &&
+           u->time >= 0;
 }
 
 void gpu_use_words(struct buf *out, const struct gpu_use *u)
