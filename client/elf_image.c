@@ -93,10 +93,10 @@ static bool is_hidden(const struct elf_image *m, uint32_t symbol)
     return m->versions && m->versions[symbol] & VERSION_HIDDEN;
 }
 
-static uint64_t find_symbol(const struct elf_image *m, const char *name, unsigned type)
+static const ElfW(Sym) * find_symbol(const struct elf_image *m, const char *name, unsigned type)
 {
     if (!m->hash || !m->hash[0] || !m->hash[2])
-        return 0;
+        return NULL;
     uint32_t hash = hash_of(name), buckets = m->hash[0], first = m->hash[1], words = m->hash[2];
     const uint64_t *bloom = (const uint64_t *)(const void *)(m->hash + 4);
     const uint32_t *bucket = (const uint32_t *)(const void *)(bloom + words);
@@ -104,26 +104,34 @@ static uint64_t find_symbol(const struct elf_image *m, const char *name, unsigne
     uint64_t mask = UINT64_C(1) << hash % 64 | UINT64_C(1) << (hash >> m->hash[3]) % 64;
     uint32_t i = bucket[hash % buckets];
     if ((bloom[hash / 64 % words] & mask) != mask || i < first)
-        return 0;
+        return NULL;
     for (;; i++) {
         const ElfW(Sym) *symbol = &m->symbols[i];
         if ((chain[i - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
             !is_hidden(m, i) && ELF64_ST_TYPE(symbol->st_info) == type &&
             strcmp(m->names + symbol->st_name, name) == 0)
-            return m->base + symbol->st_value;
+            return symbol;
         if (chain[i - first] & 1)
-            return 0;
+            return NULL;
     }
 }
 
 uint64_t elf_image_function(const struct elf_image *m, const char *name)
 {
-    return find_symbol(m, name, STT_FUNC);
+    const ElfW(Sym) *symbol = find_symbol(m, name, STT_FUNC);
+    return symbol ? m->base + symbol->st_value : 0;
 }
 
 uint64_t elf_image_object(const struct elf_image *m, const char *name)
 {
-    return find_symbol(m, name, STT_OBJECT);
+    const ElfW(Sym) *symbol = find_symbol(m, name, STT_OBJECT);
+    return symbol ? m->base + symbol->st_value : 0;
+}
+
+uint64_t elf_image_function_size(const struct elf_image *m, const char *name)
+{
+    const ElfW(Sym) *symbol = find_symbol(m, name, STT_FUNC);
+    return symbol ? symbol->st_size : 0;
 }
 
 struct definition {

@@ -29,7 +29,10 @@ bool elf_image_covers(const struct elf_image *m, uint64_t address, uint32_t flag
 /* The address of a function that the module defines; 0: it defines none of this name. */
 uint64_t elf_image_function(const struct elf_image *m, const char *name);
 
-/* The same for data. */
+/* Its bytes, as its symbol has them: without parts that the compiler put elsewhere. */
+uint64_t elf_image_function_size(const struct elf_image *m, const char *name);
+
+/* Like elf_image_function, for data. */
 uint64_t elf_image_object(const struct elf_image *m, const char *name);
 
 /*

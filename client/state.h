@@ -105,10 +105,11 @@ struct walk {
     uint32_t named; /* leading frames whose `node` is set */
     uint32_t epoch;
     uint32_t item_count, activation_count;
-    uint32_t codes_freed; /* when the items were read, see python.h */
-    bool whole;           /* it reached the outermost frame */
-    bool items_cut;       /* there are more Python frames than items */
-    uint64_t end;         /* where its outermost frame ends; of a whole walk 0 */
+    uint32_t codes_freed;       /* when the items were read, see python.h */
+    bool whole;                 /* it reached the outermost frame */
+    bool items_cut;             /* there are more Python frames than items */
+    uint64_t end;               /* where its outermost frame ends; of a whole walk 0 */
+    uint32_t evaluators_beyond; /* frames of Python's evaluator beyond it */
     struct walk_mixed {
         uint32_t node;                        /* of the mixed stack; 0: it has changed since */
         uint32_t natives, items, activations; /* that are the same since, outermost ones */

@@ -248,13 +248,18 @@ static inline uint32_t keep(struct walk_frame *frames, uint32_t known,
     return known;
 }
 
-/* Whether a signal frame is among those from the cursor on, which the walk leaves out. */
-static __attribute__((noinline)) bool signal_beyond(struct thread *t, struct cursor *c)
+/*
+ * Whether a signal frame is among those from the cursor on, which the walk leaves out. Counts those
+ * of Python's evaluator.
+ */
+static __attribute__((noinline)) bool signal_beyond(struct thread *t, struct cursor *c,
+                                                    const struct python *p)
 {
     struct walk_frame f;
     do {
         if (c->exact)
             return true;
+        t->walk.evaluators_beyond += python_is_evaluator(p, c->pc);
     } while (step(t, c, &f));
     return false;
 }
@@ -286,8 +291,10 @@ static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor
     walk->whole = !more;
     walk->end = more ? c->sp : 0;
     walk->epoch = epoch;
-    if (more && atomic_load_explicit(&state.python, memory_order_relaxed))
-        signals |= signal_beyond(t, c);
+    walk->evaluators_beyond = 0;
+    const struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
+    if (more && p)
+        signals |= signal_beyond(t, c, p);
     return signals;
 }
 

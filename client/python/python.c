@@ -106,6 +106,8 @@ static bool take_symbols(struct python *p, const struct elf_image *m)
     TAKE_FUNCTION(m, p->main, "PyInterpreterState_Main");
     TAKE_FUNCTION(m, p->head, "PyInterpreterState_Head");
     TAKE_FUNCTION(m, p->allocator, "_PyMem_GetCurrentAllocatorName");
+    p->evaluator = elf_image_function(m, "_PyEval_EvalFrameDefault");
+    p->evaluator_bytes = elf_image_function_size(m, "_PyEval_EvalFrameDefault");
     p->code_type = elf_image_object(m, "PyCode_Type");
     p->string_type = elf_image_object(m, "PyUnicode_Type");
     p->bytes_type = elf_image_object(m, "PyBytes_Type");

@@ -20,6 +20,7 @@ enum python_chain {
     PYTHON_ENTRIES, /* the last frame of each is on the C stack and runs no code */
     PYTHON_CFRAMES, /* a cframe on the C stack has the innermost frame of each */
     PYTHON_PAIRS,   /* each frame is an activation, and each activation has a cframe there */
+    PYTHON_NATIVES, /* each frame is an activation, a native frame of the evaluator */
 };
 
 /* Offsets in structures of one minor version of CPython. */
@@ -38,6 +39,7 @@ struct python_layout {
     uint16_t filename, qualname, linetable, first_line; /* of a code object */
     uint16_t bytecode;                                  /* of a code object; … */
     uint16_t code_bytes;     /* … 0: `instruction` is a number, and this a bytes object */
+    uint8_t number_bytes;    /* of code, that it counts */
     uint16_t first;          /* of a code object: its first traceable instruction; 0: none */
     uint16_t ascii, compact; /* size of a string's header, by its kind */
 };
@@ -90,6 +92,7 @@ struct python {
     struct python_layout layout;
     uint64_t code_type, string_type, bytes_type;
     uint64_t low, high; /* of the interpreter's own image; 0: it is part of a program */
+    uint64_t evaluator, evaluator_bytes; /* its function, which the chain PYTHON_NATIVES needs */
     void (*code_freed)(void *);
     _Atomic uint32_t sources;
     char path[1024];                /* of the image; empty: the program */
@@ -182,6 +185,12 @@ uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high
  */
 bool python_read_state(struct thread *t, struct python *p, uint64_t at, uint64_t low, uint64_t high,
                        bool defines);
+
+/* Whether a native frame is the evaluator's. */
+static inline bool python_is_evaluator(const struct python *p, uint64_t pc)
+{
+    return pc - p->evaluator < p->evaluator_bytes;
+}
 
 /* How often a code object at that address, or one of the same hash, was freed. */
 static inline _Atomic uint32_t *python_generation(struct python *p, uint64_t code)

@@ -177,6 +177,19 @@ static uint64_t find_pair_line(struct line_table t, int64_t first_line, int64_t 
     return 0;
 }
 
+/* In that of 3.9, the lines of a pair are those by which the code after it goes on. */
+static uint64_t find_delta_line(struct line_table t, int64_t first_line, int64_t unit)
+{
+    int64_t line = first_line, end = 0;
+    for (; t.end - t.at >= 2; t.at += 2) {
+        end += t.at[0];
+        if (unit * 2 < end)
+            break;
+        line += (int8_t)t.at[1];
+    }
+    return line < 0 ? 0 : (uint64_t)line;
+}
+
 /* ---- sources */
 
 static uint64_t hash_of(const uint8_t *at, const uint8_t *end)
@@ -231,7 +244,8 @@ static bool find_unit(const struct python *p, uint64_t code, uint64_t instructio
         uint64_t bytes = word_at(code + l->code_bytes);
         if (!is_of_type(bytes, p->bytes_type))
             return false;
-        *unit = (int32_t)instruction;
+        int32_t number = (int32_t)instruction;
+        *unit = number < 0 ? number : number / (2 / l->number_bytes);
         count = word_at(bytes + OBJECT_SIZE) / 2;
     }
     return !(l->bytecode && instruction & 1) && *unit >= -1 && *unit < (int64_t)count;
@@ -259,7 +273,8 @@ bool python_describe(struct thread *t, struct python *p, uint64_t code, uint64_t
     const uint8_t *at = (const uint8_t *)(uintptr_t)(lines + BYTES_DATA);
     int64_t first_line = (int32_t)half_at(code + l->first_line);
     struct line_table table = {at, at + size};
-    uint64_t line =
-        l->bytecode ? find_line(table, first_line, unit) : find_pair_line(table, first_line, unit);
+    uint64_t line = l->bytecode            ? find_line(table, first_line, unit)
+                    : l->number_bytes == 2 ? find_pair_line(table, first_line, unit)
+                                           : find_delta_line(table, first_line, unit);
     return number_source(t, p, line, &function, &file, source);
 }

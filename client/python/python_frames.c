@@ -113,7 +113,7 @@ follow(const struct walk *walk, const struct python_layout *l, const struct pyth
             if (guess != at.frame)
                 return false;
             /* A number does not imply the code object, as an address does. */
-            if (chain == PYTHON_PAIRS
+            if (chain == PYTHON_PAIRS || chain == PYTHON_NATIVES
                     ? *(const uint32_t *)(uintptr_t)(same + instruction) != (*item)->instruction ||
                           word_at(same + code) != (*item)->code
                     : word_at(same + instruction) != (*item)->instruction)
@@ -122,7 +122,7 @@ follow(const struct walk *walk, const struct python_layout *l, const struct pyth
         }
         if (chain == PYTHON_ENTRIES && a == walk->activations && client_unlikely(walk->items_cut))
             beyond = skip_to_last(l, &at.frame) > 0;
-        if (!pass_activation(walk, l, a, &at, high, chain))
+        if (chain != PYTHON_NATIVES && !pass_activation(walk, l, a, &at, high, chain))
             return false;
     }
     return (beyond || at.frame) == walk->items_cut;
@@ -153,8 +153,13 @@ is_as_before(const struct walk *walk, const struct python_layout *l, uint32_t fr
     if (l->chain == PYTHON_ENTRIES)
         return is_unchanged(walk, l, frames, activations, *at, high, PYTHON_ENTRIES, joins);
     /* If there are more, they are to be counted. */
-    return !walk->items_cut &&
-           is_unchanged(walk, l, frames, activations, *at, high, PYTHON_PAIRS, joins);
+    if (walk->items_cut)
+        return false;
+    if (l->chain == PYTHON_PAIRS)
+        return is_unchanged(walk, l, frames, activations, *at, high, PYTHON_PAIRS, joins);
+    /* The native frames are as they were. */
+    return walk->last.node &&
+           is_unchanged(walk, l, frames, activations, *at, high, PYTHON_NATIVES, joins);
 }
 
 /* Looks for the frame in the last reading; true: it is the innermost one of those not met yet. */
@@ -323,6 +328,39 @@ static __attribute__((noinline)) bool read_pairs(struct reader *r, uint64_t stat
     return true;
 }
 
+/*
+ * 3.9: frames and native frames of the evaluator are two lists, whose items correspond. A part of
+ * the evaluator that the compiler moved elsewhere is noticed by their number.
+ */
+static __attribute__((noinline)) bool read_natives(struct reader *r)
+{
+    const struct python_layout *l = &r->p->layout;
+    const struct walk *walk = r->walk;
+    uint64_t frame = r->at.frame;
+    for (uint32_t i = walk->count; i-- > 0;) {
+        if (!python_is_evaluator(r->p, walk->frames[i].pc))
+            continue;
+        if (!is_pointer(frame))
+            return false;
+        if (r->count < state.depth) {
+            if (!take_frame(r, frame))
+                return false;
+            take_activation(r, walk->frames[i].sp);
+        } else {
+            r->cut = true;
+        }
+        frame = word_at(frame + l->previous);
+    }
+    uint32_t beyond = 0;
+    for (; frame && beyond < walk->evaluators_beyond; beyond++) {
+        if (!is_pointer(frame))
+            return false;
+        frame = word_at(frame + l->previous);
+    }
+    r->cut |= beyond > 0;
+    return !frame && beyond == walk->evaluators_beyond;
+}
+
 /* Later versions: each activation ends with a frame of no code, which is itself on the C stack. */
 static __attribute__((noinline)) bool read_entries(struct reader *r)
 {
@@ -426,9 +464,10 @@ static __attribute__((noinline)) bool read_changed(struct reader *r, uint64_t st
     enum python_chain chain = r->p->layout.chain;
     if (is_stepped(r))
         return true;
-    bool read = chain == PYTHON_CFRAMES ? read_cframes(r)
-                : chain == PYTHON_PAIRS ? read_pairs(r, state_at)
-                                        : read_entries(r);
+    bool read = chain == PYTHON_CFRAMES   ? read_cframes(r)
+                : chain == PYTHON_PAIRS   ? read_pairs(r, state_at)
+                : chain == PYTHON_NATIVES ? read_natives(r)
+                                          : read_entries(r);
     if (read)
         keep(r);
     else

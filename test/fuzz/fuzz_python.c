@@ -26,6 +26,9 @@ enum {
     STRING_TYPE = 8,
     BYTES_TYPE = 16,
     CODE_TYPE = 24,
+    EVALUATOR = 0x10000, /* no code is there */
+    EVALUATOR_BYTES = 0x100,
+    NATIVES = 6,           /* every other one is the evaluator's */
     RUNTIME = 71 * 8,      /* of 3.13, */
     RUNTIME_LATER = 81 * 8 /* and of later versions */
 };
@@ -84,6 +87,20 @@ static bool read_image(struct thread *t, struct python *p, uint8_t *image)
     return read;
 }
 
+/* Native frames, which the chain of 3.9 needs. */
+static void put_natives(struct thread *t, struct python *p, const uint8_t *image, uint32_t beyond)
+{
+    p->evaluator = EVALUATOR;
+    p->evaluator_bytes = EVALUATOR_BYTES;
+    t->walk.count = NATIVES;
+    t->walk.evaluators_beyond = beyond;
+    for (uint32_t i = 0; i < NATIVES; i++) {
+        uint64_t pc = EVALUATOR + i % 2 * EVALUATOR_BYTES;
+        t->walk.frames[i] =
+            (struct walk_frame){.pc = pc, .sp = (uintptr_t)image + STACK_HIGH - (i + 1) * 0x80};
+    }
+}
+
 static void compare(const struct walk *a, const struct walk *b)
 {
     if (a->item_count != b->item_count || a->items_cut != b->items_cut ||
@@ -138,11 +155,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         p->string_type = (uintptr_t)image + STRING_TYPE;
         p->bytes_type = (uintptr_t)image + BYTES_TYPE;
         p->code_type = (uintptr_t)image + CODE_TYPE;
+        put_natives(t, p, image, data[size - 1] % 3);
         if (read_image(t, p, image)) {
             first = t->walk;
+            t->walk.last.node = 1; /* so the native frames are as they were */
             if (!read_image(t, p, image))
                 abort();
             compare(&first, &t->walk);
+            t->walk.last.node = 0;
             change(&t->walk, data[size / 2] % state.depth, data[size - 1] % 4);
             if (!read_image(t, p, image))
                 abort();
