@@ -567,6 +567,13 @@ class TestCapture(SymbolCase):
         self.assertIn("built to resolve later", result.stdout)
         self.assert_named(trace)
 
+    def test_how_a_server_is_asked(self):
+        line = "No debuginfod server was asked for debug symbols; to ask one: tidemark symbols "
+        result, trace = self.record(mode="offline")
+        self.assertIn(f"{line}{trace} -o OUT --debuginfod URL\n", result.stdout)
+        result, _ = self.record("--symbols", "server", mode="offline")
+        self.assertNotIn(line, result.stdout)
+
     def test_bad_value(self):
         result = run("capture", "-o", self.dir / "x", "--symbols", "nobody")
         self.assertEqual(result.returncode, 2)
