@@ -259,6 +259,7 @@ static inline void made_clock(struct made_chunk *c, uint64_t stamp, uint64_t ns)
     struct made_chunk body = made_body();
     made_varint(&body, ns);
     made_sized(c, REC_CLOCK, stamp, &body);
+    free(body.at);
 }
 
 static inline void made_source(struct made_chunk *c, uint64_t stamp, uint64_t number, uint64_t line,
