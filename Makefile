@@ -239,12 +239,9 @@ web: deps
 	@sh web/build $(BUILD)
 	@$(MAKE) --no-print-directory all
 
-## screenshots: the pictures in docs/img, of the report page and of a terminal, after `make deps-test-full`
+## screenshots: the pictures in docs/img, of pages, the dashboard and a terminal, after `make deps-test-full`
 screenshots: web
-	@$(BUILD)/tidemark report fixtures/traces/v0.14.0/memscen_mt.tracy --format html \
-	    -fo $(BUILD)/test-web/screenshots.html
-	@node test/web/screenshots.mjs "$$(command -v chromium)" $(BUILD)/test-web \
-	    $(BUILD)/test-web/screenshots.html docs/img
+	@node test/web/screenshots.mjs "$$(command -v chromium)" $(BUILD)/test-web $(BUILD)/tidemark docs/img
 	@$(PYTHON) test/terminal_pictures.py $(BUILD)/tidemark fixtures/traces/v0.14.0/memscen_mt.tracy docs/img
 
 ## ---- what the machine must have

@@ -63,7 +63,7 @@ export class Live {
     $("detail-head").replaceChildren(foreign(nameOf(client)), `, ${client.state}`);
     $("save").disabled = $("pause").disabled = !records;
     $("stop").disabled = !records && client.state !== "connecting";
-    const told = shown ? `Snapshot at ${duration(shown.ns)} of the program's time, taken at ${moment(shown.at)}${client.parts_saved ? ", of the current part" : ""}` : records ? "Waiting for the first snapshot" : "";
+    const told = shown ? `Snapshot at ${duration(shown.ns)} of the program's time, taken at ${moment(shown.at)}${client.parts_saved ? ", of the current part" : ""}` : records ? `Waiting for the first ${client.counters?.memory_events ? "snapshot" : "memory event"}` : "";
     const live = records && client.counters ? `now ${bytes(client.counters.live_bytes)} live` : "";
     const text = [told, live, this.paused ? "paused" : "", this.why].filter(Boolean).join(" · ");
     if (report) $("moment").replaceChildren(text ? `${text} · ` : "", make("a", { href: `${pathOfTrace(client.trace)}/report#${this.state}`, target: "_blank", rel: "noopener", text: "the report of the saved trace" }));
@@ -97,7 +97,7 @@ export class Live {
     clearTimeout(this.timer);
     this.timer = null;
     const { client, frame } = this;
-    if (!this.ready || this.asking || this.paused || document.hidden || client?.state !== "recording") return;
+    if (!this.ready || this.asking || this.paused || document.hidden || client?.state !== "recording" || !client.counters?.memory_events) return;
     this.asking = true;
     const begin = performance.now();
     try {

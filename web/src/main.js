@@ -435,7 +435,7 @@ function showTrace({ trace, answer, verdict, selection }) {
 function showFindings({ leakHead, lines, checks, pools }) {
   const failed = checks.filter((c) => !c.holds && c.name !== "memory-data");
   const link = (text, tab) => make("button", { type: "button", class: "link", text, onclick: () => $(`tab-${tab}`)?.click() });
-  const parts = [...lines.flatMap((line) => [foreign(sentence(line)), " · "]), ...(pools.length ? [link(sentence(leakHead), "leaks"), " · "] : []), link(checksSum(checks), "notes"), failed.length ? ": " : ""];
+  const parts = [...lines.flatMap((line) => [foreign(sentence(line)), " · "]), ...(pools.length ? [link(sentence(leakHead), "leaks"), " "] : []), link(checksSum(checks), "notes"), failed.length ? ": " : ""];
   failed.forEach((c, i) => parts.push(i ? "; " : "", foreign(c.detail), c.remedy ? ` (${c.remedy})` : ""));
   $("findings").replaceChildren(...parts);
 }

@@ -28,6 +28,7 @@ export class Tabs {
   show(name) {
     this.chosen = name;
     this.mark();
+    $(`tab-${name}`).scrollIntoView({ block: "nearest", inline: "nearest" });
     this.draw();
     this.changed();
   }
