@@ -76,23 +76,10 @@ $(BUILD)/%.o: %.c | deps
 	$(if $(V),,@echo "  CC   $<")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# libdwarf and libdw have more than thirty functions of the same names. So the files that use
-# libdwarf are linked with libdwarf's archive here, and of the result only one name stays global.
-hide_libdwarf = $(LD) -r -o $@.whole $@.own $(@:.o=_lines.o) \
-                    "$$($(CC) -print-file-name=libdwarf.a)" && \
-                $(OBJCOPY) --keep-global-symbol=dwarf_libdwarf $@.whole $@ && \
-                rm -f $@.whole $@.own
 OBJCOPY ?= objcopy
 
-$(BUILD)/symbols/dwarf/dwarf_libdwarf.o: symbols/dwarf/dwarf_libdwarf.c $(BUILD)/symbols/dwarf/dwarf_libdwarf_lines.o \
-    | deps
-	@mkdir -p $(@D)
-	$(if $(V),,@echo "  CC   $<")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@.own $<
-	$(Q)$(hide_libdwarf)
-
 define folder_library
-$(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/dwarf_libdwarf_lines.c,$(call sources_in,$(1)))) \
+$(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(call sources_in,$(1))) \
                     $(if $(filter protocol,$(1)),$(BUILD)/gen/wire_table.o) $(if $(filter report,$(1)),$(BUILD)/gen/page_template.o)
 	@rm -f $$@
 	$$(Q)$$(AR) rcsT $$@ $$^
@@ -247,7 +234,7 @@ screenshots: web
 ## ---- what the machine must have
 
 DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
-              libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev libdw-dev libdwarf-dev \
+              libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev libdw-dev \
               libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev libpcre2-dev libpng-dev \
               libncurses-dev libmicrohttpd-dev libcurl4-gnutls-dev binutils
 DEPS_TEST  := libcmocka-dev g++ clang clang-format clang-tidy libclang-rt-dev llvm python3 \
@@ -288,7 +275,7 @@ INSTALLS  := $(if $(NODEPS),,$(filter deps% run% test unit e2e check% asan valgr
                web deb tarball,$(MAKECMDGOALS)))
 LIBRARIES := liblz4 libzstd libxxhash jansson capstone yajl zlib liblzma libdw libelf sqlite3 \
              libdebuginfod libpcre2-8 libpng ncursesw tinfo libmicrohttpd libcurl
-HEADERS   := libdwarf/libdwarf.h libiberty/demangle.h # of libraries without a .pc file
+HEADERS   := libiberty/demangle.h # of a library without a .pc file
 
 define name_missing
 	@pkg-config --print-errors --exists $(LIBRARIES) && for header in $(HEADERS); do \
@@ -475,21 +462,13 @@ FUZZ_SERVER  := address channel checkpoint client_memory debug_packages http htt
                 process_stat program recovery stop timed_frames usage_record
 FUZZ_SOURCES := $(call sources_in,base protocol proc symbols trace import run/recording analysis report lib mcp) \
                 $(foreach n,$(FUZZ_SERVER),$(wildcard server/*/$(n).c run/$(n).c naming/$(n).c))
-FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \
-                  $(filter-out %/dwarf_libdwarf_lines.c,$(FUZZ_SOURCES))) build-fuzz/obj/wire_table.o \
+FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o,$(FUZZ_SOURCES)) build-fuzz/obj/wire_table.o \
                 build-fuzz/obj/page_template.o
 FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
 build-fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
-
-build-fuzz/obj/symbols/dwarf/dwarf_libdwarf.o: symbols/dwarf/dwarf_libdwarf.c \
-    build-fuzz/obj/symbols/dwarf/dwarf_libdwarf_lines.o
-	@mkdir -p $(@D)
-	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -MF $(@:.o=.d) -MT $@ \
-	    -c -o $@.own $<
-	$(Q)$(hide_libdwarf)
 
 build-fuzz/obj/wire_table.o: $(BUILD)/gen/wire_table.c
 	@mkdir -p $(@D)

@@ -4,8 +4,7 @@
  * and a line with file and line, then an empty line. Reads addresses from standard input, in
  * hexadecimal, one a line.
  *
- *     index_lookup [-b libdwarf|libdw] [-a ALTERNATE] [-p PACKAGE] [-d FOLDER] [-c CACHE]
- *                  [-t THREADS] [-m] [-l] FILE
+ *     index_lookup [-a ALTERNATE] [-p PACKAGE] [-d FOLDER] [-c CACHE] [-t THREADS] [-m] [-l] FILE
  *
  * -m: mangled names; -l: read only units that cover the addresses; -d: search .dwo files by their
  * basename there, else by the path that names them. Prints facts on standard error.
@@ -73,11 +72,8 @@ static struct elf_file *open_split(void *user, const char *directory, const char
 
 static bool read_options(struct options *o, int argc, char **argv)
 {
-    for (int c; (c = getopt(argc, argv, "b:a:p:d:c:t:ml")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "a:p:d:c:t:ml")) != -1;) {
         switch (c) {
-        case 'b':
-            o->index.back_end = strcmp(optarg, "libdw") == 0 ? INDEX_LIBDW : INDEX_LIBDWARF;
-            break;
         case 'a':
             o->alternate = optarg;
             break;
@@ -149,16 +145,15 @@ static void print_frames(struct symbol_index *x, uint64_t address, bool mangled)
     putchar('\n');
 }
 
-static void print_facts(const struct symbol_index *x, double built, double all)
+static void print_facts(const struct symbol_index *x, bool loaded, double built, double all)
 {
-    static const char *const names[] = {"a cache", "libdwarf", "libdw"};
     struct index_facts f;
     symbol_index_facts(x, &f);
     fprintf(stderr,
             "by %s: %zu units, %zu built, %zu incomplete, %zu splits missing, %" PRIu64
             " bytes, %.3f s to build, %.3f s in all%s%s\n",
-            names[f.back_end], f.units, f.units_built, f.units_incomplete, f.splits_missing,
-            f.bytes, built, all, f.first_fault[0] ? "; " : "", f.first_fault);
+            loaded ? "a cache" : "libdw", f.units, f.units_built, f.units_incomplete,
+            f.splits_missing, f.bytes, built, all, f.first_fault[0] ? "; " : "", f.first_fault);
 }
 
 static struct view cache_key(const struct elf_file *f, struct elf_key *key)
@@ -230,7 +225,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < list.len; i++)
         print_frames(x, list.at[i], o.mangled);
     fflush(stdout);
-    print_facts(x, built, seconds() - began);
+    print_facts(x, loaded, built, seconds() - began);
     if (o.cache && !loaded && save(x, &o, f, &e) != 0)
         return fail(o.cache, &e);
     symbol_index_free(x);

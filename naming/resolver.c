@@ -252,7 +252,6 @@ int resolver_open(struct resolver *r, struct view path, const struct build_id *i
     uint64_t threads = o->threads ? o->threads : processors > 0 ? (uint64_t)processors : 1;
     struct helper_open open = {.path = path,
                                .build_id = id ? *id : none,
-                               .reader = o->reader,
                                .trust_paths = proof.trusted || proof.file,
                                .threads = (uint32_t)threads,
                                .sysroot = view_of(o->sysroot ? o->sysroot : ""),

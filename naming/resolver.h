@@ -39,7 +39,6 @@ struct resolve_options {
     bool of_files_only;  /* the command has RESOLVE_LONG_OPTIONS_OF_FILES: not --modules and such */
     bool linkage;        /* also return linkage names; not a command-line option */
     uint64_t cache_size; /* bytes; 0: SYMBOL_CACHE_BYTES */
-    uint8_t reader;      /* enum index_back_end */
     uint64_t threads;
     double seconds; /* time limit for one image */
 };

@@ -230,7 +230,7 @@ int symbolizer_open(struct symbolizer **out, const struct helper_open *open, sym
         return err_no_memory(e, "an image");
     s->wish = wish;
     s->ctx = ctx;
-    s->open = (struct helper_open){.reader = open->reader, .threads = open->threads};
+    s->open = (struct helper_open){.threads = open->threads};
     const char *path = keep_text(s, open->path);
     if (!path) {
         err_no_memory(e, "an image");
@@ -337,8 +337,7 @@ int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t 
         if (address_of(s, &places[i], &address))
             addresses[count++] = address - s->shift;
     }
-    const struct index_options options = {.back_end = (enum index_back_end)s->open.reader,
-                                          .threads = s->open.threads,
+    const struct index_options options = {.threads = s->open.threads,
                                           .addresses = addresses,
                                           .n_addresses = count,
                                           .open_split = open_split,

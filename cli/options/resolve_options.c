@@ -94,8 +94,6 @@ const struct option_row resolve_file_rows[] = {
     {"--symbol-cache-size", "N", "size of the cache; the least recently used is dropped (2G)",
      .type = VALUE_BYTES, FIELD(cache_size)},
     {"--no-symbol-cache", NULL, "keep no symbols", FIELD(no_cache)},
-    {"--dwarf", "READER", "{} (default: by image)", .type = VALUE_WORD,
-     .words = "libdwarf or libdw", .least = INDEX_LIBDWARF, FIELD(reader)},
     {"--time-limit", "SEC", "seconds for each image (120)", .type = VALUE_SECONDS, FIELD(seconds)},
     {0},
 };

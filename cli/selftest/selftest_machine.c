@@ -88,7 +88,7 @@ static void say_guards(unsigned guards)
     say(guards == (GUARD_SYSCALLS | GUARD_FILES), "helper sandbox", texts[guards]);
 }
 
-static void try_reader(struct resolver *r, const char *program, const char *name)
+static void try_reader(struct resolver *r, const char *program)
 {
     const struct build_id any = {0};
     const struct place place = own_place();
@@ -102,21 +102,17 @@ static void try_reader(struct resolver *r, const char *program, const char *name
         helper_close_image(&r->helper);
     }
     if (status != 0)
-        say(false, name, e.text);
+        say(false, "libdw", e.text);
     else if (found.source == SOURCE_DEBUG)
-        say(true, name, found.text);
+        say(true, "libdw", found.text);
     else
-        say(false, name,
+        say(false, "libdw",
             facts.has_debug ? "did not find this program's own code"
                             : "not tried: there is no debug information of this program");
 }
 
 static void try_symbols(const struct selftest_run *r)
 {
-    static const struct {
-        const char *name;
-        uint8_t reader;
-    } readers[] = {{"libdwarf", INDEX_LIBDWARF}, {"libdw", INDEX_LIBDW}};
     struct resolve_options o = {
         .no_debuginfod = true, .no_cache = true, .seconds = (double)r->seconds};
     struct resolver resolver = RESOLVER_NONE;
@@ -124,10 +120,7 @@ static void try_symbols(const struct selftest_run *r)
     if (resolver_init(&resolver, &o, &e) != 0) {
         say(false, "helper", e.text);
     } else {
-        for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
-            o.reader = readers[i].reader;
-            try_reader(&resolver, r->program, readers[i].name);
-        }
+        try_reader(&resolver, r->program);
         say_guards(resolver.helper.guards);
     }
     resolver_release(&resolver);

@@ -75,7 +75,7 @@ static const struct option_rule rules[] = {
     {"-a -p", OPTION_EXCLUDES,
      "--pool --thread --range --at --size --match --frame --zone --resolve --images-from-trace "
      "--modules --base --sysroot --debug-dir --substitute --debuginfod --no-debuginfod "
-     "--symbol-cache --symbol-cache-size --no-symbol-cache --dwarf --time-limit --threads",
+     "--symbol-cache --symbol-cache-size --no-symbol-cache --time-limit --threads",
      "a running client is recorded completely: options that choose allocations, and --resolve, "
      "are for a trace"},
     {0},

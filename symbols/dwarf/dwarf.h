@@ -1,20 +1,21 @@
 #pragma once
 
 /*
- * Walks DWARF (versions 2 to 5) behind one narrow interface with two back ends, libdwarf and libdw.
- * A back end only walks units, entries with their attributes, ranges and line rows. Tidemark's own
- * index answers look-ups (symbols/index/index.h).
+ * Walks DWARF (versions 2 to 5) with libdw (elfutils): units, entries with their attributes, ranges
+ * and line rows. Tidemark's own index answers look-ups (symbols/index/index.h).
  *
- * A back end reads inflated sections from memory (struct dwarf_sections) and opens no file. The
- * input is untrusted. If the back end fails on a part, that part is left out.
+ * libdw reads a copy of inflated sections (struct dwarf_image) and opens no file. The input is
+ * untrusted. If libdw fails on a part, that part is left out.
  *
- * A reader belongs to one thread. Several readers may share the same sections.
+ * A reader belongs to one thread. Several readers may share the same images.
  */
 
+#include <elfutils/libdw.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/view.h"
 
@@ -44,7 +45,7 @@ struct dwarf_sections {
 };
 
 /* ".debug_info" and so on. */
-const char *dwarf_section_name(enum dwarf_section s);
+extern const char *const dwarf_section_names[DWARF_SECTIONS];
 
 /*
  * Reads the sections of `f` and inflates them; `f` keeps the bytes. With `split`, reads
@@ -52,28 +53,30 @@ const char *dwarf_section_name(enum dwarf_section s);
  */
 int dwarf_sections_read(struct dwarf_sections *out, struct elf_file *f, bool split, struct err *e);
 
-enum dwarf_unit_kind {
-    DWARF_UNIT_FULL,     /* a compilation unit, a partial unit (dwz), or a skeleton of DWARF 4 */
-    DWARF_UNIT_SKELETON, /* the rest is in a .dwo or .dwp file */
-    DWARF_UNIT_SPLIT,    /* the contents of a .dwo or .dwp file */
-    DWARF_UNIT_TYPE      /* types only; skipped */
+/*
+ * An ELF file in memory with copies of the sections, as libdw needs one. As of 0.192, libdw reads
+ * only raw file bytes, not sections added with libelf. The copy holds no compressed section,
+ * because libelf 0.188 cannot inflate zstd, and no link that would make libdw open other files.
+ */
+struct dwarf_image {
+    struct buf bytes;
+    uint8_t *lines; /* .debug_line in `bytes` */
+    size_t lines_len;
 };
 
-/* Of a unit type, DW_UT_…. */
-enum dwarf_unit_kind dwarf_unit_kind(unsigned type);
+int dwarf_image_make(struct dwarf_image *m, const struct dwarf_sections *s, struct err *e);
 
 struct dwarf_unit {
-    uint64_t offset; /* of its header in .debug_info */
-    uint64_t root;   /* offset of its first entry */
+    uint64_t root; /* offset of its first entry in .debug_info */
     uint16_t version;
-    enum dwarf_unit_kind kind;
+    bool types;  /* types only; skipped */
     uint64_t id; /* of a skeleton or split unit; 0 if only an attribute of the root has it */
 };
 
-/* A position in the tree of entries. The caller frees it with `release`. */
+/* A position in the tree of entries. */
 struct dwarf_node {
-    uint64_t store[4]; /* owned by the back end */
-    bool alternate;    /* in the alternate file */
+    Dwarf_Die die;
+    bool alternate; /* in the alternate file */
 };
 
 /* An entry that another one refers to. */
@@ -99,10 +102,8 @@ struct dwarf_entry {
     const char *split_name; /* .dwo file */
     uint64_t split_id;      /* an attribute in DWARF 4 */
     bool has_lines;
-    uint64_t lines_offset; /* in .debug_line */
     uint64_t address_base; /* in .debug_addr */
     uint64_t ranges_base;  /* in .debug_ranges, for the split unit (DWARF 4) */
-    bool has_address_base;
 };
 
 /* One row of a line table. At the end of a sequence, only the address after its last row. */
@@ -132,52 +133,40 @@ struct dwarf_base {
 
 typedef bool dwarf_range_fn(void *user, uint64_t low, uint64_t high);
 
+struct dwarf_reader;
+
+/* `alternate` (dwz) may be NULL. Returns 0 or -1. The images must outlive the reader. */
+int dwarf_reader_open(struct dwarf_reader **out, const struct dwarf_image *image,
+                      const struct dwarf_image *alternate, struct err *e);
+/* `r` may be NULL. */
+void dwarf_reader_close(struct dwarf_reader *r);
+
 /*
- * Functions that return int return 1 if the item exists, 0 if not, and -1 if it cannot be read;
- * `e`, where there is one, holds the reason.
+ * These return 1 if the item exists, 0 if not, and -1 if it cannot be read; `e`, where there is
+ * one, holds the reason.
  */
-struct dwarf_back_end {
-    const char *name;
-    /* The version that the loaded library reports; NULL if it reports none. */
-    const char *(*version)(void);
 
-    /* `alternate` (dwz) may be NULL. Returns 0 or -1. The sections must outlive the reader. */
-    int (*open)(void **reader, const struct dwarf_sections *sections,
-                const struct dwarf_sections *alternate, struct err *e);
-    void (*close)(void *reader);
+/* Iterates over the units of .debug_info in order. */
+int dwarf_reader_next(struct dwarf_reader *r, struct dwarf_unit *unit, struct err *e);
+int dwarf_node_at(struct dwarf_reader *r, bool alternate, uint64_t offset, struct dwarf_node *node);
+int dwarf_node_child(struct dwarf_node *node, struct dwarf_node *child);
+int dwarf_node_sibling(struct dwarf_node *node, struct dwarf_node *sibling);
+int dwarf_node_read(struct dwarf_node *node, struct dwarf_entry *entry);
 
-    /* Iterates over the units of .debug_info in order. */
-    int (*next_unit)(void *reader, struct dwarf_unit *unit, struct err *e);
+/*
+ * The ranges of an entry with `has_ranges`. They may be relative to the address of the unit: that
+ * of its first entry or, for a split unit, of its skeleton's.
+ */
+int dwarf_node_ranges(struct dwarf_node *node, struct dwarf_base base, dwarf_range_fn *fn,
+                      void *user);
 
-    int (*node_at)(void *reader, bool alternate, uint64_t offset, struct dwarf_node *node);
-    int (*child)(void *reader, const struct dwarf_node *node, struct dwarf_node *child);
-    int (*sibling)(void *reader, const struct dwarf_node *node, struct dwarf_node *sibling);
-    void (*release)(void *reader, struct dwarf_node *node);
+/* Reads the line table that the first entry of a unit names, sorted by address across sequences. */
+int dwarf_node_lines(struct dwarf_node *root, const struct dwarf_line_sink *sink);
 
-    unsigned (*tag)(void *reader, const struct dwarf_node *node);
-    uint64_t (*offset)(void *reader, const struct dwarf_node *node);
-    /*
-     * Whether an entry has an address or ranges, and whether it is only a declaration. Both are
-     * much cheaper than reading the entry.
-     */
-    bool (*has_code)(void *reader, const struct dwarf_node *node);
-    bool (*declares)(void *reader, const struct dwarf_node *node);
-    int (*read)(void *reader, const struct dwarf_node *node, struct dwarf_entry *entry);
-
-    /*
-     * The ranges of an entry with `has_ranges`. They may be relative to the address of the unit:
-     * that of its first entry or, for a split unit, of its skeleton's.
-     */
-    int (*ranges)(void *reader, const struct dwarf_node *node, struct dwarf_base base,
-                  dwarf_range_fn *fn, void *user);
-
-    /*
-     * Reads the line table that the first entry of a unit names, in file order or sorted
-     * (rows_sorted).
-     */
-    int (*lines)(void *reader, const struct dwarf_node *root, const struct dwarf_line_sink *sink);
-    bool rows_sorted; /* by address, across all sequences */
-};
-
-extern const struct dwarf_back_end dwarf_libdwarf;
-extern const struct dwarf_back_end dwarf_libdw;
+unsigned dwarf_node_tag(struct dwarf_node *node);
+/*
+ * Whether an entry has an address or ranges, and whether it is only a declaration. Both are much
+ * cheaper than reading the entry.
+ */
+bool dwarf_node_has_code(struct dwarf_node *node);
+bool dwarf_node_declares(struct dwarf_node *node);

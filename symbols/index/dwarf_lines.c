@@ -1,21 +1,12 @@
 /* Reads line programs only as far as needed to find where their sequences begin. */
 
 #include <dwarf.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/cursor.h"
 #include "symbols/index/dwarf_lines.h"
 
 #define FAR_64 ((uint64_t)1 << 62)
 #define FAR_32 0xfff00000u
-
-struct setting {
-    struct view lines;
-    const struct code_map *code;
-    uint8_t *copy; /* made before the first change */
-    bool failed;
-};
 
 static void skip_leb(struct cursor *c)
 {
@@ -38,28 +29,22 @@ static uint64_t uleb(struct cursor *c)
 }
 
 /* Checks the operand of DW_LNE_set_address, `size` bytes at `at`. */
-static void look_at_address(struct setting *s, const uint8_t *at, uint64_t size)
+static void look_at_address(const struct code_map *code, uint8_t *at, uint64_t size)
 {
     bool wide = size == 8;
     uint64_t address = wide ? load_u64(at) : load_u32(at);
     uint64_t far = wide ? FAR_64 : FAR_32;
-    if (code_map_has(s->code, address, address) || code_map_has(s->code, far, far))
+    if (code_map_has(code, address, address) || code_map_has(code, far, far))
         return;
-    if (address > 0 && code_map_has(s->code, address - 1, address))
+    if (address > 0 && code_map_has(code, address - 1, address))
         return; /* the end of a sequence at the end of the code */
-    if (!s->copy && (s->copy = malloc(s->lines.len)))
-        memcpy(s->copy, s->lines.p, s->lines.len);
-    s->failed = s->copy == NULL;
-    if (s->failed)
-        return;
-    uint8_t *to = s->copy + (at - (const uint8_t *)s->lines.p);
     if (wide)
-        store_u64(to, far);
+        store_u64(at, far);
     else
-        store_u32(to, (uint32_t)far);
+        store_u32(at, (uint32_t)far);
 }
 
-static void extended(struct setting *s, struct cursor *c)
+static void extended(const struct code_map *code, struct cursor *c)
 {
     uint64_t length = uleb(c);
     if (length > cursor_left(c)) {
@@ -68,20 +53,20 @@ static void extended(struct setting *s, struct cursor *c)
     }
     const uint8_t *next = c->pos + length;
     if ((length == 9 || length == 5) && cursor_u8(c) == DW_LNE_set_address)
-        look_at_address(s, c->pos, length - 1);
+        look_at_address(code, (uint8_t *)c->pos, length - 1);
     c->pos = next;
 }
 
 /* The program of one table; `lengths` are those of the opcodes below `base`. */
-static void look_at_program(struct setting *s, struct cursor *c, const uint8_t *lengths,
+static void look_at_program(const struct code_map *code, struct cursor *c, const uint8_t *lengths,
                             uint8_t base)
 {
-    while (cursor_left(c) > 0 && !c->short_read && !s->failed) {
+    while (cursor_left(c) > 0 && !c->short_read) {
         uint8_t opcode = cursor_u8(c);
         if (opcode >= base)
             continue;
         if (opcode == 0)
-            extended(s, c);
+            extended(code, c);
         else if (opcode == DW_LNS_fixed_advance_pc)
             cursor_u16(c);
         else
@@ -91,7 +76,7 @@ static void look_at_program(struct setting *s, struct cursor *c, const uint8_t *
 }
 
 /* One table; `c` spans the bytes after its length. */
-static void look_at_table(struct setting *s, struct cursor c, bool wide)
+static void look_at_table(const struct code_map *code, struct cursor c, bool wide)
 {
     uint16_t version = cursor_u16(&c);
     if (version < 2 || version > 5)
@@ -108,27 +93,22 @@ static void look_at_table(struct setting *s, struct cursor c, bool wide)
     if (c.short_read || base == 0)
         return;
     c.pos = program;
-    look_at_program(s, &c, lengths, base);
+    look_at_program(code, &c, lengths, base);
 }
 
-int dwarf_lines_set_apart(struct view lines, const struct code_map *code, uint8_t **copy,
-                          struct err *e)
+void dwarf_lines_set_apart(uint8_t *lines, size_t len, const struct code_map *code)
 {
-    struct setting s = {.lines = lines, .code = code};
-    *copy = NULL;
-    if (lines.len == 0 || code->ranges.len == 0)
-        return 0;
-    struct cursor c = cursor_over(lines.p, lines.len);
-    while (cursor_left(&c) > 0 && !s.failed) {
+    if (len == 0 || code->ranges.len == 0)
+        return;
+    struct cursor c = cursor_over(lines, len);
+    while (cursor_left(&c) > 0) {
         uint64_t length = cursor_u32(&c);
         bool wide = length == UINT32_MAX;
         if (wide)
             length = cursor_u64(&c);
         if (c.short_read || length > cursor_left(&c))
             break;
-        look_at_table(&s, cursor_over(c.pos, (size_t)length), wide);
+        look_at_table(code, cursor_over(c.pos, (size_t)length), wide);
         c.pos += length;
     }
-    *copy = s.copy;
-    return s.failed ? err_no_memory(e, "a copy of .debug_line") : 0;
 }

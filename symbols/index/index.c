@@ -310,8 +310,7 @@ bool symbol_index_lookup(struct symbol_index *x, uint64_t address, struct symbol
 
 void symbol_index_facts(const struct symbol_index *x, struct index_facts *out)
 {
-    *out = (struct index_facts){
-        .units = x->units.len, .bytes = x->bytes + x->mapped_size, .back_end = x->back_end};
+    *out = (struct index_facts){.units = x->units.len, .bytes = x->bytes + x->mapped_size};
     for (size_t i = 0; i < x->units.len; i++) {
         const struct index_unit *u = &x->units.at[i];
         out->units_built += u->state != UNIT_WAITING;

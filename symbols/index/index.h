@@ -23,13 +23,6 @@
 struct elf_file;
 struct symbol_index;
 
-/* The library that walks the DWARF. */
-enum index_back_end {
-    INDEX_AUTO, /* libdwarf if its loaded version reads this image correctly, else libdw */
-    INDEX_LIBDWARF,
-    INDEX_LIBDW,
-};
-
 /* Limits for files made to be expensive; 0: derived from the file's size. */
 struct index_limits {
     uint64_t memory;      /* bytes of the index */
@@ -38,7 +31,6 @@ struct index_limits {
 };
 
 struct index_options {
-    enum index_back_end back_end;
     unsigned threads; /* 0: one per processor */
     struct index_limits limits;
     /*
@@ -63,11 +55,10 @@ struct index_options {
 struct index_facts {
     size_t units; /* with code */
     size_t units_built;
-    size_t units_incomplete;      /* built, but with unreadable or excessive parts */
-    size_t splits_missing;        /* missing .dwo files: their units have lines only */
-    uint64_t bytes;               /* memory in use */
-    enum index_back_end back_end; /* used for building; INDEX_AUTO if loaded from a file */
-    char first_fault[160];        /* the first reason for an incomplete unit; "" */
+    size_t units_incomplete; /* built, but with unreadable or excessive parts */
+    size_t splits_missing;   /* missing .dwo files: their units have lines only */
+    uint64_t bytes;          /* memory in use */
+    char first_fault[160];   /* the first reason for an incomplete unit; "" */
 };
 
 /*
@@ -89,7 +80,7 @@ bool symbol_index_lacks(const struct symbol_index *x, const uint64_t *addresses,
 
 /*
  * Reads the missing units for options->addresses (or all). For a loaded index, `debug` and
- * `alternate` must be the files that it was made from; options->back_end may differ.
+ * `alternate` must be the files that it was made from.
  */
 int symbol_index_extend(struct symbol_index *x, struct elf_file *debug, struct elf_file *alternate,
                         const struct index_options *options, struct err *e);

@@ -6,17 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbols/dwarf/dwarf_choice.h"
 #include "symbols/elf/elf_file.h"
 #include "symbols/index/dwarf_lines.h"
 #include "symbols/index/index_build.h"
 #include "symbols/index/index_pdb.h"
 
 #define MAX_THREADS 64u
-/*
- * Back ends cache what they read. After this many entries and rows, or units, a back end is
- * reopened.
- */
+/* libdw caches what it reads. After this many entries and rows, or units, a reader is reopened. */
 #define REOPEN_AFTER 400000u
 #define REOPEN_UNITS 1000u
 #define MEMORY_MIN ((uint64_t)64 << 20)
@@ -29,18 +25,6 @@ static uint64_t sections_size(const struct dwarf_sections *s)
     for (int i = 0; i < DWARF_SECTIONS; i++)
         sum += s->at[i].len;
     return sum;
-}
-
-static const struct dwarf_back_end *back_end(const struct index_build *b)
-{
-    switch (b->options.back_end) {
-    case INDEX_LIBDWARF:
-        return &dwarf_libdwarf;
-    case INDEX_LIBDW:
-        return &dwarf_libdw;
-    default:
-        return dwarf_choose(&b->sections, b->alternate);
-    }
 }
 
 /* The contents of .dwo files are unknown until opened, so the limits are generous. */
@@ -57,6 +41,16 @@ static void build_limits(struct index_build *b)
     atomic_init(&b->budget.late, false);
     b->budget.deadline_ns = l->deadline_ns;
     b->budget.maker_bytes = b->memory;
+}
+
+/* The image that libdw reads; the pages of the file are not needed any more. */
+static int make_image(struct dwarf_image *m, const struct dwarf_sections *s, struct elf_file *f,
+                      struct err *e)
+{
+    int status = dwarf_image_make(m, s, e);
+    for (int i = 0; i < DWARF_SECTIONS; i++)
+        elf_file_let_go(f, s->at[i]);
+    return status;
 }
 
 static int build_init(struct index_build *b, struct symbol_index *x, struct elf_file *debug,
@@ -80,28 +74,25 @@ static int build_init(struct index_build *b, struct symbol_index *x, struct elf_
     if (b->sections.at[DWARF_INFO].len == 0)
         return err_set(e, ERR_INPUT, "no .debug_info");
     if (alternate) {
-        if (dwarf_sections_read(&b->alternate_sections, alternate, false, e) != 0)
+        struct dwarf_sections s;
+        if (dwarf_sections_read(&s, alternate, false, e) != 0)
             return err_prefix(e, "alternate debug file");
-        if (b->alternate_sections.at[DWARF_INFO].len > 0)
-            b->alternate = &b->alternate_sections;
+        if (s.at[DWARF_INFO].len > 0 && make_image(&b->alternate, &s, alternate, e) != 0)
+            return -1;
     }
     if (b->options.package && split_package_read(&b->package, b->options.package, e) != 0)
         return err_prefix(e, ".dwp file");
-    b->ops = back_end(b);
-    x->back_end = b->ops == &dwarf_libdw ? INDEX_LIBDW : INDEX_LIBDWARF;
     build_limits(b);
-    struct view *lines = &b->sections.at[DWARF_LINE];
-    if (b->ops->rows_sorted && dwarf_lines_set_apart(*lines, &b->code, &b->lines, e) != 0)
+    if (make_image(&b->image, &b->sections, debug, e) != 0)
         return -1;
-    elf_file_let_go(b->file, *lines);
-    if (b->lines)
-        lines->p = (const char *)b->lines;
+    dwarf_lines_set_apart(b->image.lines, b->image.lines_len, &b->code);
     return 0;
 }
 
 static void build_release(struct index_build *b)
 {
-    free(b->lines);
+    buf_release(&b->image.bytes);
+    buf_release(&b->alternate.bytes);
     pdb_types_free(b->types);
     code_map_release(&b->code);
     vec_release(&b->todo);
@@ -146,23 +137,23 @@ static bool says_too_little(const struct dwarf_unit *unit, const struct dwarf_en
 }
 
 /* Adds the unit if it has code or may have. False if memory is short. */
-static bool scan_unit(struct index_build *b, void *reader, const struct dwarf_unit *unit)
+static bool scan_unit(struct index_build *b, struct dwarf_reader *reader,
+                      const struct dwarf_unit *unit)
 {
     struct dwarf_node root;
     struct dwarf_entry entry;
     struct claim_sink sink = {.build = b, .unit = (uint32_t)b->x->units.len};
     size_t before = b->claims.len;
     bool wanted = false, walked = false;
-    if (unit->kind == DWARF_UNIT_TYPE || b->ops->node_at(reader, false, unit->root, &root) != 1)
+    if (unit->types || dwarf_node_at(reader, false, unit->root, &root) != 1)
         return true;
-    unsigned tag = b->ops->tag(reader, &root);
+    unsigned tag = dwarf_node_tag(&root);
     if ((tag == DW_TAG_compile_unit || tag == DW_TAG_skeleton_unit) &&
-        b->ops->read(reader, &root, &entry) == 1) {
-        walk_unit_ranges(b->ops, reader, &root, &entry, take_claim, &sink);
+        dwarf_node_read(&root, &entry) == 1) {
+        walk_unit_ranges(&root, &entry, take_claim, &sink);
         walked = says_too_little(unit, &entry, sink.any);
         wanted = walked || b->claims.len > before;
     }
-    b->ops->release(reader, &root);
     if (sink.failed || b->x->units.len >= UINT32_MAX)
         return false;
     struct index_unit added = {.root = unit->root, .split_id = unit->id};
@@ -172,23 +163,28 @@ static bool scan_unit(struct index_build *b, void *reader, const struct dwarf_un
     return !walked || vec_push(&b->todo, (struct todo){sink.unit, 0});
 }
 
+static const struct dwarf_image *alternate_of(const struct index_build *b)
+{
+    return b->alternate.bytes.len > 0 ? &b->alternate : NULL;
+}
+
 static int scan_units(struct index_build *b, struct err *e)
 {
-    void *reader;
+    struct dwarf_reader *reader;
     struct dwarf_unit unit;
     struct err why = {0};
     int status;
     if (b->pdb)
         return index_pdb_scan(b, e);
-    if (b->ops->open(&reader, &b->sections, b->alternate, e) != 0)
+    if (dwarf_reader_open(&reader, &b->image, alternate_of(b), e) != 0)
         return -1;
-    while ((status = b->ops->next_unit(reader, &unit, &why)) == 1) {
+    while ((status = dwarf_reader_next(reader, &unit, &why)) == 1) {
         if (!scan_unit(b, reader, &unit)) {
-            b->ops->close(reader);
+            dwarf_reader_close(reader);
             return err_no_memory(e, "the units of an image");
         }
     }
-    b->ops->close(reader);
+    dwarf_reader_close(reader);
     if (status < 0)
         note_fault(b->x, why.text);
     return 0;
@@ -202,7 +198,6 @@ struct worker {
     struct unit_walk walk;
     uint64_t work;  /* since the reader was opened */
     uint32_t units; /* since the reader was opened */
-    uint64_t lines; /* offset of the unit's line table */
 };
 
 static void publish(struct index_build *b, uint32_t unit, struct unit_maker *m, void *block,
@@ -234,17 +229,15 @@ static bool room_left(struct index_build *b)
  * Walks the line table and functions of a unit; sets *split_missing if its functions are in a
  * missing file.
  */
-static void walk_unit(struct worker *w, const struct dwarf_node *root, uint64_t split_id,
+static void walk_unit(struct worker *w, struct dwarf_node *root, uint64_t split_id,
                       bool *split_missing)
 {
     struct dwarf_entry entry;
-    const struct dwarf_back_end *ops = w->build->ops;
-    if (ops->read(w->walk.reader, root, &entry) != 1) {
+    if (dwarf_node_read(root, &entry) != 1) {
         w->maker.fault = "the first entry of a unit cannot be read";
         return;
     }
     w->walk.base = (struct dwarf_base){.address = entry.has_low ? entry.low : 0};
-    w->lines = entry.has_lines ? entry.lines_offset : UINT64_MAX;
     if (entry.has_lines)
         walk_lines(&w->walk, root);
     if (split_id == 0)
@@ -260,24 +253,10 @@ static bool open_reader(struct worker *w)
     struct err e = {0};
     if (w->walk.reader && w->work < REOPEN_AFTER && w->units < REOPEN_UNITS)
         return true;
-    b->ops->close(w->walk.reader);
+    dwarf_reader_close(w->walk.reader);
     w->walk.reader = NULL;
     w->work = w->units = 0;
-    return b->ops->open(&w->walk.reader, &b->sections, b->alternate, &e) == 0;
-}
-
-/* Releases the pages of a unit's entries, and of its line table, which other units may share. */
-static void let_go(const struct index_build *b, const struct todo *t, uint64_t lines)
-{
-    struct view info = b->sections.at[DWARF_INFO], line = b->sections.at[DWARF_LINE];
-    uint64_t root = b->x->units.at[t->unit].root;
-    if (root < info.len && t->size <= info.len - root)
-        elf_file_let_go(b->file, (struct view){info.p + root, (size_t)t->size});
-    if (lines < line.len && line.len - lines >= sizeof(uint32_t)) {
-        uint32_t length = load_u32(line.p + lines);
-        if (length <= line.len - lines)
-            elf_file_let_go(b->file, (struct view){line.p + lines, length});
-    }
+    return dwarf_reader_open(&w->walk.reader, &b->image, alternate_of(b), &e) == 0;
 }
 
 static void build_unit(struct worker *w, const struct todo *t)
@@ -289,17 +268,14 @@ static void build_unit(struct worker *w, const struct todo *t)
     size_t size = 0;
     maker_reset(&w->maker);
     walk_reset(&w->walk);
-    w->lines = UINT64_MAX;
     if (b->pdb) {
         index_pdb_walk(b, &w->walk, b->x->units.at[unit].root);
     } else if (!open_reader(w) ||
-               b->ops->node_at(w->walk.reader, false, b->x->units.at[unit].root, &root) != 1) {
+               dwarf_node_at(w->walk.reader, false, b->x->units.at[unit].root, &root) != 1) {
         w->maker.fault = "a unit cannot be opened";
     } else {
         walk_unit(w, &root, b->x->units.at[unit].split_id, &split_missing);
-        b->ops->release(w->walk.reader, &root);
     }
-    let_go(b, t, w->lines);
     w->work += w->maker.rows.len + w->maker.scopes.len;
     w->units++;
     void *block = maker_finish(&w->maker, &size);
@@ -314,16 +290,15 @@ static void *work(void *user)
     struct index_build *b = user;
     struct worker w = {.build = b};
     maker_init(&w.maker, &b->code);
-    w.walk = (struct unit_walk){.ops = b->ops, .maker = &w.maker, .budget = &b->budget};
+    w.walk = (struct unit_walk){.maker = &w.maker, .budget = &b->budget};
     while (!atomic_load(&b->failed) && room_left(b)) {
         size_t next = atomic_fetch_add(&b->next, 1);
         if (next >= b->todo.len)
             break;
         build_unit(&w, &b->todo.at[next]);
     }
-    if (!b->pdb)
-        b->ops->close(w.walk.reader);
-    walk_release(&w.walk);
+    dwarf_reader_close(w.walk.reader);
+    walk_reset(&w.walk);
     maker_release(&w.maker);
     return NULL;
 }

@@ -17,12 +17,10 @@ struct index_build {
     const struct pdb_file *pdb; /* of `file`; NULL: it has DWARF */
     struct pdb_types *types;    /* of `pdb` */
     struct index_options options;
-    const struct dwarf_back_end *ops;
-    struct dwarf_sections sections, alternate_sections;
-    const struct dwarf_sections *alternate; /* NULL: none */
+    struct dwarf_sections sections;
+    struct dwarf_image image, alternate; /* `alternate` is empty if there is none */
     struct split_package package;
     struct code_map code;
-    uint8_t *lines; /* a modified copy of .debug_line, or NULL */
     struct walk_budget budget;
     uint64_t memory;      /* limit for all blocks */
     pthread_mutex_t lock; /* guards x while threads run, and open_split */

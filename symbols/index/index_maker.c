@@ -104,7 +104,7 @@ void maker_reset(struct unit_maker *m)
 {
     m->scopes.len = m->ranges.len = m->rows.len = 0;
     m->paths.len = m->slots.len = m->files.len = m->texts.len = 0;
-    m->dead = m->in_sequence = m->failed = m->scoped = false;
+    m->failed = m->scoped = false;
     m->fault = NULL;
     buf_clear(&m->path_text);
     buf_clear(&m->strings);
@@ -216,16 +216,11 @@ uint32_t maker_path(struct unit_maker *m, const char *path)
 }
 
 /*
- * Code that the linker discarded still has rows, mostly from address 0 on. Unsorted rows come in
- * sequences, and the first row decides for the whole sequence, since a long one may reach into real
- * code.
+ * Code that the linker discarded still has rows, far from all code (symbols/index/dwarf_lines.h).
  */
-void maker_row(struct unit_maker *m, const struct dwarf_row *row, bool sorted)
+void maker_row(struct unit_maker *m, const struct dwarf_row *row)
 {
-    if (sorted || !m->in_sequence)
-        m->dead = !row->end && !code_map_has(m->code, row->address, row->address + 1);
-    m->in_sequence = !row->end;
-    if (m->dead)
+    if (!row->end && !code_map_has(m->code, row->address, row->address + 1))
         return;
     struct maker_row out = {.address = row->address,
                             .order = (uint32_t)m->rows.len,

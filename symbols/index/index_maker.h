@@ -64,9 +64,7 @@ struct unit_maker {
     VEC(struct maker_scope) scopes;
     VEC(struct maker_range) ranges;
     VEC(struct maker_row) rows;
-    bool scoped; /* rows hold for one scope each */
-    bool dead;   /* the current row sequence is discarded code */
-    bool in_sequence;
+    bool scoped;         /* rows hold for one scope each */
     VEC(uint32_t) paths; /* by file number of the line table: offset in path_text + 1 */
     VEC(uint32_t) slots; /* beside `paths`: the number + 1 in `files`; 0: none yet */
     VEC(uint32_t) files; /* strings; texts + 1 at the end */
@@ -101,8 +99,8 @@ void maker_file(struct unit_maker *m, uint32_t number, struct view path);
 uint32_t maker_file_number(struct unit_maker *m, uint32_t number);
 /* Adds a file by its path, a string that stays valid until the unit is done; the number + 1. */
 uint32_t maker_path(struct unit_maker *m, const char *path);
-/* Adds a row. `sorted`: rows of all sequences arrive together, sorted by address. */
-void maker_row(struct unit_maker *m, const struct dwarf_row *row, bool sorted);
+/* Adds a row of any sequence. */
+void maker_row(struct unit_maker *m, const struct dwarf_row *row);
 /*
  * Adds a row that holds only where `scope` (number + 1; 0: no scope) is the innermost one. A unit
  * has either such rows or the others. `row->file` is a number + 1 in the block.

@@ -76,7 +76,6 @@ struct symbol_index {
     struct buf room;                           /* for a name in the making */
     uint64_t bytes;                            /* of owned blocks and names */
     char fault[160];
-    enum index_back_end back_end;
     void *mapped; /* the cache file; or NULL */
     size_t mapped_size;
     uint64_t mapped_device, mapped_inode;

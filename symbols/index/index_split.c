@@ -139,12 +139,11 @@ static struct elf_file *open_file(struct index_build *b, const struct dwarf_entr
 }
 
 /* Whether this unit is the wanted one. Before DWARF 5 its first entry has the id. */
-static bool is_unit(const struct unit_walk *w, const struct dwarf_unit *unit,
-                    const struct dwarf_node *root, uint64_t id)
+static bool is_unit(const struct dwarf_unit *unit, struct dwarf_node *root, uint64_t id)
 {
     struct dwarf_entry entry;
     uint64_t own = unit->id;
-    if (own == 0 && w->ops->read(w->reader, root, &entry) == 1)
+    if (own == 0 && dwarf_node_read(root, &entry) == 1)
         own = entry.split_id;
     return own == id;
 }
@@ -156,14 +155,12 @@ static bool walk_with_id(struct unit_walk *w, uint64_t id)
     struct dwarf_node root;
     struct err e;
     bool found = false;
-    while (!found && w->ops->next_unit(w->reader, &unit, &e) == 1) {
-        if (unit.kind == DWARF_UNIT_TYPE ||
-            w->ops->node_at(w->reader, false, unit.root, &root) != 1)
+    while (!found && dwarf_reader_next(w->reader, &unit, &e) == 1) {
+        if (unit.types || dwarf_node_at(w->reader, false, unit.root, &root) != 1)
             continue;
-        found = is_unit(w, &unit, &root, id);
+        found = is_unit(&unit, &root, id);
         if (found)
             walk_functions(w, &root);
-        w->ops->release(w->reader, &root);
     }
     return found;
 }
@@ -171,17 +168,21 @@ static bool walk_with_id(struct unit_walk *w, uint64_t id)
 static bool walk_sections(const struct index_build *b, struct unit_walk *w,
                           const struct dwarf_entry *skeleton, struct dwarf_sections *s, uint64_t id)
 {
-    struct unit_walk inner = {.ops = w->ops, .maker = w->maker, .budget = w->budget};
+    struct unit_walk inner = {.maker = w->maker, .budget = w->budget};
+    struct dwarf_image image;
     struct err e;
+    bool found = false;
     s->at[DWARF_ADDR] = rest_of(b->sections.at[DWARF_ADDR], skeleton->address_base);
     s->at[DWARF_RANGES] = rest_of(b->sections.at[DWARF_RANGES], skeleton->ranges_base);
     s->at[DWARF_LINE] = (struct view){0}; /* the skeleton's line table has the files */
     inner.base = (struct dwarf_base){.address = w->base.address, .of_skeleton = true};
-    if (w->ops->open(&inner.reader, s, NULL, &e) != 0)
+    if (dwarf_image_make(&image, s, &e) != 0)
         return false;
-    bool found = walk_with_id(&inner, id);
-    w->ops->close(inner.reader);
-    walk_release(&inner);
+    if (dwarf_reader_open(&inner.reader, &image, NULL, &e) == 0)
+        found = walk_with_id(&inner, id);
+    dwarf_reader_close(inner.reader);
+    buf_release(&image.bytes);
+    walk_reset(&inner);
     return found;
 }
 

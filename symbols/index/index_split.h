@@ -2,8 +2,8 @@
 
 /*
  * Split units: the entries of a unit in a separate file (.dwo), or together with others in one file
- * (.dwp). The current library versions read .dwp files badly, and libdw searches for .dwo files
- * itself. So the back end gets each split unit as a separate file. This code assembles it from the
+ * (.dwp). libdw reads .dwp files badly, and searches for .dwo files itself. So it gets each split
+ * unit as a separate file. This code assembles it from the
  * unit's parts of the .dwo sections and, from the skeleton's file, the part of .debug_addr (before
  * DWARF 5 also of .debug_ranges) that the skeleton names.
  */

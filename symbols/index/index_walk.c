@@ -7,11 +7,6 @@
 
 #define SPEND_AT_ONCE 1024u
 
-void walk_release(struct unit_walk *w)
-{
-    map_release(&w->names);
-}
-
 void walk_reset(struct unit_walk *w)
 {
     map_release(&w->names);
@@ -82,11 +77,10 @@ static uint32_t far_name(struct unit_walk *w, const struct dwarf_entry *first)
         entry = (struct dwarf_entry){0};
         if (next == n)
             break;
-        if (w->ops->node_at(w->reader, todo[next].alternate, todo[next].offset, &node) != 1)
+        if (dwarf_node_at(w->reader, todo[next].alternate, todo[next].offset, &node) != 1)
             continue;
-        if (w->ops->read(w->reader, &node, &entry) != 1)
+        if (dwarf_node_read(&node, &entry) != 1)
             entry = (struct dwarf_entry){0};
-        w->ops->release(w->reader, &node);
     }
     return maker_string(w->maker, name);
 }
@@ -132,7 +126,7 @@ static bool has_code(const struct dwarf_entry *entry)
  * Adds the scope of a function with code, or of an inlined one. Returns its number + 1, else
  * `outer`.
  */
-static uint32_t add_function(struct unit_walk *w, const struct dwarf_node *node,
+static uint32_t add_function(struct unit_walk *w, struct dwarf_node *node,
                              const struct dwarf_entry *entry, bool inlined, uint32_t outer)
 {
     if (!has_code(entry))
@@ -147,7 +141,7 @@ static uint32_t add_function(struct unit_walk *w, const struct dwarf_node *node,
     struct range_sink sink = {w, maker_scope(w->maker, &scope)};
     if (!entry->has_ranges)
         maker_scope_range(w->maker, sink.scope, entry->low, entry->high);
-    else if (w->ops->ranges(w->reader, node, w->base, take_range, &sink) < 0 && !w->maker->fault)
+    else if (dwarf_node_ranges(node, w->base, take_range, &sink) < 0 && !w->maker->fault)
         w->maker->fault = "ranges that cannot be read";
     return sink.scope;
 }
@@ -181,12 +175,11 @@ struct level {
 
 /*
  * Whether the walk moved forward from the last offset, *before. Sibling attributes are untrusted.
- * If one leads back, the walk of the unit stops, since it would never end; libdwarf (20210528)
- * would not end either, as it uses them to find siblings of outer entries.
+ * If one leads back, the walk of the unit stops, since it would never end.
  */
-static bool is_behind(struct unit_walk *w, const struct dwarf_node *node, uint64_t *before)
+static bool is_behind(struct unit_walk *w, struct dwarf_node *node, uint64_t *before)
 {
-    uint64_t offset = w->ops->offset(w->reader, node);
+    uint64_t offset = dwarf_dieoffset(&node->die);
     bool behind = offset > *before;
     if (!behind)
         w->maker->fault = "an entry that comes after itself";
@@ -195,19 +188,19 @@ static bool is_behind(struct unit_walk *w, const struct dwarf_node *node, uint64
 }
 
 /* Visits one entry; *inner becomes the scope of its children. Returns whether to visit them. */
-static bool visit(struct unit_walk *w, const struct level *at, uint32_t *inner)
+static bool visit(struct unit_walk *w, struct level *at, uint32_t *inner)
 {
     struct dwarf_entry entry;
-    unsigned tag = w->ops->tag(w->reader, &at->node);
+    unsigned tag = dwarf_node_tag(&at->node);
     *inner = at->scope;
     if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
         return may_hold_functions(tag);
-    if (!w->ops->has_code(w->reader, &at->node)) {
+    if (!dwarf_node_has_code(&at->node)) {
         if (tag == DW_TAG_subprogram)
             *inner = 0;
-        return tag != DW_TAG_subprogram || !w->ops->declares(w->reader, &at->node);
+        return tag != DW_TAG_subprogram || !dwarf_node_declares(&at->node);
     }
-    if (w->ops->read(w->reader, &at->node, &entry) != 1) {
+    if (dwarf_node_read(&at->node, &entry) != 1) {
         w->maker->fault = "an entry that cannot be read";
         return false;
     }
@@ -221,8 +214,7 @@ static size_t advance(struct unit_walk *w, struct level *levels, size_t depth)
     while (depth > 0) {
         struct level *top = &levels[depth - 1];
         struct dwarf_node next;
-        int status = w->ops->sibling(w->reader, &top->node, &next);
-        w->ops->release(w->reader, &top->node);
+        int status = dwarf_node_sibling(&top->node, &next);
         if (status == 1) {
             top->node = next;
             return depth;
@@ -234,7 +226,7 @@ static size_t advance(struct unit_walk *w, struct level *levels, size_t depth)
     return 0;
 }
 
-void walk_functions(struct unit_walk *w, const struct dwarf_node *root)
+void walk_functions(struct unit_walk *w, struct dwarf_node *root)
 {
     size_t depth = 0, cap = 64;
     uint64_t before = 0;
@@ -243,7 +235,7 @@ void walk_functions(struct unit_walk *w, const struct dwarf_node *root)
         w->maker->failed = true;
         return;
     }
-    int status = w->ops->child(w->reader, root, &levels[0].node);
+    int status = dwarf_node_child(root, &levels[0].node);
     levels[0].scope = 0;
     depth = status == 1;
     if (status < 0)
@@ -260,13 +252,11 @@ void walk_functions(struct unit_walk *w, const struct dwarf_node *root)
             w->maker->failed = true;
             break;
         }
-        if (down && w->ops->child(w->reader, &levels[depth - 1].node, &child) == 1)
+        if (down && dwarf_node_child(&levels[depth - 1].node, &child) == 1)
             levels[depth++] = (struct level){child, inner};
         else
             depth = advance(w, levels, depth);
     }
-    while (depth > 0)
-        w->ops->release(w->reader, &levels[--depth].node);
     free(levels);
 }
 
@@ -282,23 +272,23 @@ static bool take_file(void *user, uint32_t number, struct view path)
 static bool take_row(void *user, const struct dwarf_row *row)
 {
     struct unit_walk *w = user;
-    maker_row(w->maker, row, w->ops->rows_sorted);
+    maker_row(w->maker, row);
     return walk_spend(w);
 }
 
-void walk_lines(struct unit_walk *w, const struct dwarf_node *root)
+void walk_lines(struct unit_walk *w, struct dwarf_node *root)
 {
     const struct dwarf_line_sink sink = {.file = take_file, .row = take_row, .user = w};
-    if (w->ops->lines(w->reader, root, &sink) < 0 && !w->maker->fault)
+    if (dwarf_node_lines(root, &sink) < 0 && !w->maker->fault)
         w->maker->fault = "a line table that cannot be read";
 }
 
-bool walk_unit_ranges(const struct dwarf_back_end *ops, void *reader, const struct dwarf_node *root,
-                      const struct dwarf_entry *entry, dwarf_range_fn *fn, void *user)
+bool walk_unit_ranges(struct dwarf_node *root, const struct dwarf_entry *entry, dwarf_range_fn *fn,
+                      void *user)
 {
     struct dwarf_base base = {.address = entry->has_low ? entry->low : 0};
     if (entry->has_ranges)
-        return ops->ranges(reader, root, base, fn, user) == 1;
+        return dwarf_node_ranges(root, base, fn, user) == 1;
     if (entry->has_low && entry->has_high && entry->high > entry->low)
         return fn(user, entry->low, entry->high);
     return false;

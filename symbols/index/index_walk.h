@@ -1,7 +1,7 @@
 #pragma once
 
 /*
- * Walks one unit with a back end and feeds its functions, their inlined calls and its lines to a
+ * Walks one unit and feeds its functions, their inlined calls and its lines to a
  * maker. Nothing recurses. Depth, number of entries and time are bounded.
  */
 
@@ -24,8 +24,7 @@ struct walk_budget {
 };
 
 struct unit_walk {
-    const struct dwarf_back_end *ops;
-    void *reader;
+    struct dwarf_reader *reader;
     struct unit_maker *maker;
     struct walk_budget *budget;
     struct dwarf_base base; /* of the unit's ranges */
@@ -33,21 +32,20 @@ struct unit_walk {
     uint64_t spent;         /* not yet subtracted from the budget */
 };
 
-void walk_release(struct unit_walk *w);
-/* Forgets the data of the current file before another one is walked. */
+/* Forgets the data of the current file, at the end or before another one is walked. */
 void walk_reset(struct unit_walk *w);
 
 /* Counts one entry or row. False if the walk must stop. */
 bool walk_spend(struct unit_walk *w);
 
 /* Walks the line table of the unit with this first entry. Sets maker->fault on unreadable data. */
-void walk_lines(struct unit_walk *w, const struct dwarf_node *root);
+void walk_lines(struct unit_walk *w, struct dwarf_node *root);
 
 /* Walks the functions of the unit with this first entry. */
-void walk_functions(struct unit_walk *w, const struct dwarf_node *root);
+void walk_functions(struct unit_walk *w, struct dwarf_node *root);
 
 /*
  * Calls `fn` with the code ranges that the first entry of a unit states; false if it states none.
  */
-bool walk_unit_ranges(const struct dwarf_back_end *ops, void *reader, const struct dwarf_node *root,
-                      const struct dwarf_entry *entry, dwarf_range_fn *fn, void *user);
+bool walk_unit_ranges(struct dwarf_node *root, const struct dwarf_entry *entry, dwarf_range_fn *fn,
+                      void *user);

@@ -245,7 +245,6 @@ void helper_put_open(struct buf *out, const struct helper_open *open)
     helper_put_text(out, open->path);
     buf_u8(out, open->build_id.len);
     buf_put(out, open->build_id.bytes, open->build_id.len);
-    buf_u8(out, open->reader);
     buf_u8(out, open->trust_paths);
     buf_u32(out, open->threads);
     helper_put_text(out, open->sysroot);
@@ -266,7 +265,6 @@ int helper_get_open(struct view body, struct helper_open *open, struct view *dir
         return bad(e, "build id");
     memcpy(open->build_id.bytes, id, n);
     open->build_id.len = n;
-    open->reader = cursor_u8(&c);
     open->trust_paths = cursor_u8(&c) == 1;
     open->threads = cursor_u32(&c);
     if (get_path(&c, &open->sysroot, e) != 0 || get_texts(&c, dirs, &open->dir_count, e) != 0 ||

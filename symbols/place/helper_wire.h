@@ -102,7 +102,6 @@ int helper_receive(int socket, struct helper_message *m, int64_t deadline, enum 
 struct helper_open {
     struct view path;
     struct build_id build_id; /* required; len 0: any */
-    uint8_t reader;           /* enum index_back_end */
     bool trust_paths;
     uint32_t threads;         /* for building an index; 0: one per processor */
     struct view sysroot;      /* empty: none */

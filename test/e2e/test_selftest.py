@@ -150,7 +150,7 @@ class Selftest(Case):
 
     def test_what_is_there(self):
         found = verdicts(self.selftest().stdout)
-        for what in ("libdwarf", "libdw", "preload library"):
+        for what in ("libdw", "preload library"):
             self.assertEqual(found[what], "here")
         self.assertEqual(found["debuginfod"], "MISSING")
 

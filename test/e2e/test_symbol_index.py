@@ -1,4 +1,4 @@
-"""Functions, inlined calls, files and lines of random addresses: the index, through each back end,
+"""Functions, inlined calls, files and lines of random addresses: the index
 against llvm-symbolizer and addr2line.
 
 Both are asked about a copy without the symbol table, since llvm-symbolizer takes the outermost name
@@ -7,7 +7,6 @@ of each image (400)."""
 
 import os
 import pathlib
-import platform
 import random
 import re
 import subprocess
@@ -20,14 +19,6 @@ from tools import BUILD, LIMIT
 
 LOOKUP = str(BUILD / "bench" / "index_lookup")
 ADDRESSES = int(os.environ.get("SYMBOL_ADDRESSES", "400"))
-
-# What a back end of Debian 12 cannot do; the automatic choice must not give it such an image.
-LINES_5 = ("libdwarf 20210528 begins sequences of DWARF 5 line tables with file 0 instead of 1: the "
-           "innermost file is wrong before the first DW_LNS_set_file")
-SUPPLEMENT = "libdwarf 20210528 does not resolve DW_FORM_ref_sup4"
-THREE_BYTES = "libdwarf 20210528 takes DW_FORM_strx3 for four bytes wide"
-OLD_LIBDWARF = platform.freedesktop_os_release().get("VERSION_ID") == "12"
-DWARF_4 = re.compile(r"-[234](-strict)?$")  # images without DWARF 5
 
 # Where addr2line of binutils 2.40 is not compared, and why.
 ADDR2LINE_WRONG = {
@@ -106,11 +97,6 @@ def random_addresses(program, n=ADDRESSES):
     return [start + source.randrange(size) for _ in range(n)]
 
 
-def only_innermost_file(a, b):
-    """Whether two answers differ in the file of the innermost frame and nothing else."""
-    return [x[0] for x in a] == [x[0] for x in b] and a[0][2:] == b[0][2:] and a[1:] == b[1:]
-
-
 class Images(unittest.TestCase):
     """One test for each kind of image; they are added below."""
 
@@ -124,33 +110,12 @@ class Images(unittest.TestCase):
         got, facts = lookup(image, addresses, "-m")
         self.same(addresses, want, got, f"{name}, {facts}")
         self.assertRegex(facts, " 0 incomplete, 0 splits missing")
-        exact = facts.startswith("by libdwarf:")  # it was chosen: then it must be
-        if DWARF_4.search(name):
-            self.assertTrue(exact, facts)
-        elif OLD_LIBDWARF and name != "rust":  # whose version of DWARF depends on the compiler's
-            self.assertFalse(exact, facts)
-        self.same(addresses, want, lookup(image, addresses, "-m", "-b", "libdw")[0], name)
         self.same(addresses, want, lookup(image, addresses, "-m", "-l", "-t", "1")[0], name)
-        self.libdwarf(name, image, addresses, want, exact)
         self.addr2line(name, bare, addresses, got)
 
     def same(self, addresses, want, got, what):
         for address, a, b in zip(addresses, want, got, strict=True):
             self.assertEqual(a, b, f"{address:#x} of {what}")
-
-    def libdwarf(self, name, image, addresses, want, exact):
-        """What the old version cannot do is known, and no more than that may differ."""
-        got, facts = lookup(image, addresses, "-m", "-b", "libdwarf")
-        if exact:
-            self.same(addresses, want, got, f"{name}, {facts}")
-            return
-        wrong = [(a, b) for a, b in zip(want, got, strict=True) if a != b]
-        known = SUPPLEMENT if name == "dwz-supplement" else LINES_5
-        if known == LINES_5:
-            for a, b in wrong:
-                self.assertTrue(only_innermost_file(a, b), f"{name}: {a} and {b}")
-        if wrong:
-            print(f"known failure: {name}: {len(wrong)} of {len(want)}: {known}")
 
     def addr2line(self, name, bare, addresses, got):
         for pattern in ADDR2LINE_WRONG:
@@ -209,10 +174,6 @@ class Index(unittest.TestCase):
         for (address, name), answer in zip(functions, got, strict=True):
             self.assertEqual([f[0] for f in answer], [name], f"{address:#x}")
             self.assertEqual(answer[0][2], str(int(name[1:]) + 1))
-        wrong = sum(a[0][0] != n for a, (_, n) in
-                    zip(lookup(image, [a for a, _ in functions], "-b", "libdwarf")[0], functions))
-        if wrong:
-            print(f"known failure: {wrong} of 70000 names: {THREE_BYTES}")
 
     def test_missing_split_file(self):
         """Lines are in the program itself; functions are not."""

@@ -640,7 +640,7 @@ class TestCommands(SymbolCase):
 
     def test_usage(self):
         for args in ([], ["a", "b"], ["x", "--base", "nonsense"], ["x", "--format", "xml"],
-                     ["x", "--substitute", "no semicolon"], ["x", "--dwarf", "none"]):
+                     ["x", "--substitute", "no semicolon"]):
             result = run("symbols", *args)
             self.assertEqual(result.returncode, 2, args)
             self.assertTrue(result.stderr)
@@ -716,13 +716,6 @@ class TestSymbolize(SymbolCase):
         (self.dir / "text").write_text("no image")
         self.assertEqual(run("symbolize", self.dir / "text", "12").returncode, 3)
         self.assertEqual(run("symbolize", self.dir, "12").returncode, 3)
-
-    def test_readers(self):
-        image = self.client(strip=False)
-        asked = self.addresses(image, "shop_order")
-        answers = {run("symbolize", image, "--dwarf", reader, "--no-symbol-cache", *asked).stdout
-                   for reader in ("libdw", "libdwarf")}
-        self.assertEqual(len(answers), 1)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,6 @@
 /*
- * Any bytes as an ELF file with debug information: its units, entries and line tables walked
- * through the back end that is chosen for it and through libdw, and addresses looked up. The index
- * keeps to its bounds, and each frame can be read.
- *
- * With FUZZ_LIBDWARF in the environment libdwarf is made to walk it, too. Version 20210528 is known
- * to fail then: on a damaged .debug_rnglists it frees the same memory twice, or reads where none is
- * (the seed "libdwarf-damaged-rnglists"). It is not given DWARF 5 unless it is asked for by name.
- * It also leaks an entry now and then that turns out damaged while it makes it. Entries that we do
- * not give back are found by the unit tests under AddressSanitizer.
+ * Any bytes as an ELF file with debug information: its units, entries and line tables walked, and
+ * addresses looked up. The index keeps to its bounds, and each frame can be read.
  */
 
 #include <stdint.h>
@@ -19,12 +12,6 @@
 #define FRAMES 64u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-const char *__lsan_default_suppressions(void); // declared by no header; the sanitizer calls it
-
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:_dwarf_get_alloc\n";
-}
 
 static uint64_t touch(struct view v)
 {
@@ -47,12 +34,12 @@ static void ask(struct symbol_index *x, uint64_t address)
         abort();
 }
 
-static void walk(struct elf_file *f, enum index_back_end back_end)
+static void walk(struct elf_file *f)
 {
     struct symbol_index *x;
     struct index_facts facts;
     struct err e = {0};
-    const struct index_options o = {.back_end = back_end, .threads = 1};
+    const struct index_options o = {.threads = 1};
     if (symbol_index_build(&x, f, NULL, &o, &e) != 0) {
         if (e.code == ERR_NONE)
             abort();
@@ -76,10 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err e = {0};
     if (elf_file_open_bytes(&f, (struct view){(const char *)data, size}, &limits, &e) != 0)
         return 0;
-    walk(f, INDEX_AUTO);
-    walk(f, INDEX_LIBDW);
-    if (getenv("FUZZ_LIBDWARF"))
-        walk(f, INDEX_LIBDWARF);
+    walk(f);
     elf_file_close(f);
     return 0;
 }

@@ -515,7 +515,6 @@ static void test_bodies(void **state)
     const struct view two[] = {view_of("/a"), view_of("/b")};
     struct helper_open open = {.path = view_of("/x"),
                                .build_id = {{1, 2, 3}, 3},
-                               .reader = 2,
                                .trust_paths = true,
                                .threads = 7,
                                .sysroot = view_of("/root"),
@@ -529,7 +528,6 @@ static void test_bodies(void **state)
     assert_int_equal(helper_get_open(body, &got, dirs, rules, &e), 0);
     assert_true(view_equal(got.path, open.path));
     assert_int_equal(got.build_id.len, 3);
-    assert_int_equal(got.reader, 2);
     assert_true(got.trust_paths);
     assert_int_equal(got.threads, 7);
     assert_true(view_equal(got.sysroot, open.sysroot));

@@ -1,6 +1,6 @@
 /*
  * The index over debug information that no compiler writes: cycles, great depth, great lists,
- * overlaps, limits. Each case goes through both back ends.
+ * overlaps, limits.
  */
 
 #include <stdarg.h>
@@ -19,8 +19,6 @@
 #include "symbols/index/index.h"
 
 #define KEY ((struct view){"key", 3})
-
-static const enum index_back_end both[] = {INDEX_LIBDWARF, INDEX_LIBDW};
 
 static struct elf_file *open_made(struct dwarf_maker *m)
 {
@@ -63,15 +61,13 @@ static struct index_facts facts_of(const struct symbol_index *x)
     return f;
 }
 
-/* Builds with each back end and calls `check`. */
+/* Builds the index and calls `check`. */
 static void each(struct dwarf_maker *m, void (*check)(struct symbol_index *x))
 {
     struct elf_file *f = open_made(m);
-    for (size_t i = 0; i < 2; i++) {
-        struct symbol_index *x = build(f, &(struct index_options){.back_end = both[i]});
-        check(x);
-        symbol_index_free(x);
-    }
+    struct symbol_index *x = build(f, NULL);
+    check(x);
+    symbol_index_free(x);
     elf_file_close(f);
     dwarf_maker_release(m);
 }
@@ -194,7 +190,7 @@ static void test_sibling_that_leads_back(void **state)
     struct view view = {(const char *)bytes, fread(bytes, 1, sizeof bytes, file)};
     fclose(file);
     assert_int_equal(elf_file_open_bytes(&f, view, NULL, &e), 0);
-    struct symbol_index *x = build(f, &(struct index_options){.back_end = INDEX_LIBDWARF});
+    struct symbol_index *x = build(f, NULL);
     assert_string_equal(facts_of(x).first_fault, "an entry that comes after itself");
     symbol_index_free(x);
     elf_file_close(f);
@@ -364,13 +360,9 @@ static void expect_fault(const struct index_limits *limits, const char *fault)
     struct dwarf_maker m = {0};
     big_unit(&m);
     struct elf_file *f = open_made(&m);
-    for (size_t i = 0; i < 2; i++) {
-        struct symbol_index *x =
-            build(f, &(struct index_options){.back_end = both[i], .limits = *limits});
-        struct index_facts facts = facts_of(x);
-        assert_string_equal(facts.first_fault, fault);
-        symbol_index_free(x);
-    }
+    struct symbol_index *x = build(f, &(struct index_options){.limits = *limits});
+    assert_string_equal(facts_of(x).first_fault, fault);
+    symbol_index_free(x);
     elf_file_close(f);
     dwarf_maker_release(&m);
 }

@@ -1,44 +1,24 @@
-/* The back end that walks with libdw (elfutils). */
-
 #include <dwarf.h>
 #include <elf.h>
-#include <elfutils/libdw.h>
-#include <elfutils/version.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
 #include "symbols/dwarf/dwarf.h"
 
-/*
- * An in-memory ELF file with copies of the sections, as libdw needs one. As of 0.192, libdw reads
- * only raw file bytes, not sections added with libelf. The copy holds no compressed section,
- * because libelf 0.188 cannot inflate zstd, and no link that would make libdw open other files.
- */
+/* One file: its own, or the alternate one. */
 struct image {
-    struct buf bytes;
     Elf *elf;
     Dwarf *dwarf;
 };
 
-struct reader {
+struct dwarf_reader {
     struct image main;
     struct image alternate;
-    Dwarf_CU *unit; /* the last one that next_unit returned */
+    Dwarf_CU *unit; /* the last one that dwarf_reader_next returned */
 };
 
-_Static_assert(sizeof(Dwarf_Die) <= sizeof((struct dwarf_node *)0)->store, "a node holds a DIE");
-
-static Dwarf_Die *die_of(const struct dwarf_node *node)
-{
-    return (Dwarf_Die *)(void *)node->store;
-}
-
-static const char *libdw_version(void)
-{
-    return NULL; /* libdw does not report its version at run time */
-}
+/* ---- the image of an ELF file */
 
 static void put_word(struct buf *b, bool wide, uint64_t v)
 {
@@ -86,11 +66,12 @@ static void put_section_header(struct buf *b, bool wide, uint32_t name, uint32_t
 }
 
 /* Header, section headers, names, sections: in this order, no offset changes later. */
-static bool image_make(struct image *m, const struct dwarf_sections *s)
+int dwarf_image_make(struct dwarf_image *m, const struct dwarf_sections *s, struct err *e)
 {
     struct buf names = {0}, headers = {0}, *b = &m->bytes;
-    size_t begin = s->is_64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr), each, at;
+    size_t begin = s->is_64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr), each, at, lines = 0;
     unsigned count = 2;
+    *m = (struct dwarf_image){0};
     each = s->is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
     for (int i = 0; i < DWARF_SECTIONS; i++) {
         count += s->at[i].len > 0;
@@ -101,9 +82,11 @@ static bool image_make(struct image *m, const struct dwarf_sections *s)
     for (int i = 0; i < DWARF_SECTIONS; i++) {
         if (s->at[i].len == 0)
             continue;
+        if (i == DWARF_LINE)
+            lines = at;
         put_section_header(&headers, s->is_64, (uint32_t)names.len, SHT_PROGBITS, at, s->at[i].len);
         at += s->at[i].len;
-        buf_put(&names, dwarf_section_name(i), strlen(dwarf_section_name(i)) + 1);
+        buf_put(&names, dwarf_section_names[i], strlen(dwarf_section_names[i]) + 1);
     }
     put_section_header(&headers, s->is_64, 0, SHT_STRTAB, at, names.len);
     (void)buf_reserve(b, at + names.len); /* one allocation instead of doubling */
@@ -115,58 +98,60 @@ static bool image_make(struct image *m, const struct dwarf_sections *s)
     bool made = !names.failed && !headers.failed && !b->failed;
     buf_release(&names);
     buf_release(&headers);
-    return made;
+    if (!made) {
+        buf_release(b);
+        return err_no_memory(e, "debug information");
+    }
+    m->lines = b->data + lines;
+    m->lines_len = s->at[DWARF_LINE].len;
+    return 0;
 }
 
-static int image_open(struct image *m, const struct dwarf_sections *s, struct err *e)
+/* ---- the reader */
+
+static int image_open(struct image *i, const struct dwarf_image *m, struct err *e)
 {
     elf_version(EV_CURRENT);
-    if (!image_make(m, s))
-        return err_no_memory(e, "debug information");
-    m->elf = elf_memory((char *)m->bytes.data, m->bytes.len);
-    if (!m->elf)
+    i->elf = elf_memory((char *)m->bytes.data, m->bytes.len);
+    if (!i->elf)
         return err_set(e, ERR_INPUT, "libelf: %s", elf_errmsg(-1));
-    m->dwarf = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
-    if (!m->dwarf)
+    i->dwarf = dwarf_begin_elf(i->elf, DWARF_C_READ, NULL);
+    if (!i->dwarf)
         return err_set(e, ERR_INPUT, "libdw: %s", dwarf_errmsg(-1));
     return 0;
 }
 
-static void libdw_close(void *reader)
+void dwarf_reader_close(struct dwarf_reader *r)
 {
-    struct reader *r = reader;
     if (!r)
         return;
     dwarf_end(r->main.dwarf);
     dwarf_end(r->alternate.dwarf);
     elf_end(r->main.elf);
     elf_end(r->alternate.elf);
-    buf_release(&r->main.bytes);
-    buf_release(&r->alternate.bytes);
     free(r);
 }
 
-static int libdw_open(void **reader, const struct dwarf_sections *sections,
-                      const struct dwarf_sections *alternate, struct err *e)
+int dwarf_reader_open(struct dwarf_reader **out, const struct dwarf_image *image,
+                      const struct dwarf_image *alternate, struct err *e)
 {
-    struct reader *r = calloc(1, sizeof *r);
+    struct dwarf_reader *r = calloc(1, sizeof *r);
     if (!r)
         return err_no_memory(e, "a DWARF reader");
-    int status = image_open(&r->main, sections, e);
+    int status = image_open(&r->main, image, e);
     if (status == 0 && alternate)
         status = image_open(&r->alternate, alternate, e);
     if (status != 0) {
-        libdw_close(r);
+        dwarf_reader_close(r);
         return -1;
     }
     dwarf_setalt(r->main.dwarf, r->alternate.dwarf); /* NULL: libdw must not search for it */
-    *reader = r;
+    *out = r;
     return 0;
 }
 
-static int libdw_next_unit(void *reader, struct dwarf_unit *unit, struct err *e)
+int dwarf_reader_next(struct dwarf_reader *r, struct dwarf_unit *unit, struct err *e)
 {
-    struct reader *r = reader;
     Dwarf_Die root;
     uint8_t type;
     Dwarf_Half version;
@@ -176,57 +161,38 @@ static int libdw_next_unit(void *reader, struct dwarf_unit *unit, struct err *e)
     uint64_t id = 0;
     if (status != 0 || dwarf_cu_info(r->unit, NULL, NULL, &root, NULL, &id, NULL, NULL) != 0)
         return err_set(e, ERR_INPUT, ".debug_info: %s", dwarf_errmsg(-1));
-    uint64_t offset = dwarf_dieoffset(&root);
-    uint64_t in_unit = dwarf_cuoffset(&root);
-    *unit = (struct dwarf_unit){.offset = offset - in_unit,
-                                .root = offset,
+    *unit = (struct dwarf_unit){.root = dwarf_dieoffset(&root),
                                 .version = version,
-                                .kind = dwarf_unit_kind(type),
+                                .types = type == DW_UT_type || type == DW_UT_split_type,
                                 .id = id};
     return 1;
 }
 
-static int libdw_node_at(void *reader, bool alternate, uint64_t offset, struct dwarf_node *node)
+int dwarf_node_at(struct dwarf_reader *r, bool alternate, uint64_t offset, struct dwarf_node *node)
 {
-    struct reader *r = reader;
     Dwarf *dwarf = alternate ? r->alternate.dwarf : r->main.dwarf;
     node->alternate = alternate;
-    return dwarf && dwarf_offdie(dwarf, offset, die_of(node)) ? 1 : -1;
+    return dwarf && dwarf_offdie(dwarf, offset, &node->die) ? 1 : -1;
 }
 
-static int libdw_child(void *reader, const struct dwarf_node *node, struct dwarf_node *child)
+int dwarf_node_child(struct dwarf_node *node, struct dwarf_node *child)
 {
-    (void)reader;
     child->alternate = node->alternate;
-    int status = dwarf_child(die_of(node), die_of(child));
+    int status = dwarf_child(&node->die, &child->die);
     return status == 0 ? 1 : status == 1 ? 0 : -1;
 }
 
-static int libdw_sibling(void *reader, const struct dwarf_node *node, struct dwarf_node *sibling)
+int dwarf_node_sibling(struct dwarf_node *node, struct dwarf_node *sibling)
 {
-    (void)reader;
     sibling->alternate = node->alternate;
-    int status = dwarf_siblingof(die_of(node), die_of(sibling));
+    int status = dwarf_siblingof(&node->die, &sibling->die);
     return status == 0 ? 1 : status == 1 ? 0 : -1;
 }
 
-static void libdw_release(void *reader, struct dwarf_node *node)
+unsigned dwarf_node_tag(struct dwarf_node *node)
 {
-    (void)reader;
-    (void)node;
-}
-
-static unsigned libdw_tag(void *reader, const struct dwarf_node *node)
-{
-    (void)reader;
-    int tag = dwarf_tag(die_of(node));
+    int tag = dwarf_tag(&node->die);
     return tag > 0 ? (unsigned)tag : 0;
-}
-
-static uint64_t libdw_offset(void *reader, const struct dwarf_node *node)
-{
-    (void)reader;
-    return dwarf_dieoffset(die_of(node));
 }
 
 /* State of an attribute callback. */
@@ -267,14 +233,12 @@ static void read_high(struct reading *r, Dwarf_Attribute *attr)
         r->entry->high = value;
 }
 
-static void read_offset(Dwarf_Attribute *attr, uint64_t *out, bool *has)
+/* Leaves *out as it is if the attribute is no number. */
+static void read_offset(Dwarf_Attribute *attr, uint64_t *out)
 {
     Dwarf_Word value;
-    if (dwarf_formudata(attr, &value) == 0) {
+    if (dwarf_formudata(attr, &value) == 0)
         *out = value;
-        if (has)
-            *has = true;
-    }
 }
 
 static int read_attribute(Dwarf_Attribute *attr, void *user)
@@ -321,17 +285,17 @@ static int read_attribute(Dwarf_Attribute *attr, void *user)
         entry->split_name = dwarf_formstring(attr);
         break;
     case DW_AT_GNU_dwo_id:
-        read_offset(attr, &entry->split_id, NULL);
+        read_offset(attr, &entry->split_id);
         break;
     case DW_AT_stmt_list:
-        read_offset(attr, &entry->lines_offset, &entry->has_lines);
+        entry->has_lines = true;
         break;
     case DW_AT_addr_base:
     case DW_AT_GNU_addr_base:
-        read_offset(attr, &entry->address_base, &entry->has_address_base);
+        read_offset(attr, &entry->address_base);
         break;
     case DW_AT_GNU_ranges_base:
-        read_offset(attr, &entry->ranges_base, NULL);
+        read_offset(attr, &entry->ranges_base);
         break;
     default:
         break;
@@ -339,37 +303,34 @@ static int read_attribute(Dwarf_Attribute *attr, void *user)
     return DWARF_CB_OK;
 }
 
-static bool libdw_declares(void *reader, const struct dwarf_node *node)
+bool dwarf_node_declares(struct dwarf_node *node)
 {
-    (void)reader;
-    return dwarf_hasattr(die_of(node), DW_AT_declaration) == 1;
+    return dwarf_hasattr(&node->die, DW_AT_declaration) == 1;
 }
 
-static bool libdw_has_code(void *reader, const struct dwarf_node *node)
+bool dwarf_node_has_code(struct dwarf_node *node)
 {
-    (void)reader;
-    return dwarf_hasattr(die_of(node), DW_AT_low_pc) || dwarf_hasattr(die_of(node), DW_AT_ranges);
+    Dwarf_Die *die = &node->die;
+    return dwarf_hasattr(die, DW_AT_low_pc) || dwarf_hasattr(die, DW_AT_ranges);
 }
 
-static int libdw_read(void *reader, const struct dwarf_node *node, struct dwarf_entry *entry)
+int dwarf_node_read(struct dwarf_node *node, struct dwarf_entry *entry)
 {
-    (void)reader;
     struct reading r = {.entry = entry, .alternate = node->alternate};
     *entry = (struct dwarf_entry){0};
-    if (dwarf_getattrs(die_of(node), read_attribute, &r, 0) < 0)
+    if (dwarf_getattrs(&node->die, read_attribute, &r, 0) < 0)
         return -1;
     if (r.high_is_size && entry->has_high)
         entry->high += entry->low;
     return 1;
 }
 
-static int libdw_ranges(void *reader, const struct dwarf_node *node, struct dwarf_base base,
-                        dwarf_range_fn *fn, void *user)
+int dwarf_node_ranges(struct dwarf_node *node, struct dwarf_base base, dwarf_range_fn *fn,
+                      void *user)
 {
-    (void)reader;
     Dwarf_Addr own_base = 0, low, high;
     ptrdiff_t at = 0;
-    while ((at = dwarf_ranges(die_of(node), at, &own_base, &low, &high)) > 0) {
+    while ((at = dwarf_ranges(&node->die, at, &own_base, &low, &high)) > 0) {
         uint64_t add = base.of_skeleton && own_base == 0 ? base.address : 0;
         if (!fn(user, low + add, high + add))
             return 0;
@@ -416,25 +377,19 @@ static bool row_of(Dwarf_Line *line, struct dwarf_row *row)
     return true;
 }
 
-/* The compilation directory; NULL if absent. */
-static const char *directory_of(const struct dwarf_node *root)
+int dwarf_node_lines(struct dwarf_node *root, const struct dwarf_line_sink *sink)
 {
-    Dwarf_Attribute attr;
-    return dwarf_formstring(dwarf_attr(die_of(root), DW_AT_comp_dir, &attr));
-}
-
-static int libdw_lines(void *reader, const struct dwarf_node *root,
-                       const struct dwarf_line_sink *sink)
-{
-    (void)reader;
+    Dwarf_Die *die = &root->die;
+    Dwarf_Attribute directory;
     Dwarf_Lines *lines;
     Dwarf_Files *files;
     size_t n_lines, n_files;
     struct dwarf_row row;
-    if (dwarf_getsrclines(die_of(root), &lines, &n_lines) != 0 ||
-        dwarf_getsrcfiles(die_of(root), &files, &n_files) != 0)
+    if (dwarf_getsrclines(die, &lines, &n_lines) != 0 ||
+        dwarf_getsrcfiles(die, &files, &n_files) != 0)
         return -1;
-    if (!give_files(files, n_files, directory_of(root), sink))
+    if (!give_files(files, n_files, dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &directory)),
+                    sink))
         return 0;
     for (size_t i = 0; i < n_lines; i++) {
         if (row_of(dwarf_onesrcline(lines, i), &row) && !sink->row(sink->user, &row))
@@ -442,23 +397,3 @@ static int libdw_lines(void *reader, const struct dwarf_node *root,
     }
     return 1;
 }
-
-const struct dwarf_back_end dwarf_libdw = {
-    .name = "libdw",
-    .version = libdw_version,
-    .open = libdw_open,
-    .close = libdw_close,
-    .next_unit = libdw_next_unit,
-    .node_at = libdw_node_at,
-    .child = libdw_child,
-    .sibling = libdw_sibling,
-    .release = libdw_release,
-    .tag = libdw_tag,
-    .offset = libdw_offset,
-    .has_code = libdw_has_code,
-    .declares = libdw_declares,
-    .read = libdw_read,
-    .ranges = libdw_ranges,
-    .lines = libdw_lines,
-    .rows_sorted = true,
-};
