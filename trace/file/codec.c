@@ -14,6 +14,10 @@ struct codec_scratch {
 
 /* ---- records, in file order */
 
+#define x_sidx x_u24
+#define x_delta(x, d, time_field) x_difference(x, d, &c->time, time_field)
+#define x_gpu(x, d, time_field) x_difference(x, d, &c->gpu_time, time_field)
+
 /* A field that some layouts lack; reading sets it to OTHERWISE there. */
 #define X_SINCE(HAS, KIND, FIELD, OTHERWISE)                                                       \
     do {                                                                                           \
@@ -27,27 +31,20 @@ struct codec_scratch {
     ALWAYS_INLINE void NAME(struct xfer *x, enum dir d, __attribute__((unused)) struct codec *c,   \
                             struct rec_##STRUCT *r)
 
-RECORD_CODEC(x_count, count)
-{
-    x_u64(x, d, &r->n);
-}
+#define FIELD(KIND, NAME) x_##KIND(x, d, &r->NAME);
+#define PLAIN(NAME, FIELDS)                                                                        \
+    RECORD_CODEC(x_rec_##NAME, NAME)                                                               \
+    {                                                                                              \
+        FIELDS                                                                                     \
+    }
+FIXED_RECORDS(PLAIN, FIELD)
+VARYING_RECORDS(PLAIN, FIELD)
 
 /* A count before a list whose time deltas start from 0. */
 RECORD_CODEC(x_count_of_times, count)
 {
     c->time = 0;
-    x_u64(x, d, &r->n);
-}
-
-RECORD_CODEC(x_id, id)
-{
-    x_u64(x, d, &r->id);
-}
-
-RECORD_CODEC(x_pair, pair)
-{
-    x_u64(x, d, &r->key);
-    x_u64(x, d, &r->value);
+    x_rec_count(x, d, c, r);
 }
 
 RECORD_CODEC(x_header, header)
@@ -87,28 +84,18 @@ RECORD_CODEC(x_cpu, topology_node)
         r->n = 0;
 }
 
-RECORD_CODEC(x_crash, crash)
-{
-    x_u64(x, d, &r->thread);
-    x_i64(x, d, &r->time);
-    x_u64(x, d, &r->message);
-    x_u32(x, d, &r->callstack);
-}
-
 RECORD_CODEC(x_frame_set, frame_set)
 {
-    x_u64(x, d, &r->name);
-    x_u8(x, d, &r->continuous);
-    x_u64(x, d, &r->n);
+    x_rec_frame_set(x, d, c, r);
     c->time = 0;
     c->continuous = r->continuous != 0;
 }
 
 RECORD_CODEC(x_frame, frame)
 {
-    x_delta(x, d, &c->time, &r->start);
+    x_delta(x, d, &r->start);
     if (!c->continuous)
-        x_delta(x, d, &c->time, &r->end);
+        x_delta(x, d, &r->end);
     else if (is_read(d))
         r->end = -1;
     x_i32(x, d, &r->image);
@@ -118,32 +105,6 @@ RECORD_CODEC(x_section_list, section_list)
 {
     X_SINCE(c->layout->sections == SECTIONS_BY_CATEGORY, u16, r->category, 0);
     x_u64(x, d, &r->n);
-}
-
-RECORD_CODEC(x_section, section)
-{
-    x_time48(x, d, &r->start);
-    x_time48(x, d, &r->end);
-    x_u24(x, d, &r->text);
-}
-
-RECORD_CODEC(x_section_category, section_category)
-{
-    x_u16(x, d, &r->category);
-    x_u24(x, d, &r->description);
-}
-
-RECORD_CODEC(x_string, string)
-{
-    x_u64(x, d, &r->key);
-    x_text64(x, d, &r->text);
-}
-
-RECORD_CODEC(x_external_name, external_name)
-{
-    x_u64(x, d, &r->id);
-    x_u64(x, d, &r->program_key);
-    x_u64(x, d, &r->thread_key);
 }
 
 RECORD_CODEC(x_location_payload, source_location)
@@ -166,43 +127,22 @@ RECORD_CODEC(x_location, source_location)
         r->pointer = pointer;
 }
 
-RECORD_CODEC(x_zone_stat, zone_stat)
-{
-    x_i16(x, d, &r->srcloc);
-    x_u64(x, d, &r->n);
-}
-
 RECORD_CODEC(x_lock, lock)
 {
-    x_u32(x, d, &r->id);
-    x_u24(x, d, &r->custom_name);
-    x_i16(x, d, &r->srcloc);
-    x_u8(x, d, &r->type);
-    x_u8(x, d, &r->valid);
-    x_time(x, d, &r->time_announce);
-    x_i64(x, d, &r->time_terminate);
-    x_u64(x, d, &r->n);
+    x_rec_lock(x, d, c, r);
     c->lock_time = (uint64_t)r->time_announce;
 }
 
 RECORD_CODEC(x_lock_events, count)
 {
     c->time = c->lock_time;
-    x_u64(x, d, &r->n);
-}
-
-RECORD_CODEC(x_lock_event, lock_event)
-{
-    x_delta(x, d, &c->time, &r->time);
-    x_i16(x, d, &r->srcloc);
-    x_u8(x, d, &r->thread);
-    x_u8(x, d, &r->event);
+    x_rec_count(x, d, c, r);
 }
 
 RECORD_CODEC(x_message, message)
 {
     x_u64(x, d, &r->key);
-    x_delta(x, d, &c->time, &r->time);
+    x_delta(x, d, &r->time);
     x_string_ref(x, d, &r->text);
     x_u32(x, d, &r->color);
     x_u24(x, d, &r->callstack);
@@ -213,21 +153,6 @@ RECORD_CODEC(x_message, message)
         r->source = 0;   /* default: the program */
         r->severity = 2; /* default: info */
     }
-}
-
-RECORD_CODEC(x_zone_extra, zone_extra)
-{
-    x_u24(x, d, &r->callstack);
-    x_u24(x, d, &r->text);
-    x_u24(x, d, &r->name);
-    x_u24(x, d, &r->color);
-}
-
-RECORD_CODEC(x_threads, threads)
-{
-    x_u64(x, d, &r->zones);
-    x_u64(x, d, &r->child_lists);
-    x_u64(x, d, &r->n);
 }
 
 RECORD_CODEC(x_thread, thread)
@@ -241,112 +166,29 @@ RECORD_CODEC(x_thread, thread)
     c->time = 0;
 }
 
-RECORD_CODEC(x_zone_begin, zone_begin)
-{
-    x_i16(x, d, &r->srcloc);
-    x_delta(x, d, &c->time, &r->start);
-    x_u32(x, d, &r->extra);
-    x_u32(x, d, &r->n);
-}
-
-RECORD_CODEC(x_zone_end, zone_end)
-{
-    x_delta(x, d, &c->time, &r->end);
-}
-
-RECORD_CODEC(x_sample, sample)
-{
-    x_delta(x, d, &c->time, &r->time);
-    x_u24(x, d, &r->callstack);
-}
-
-RECORD_CODEC(x_gpu_context, gpu_context)
-{
-    x_u64(x, d, &r->thread);
-    x_u8(x, d, &r->calibration);
-    x_u64(x, d, &r->zones);
-    x_f32(x, d, &r->period);
-    x_u8(x, d, &r->type);
-    x_u24(x, d, &r->name);
-    x_u64(x, d, &r->overflow);
-}
-
-RECORD_CODEC(x_gpu_note_name, gpu_note_name)
-{
-    x_i64(x, d, &r->id);
-    x_u24(x, d, &r->name);
-}
-
 RECORD_CODEC(x_gpu_thread, gpu_thread)
 {
-    x_u64(x, d, &r->id);
-    x_u64(x, d, &r->n);
+    x_rec_gpu_thread(x, d, c, r);
     c->time = 0;
     c->gpu_time = 0;
 }
 
-RECORD_CODEC(x_gpu_zone_begin, gpu_zone_begin)
-{
-    x_delta(x, d, &c->time, &r->cpu_start);
-    x_delta(x, d, &c->gpu_time, &r->gpu_start);
-    x_i16(x, d, &r->srcloc);
-    x_u24(x, d, &r->callstack);
-    x_u16(x, d, &r->thread);
-    x_u64(x, d, &r->n);
-}
-
 RECORD_CODEC(x_gpu_zone_end, gpu_zone_end)
 {
-    x_delta(x, d, &c->time, &r->cpu_end);
-    x_delta(x, d, &c->gpu_time, &r->gpu_end);
+    x_delta(x, d, &r->cpu_end);
+    x_gpu(x, d, &r->gpu_end);
     X_SINCE(c->layout->gpu_notes, u16, r->query_id, 0);
-}
-
-RECORD_CODEC(x_gpu_note_query, gpu_note_query)
-{
-    x_u16(x, d, &r->query_id);
-    x_u64(x, d, &r->n);
-}
-
-RECORD_CODEC(x_gpu_note, gpu_note)
-{
-    x_i64(x, d, &r->id);
-    x_f64(x, d, &r->value);
 }
 
 RECORD_CODEC(x_plot, plot)
 {
-    x_u8(x, d, &r->type);
-    x_u8(x, d, &r->format);
-    x_u8(x, d, &r->show_steps);
-    x_u8(x, d, &r->fill);
-    x_u32(x, d, &r->color);
-    x_u64(x, d, &r->name);
-    x_f64(x, d, &r->min);
-    x_f64(x, d, &r->max);
-    x_f64(x, d, &r->sum);
-    x_u64(x, d, &r->n);
+    x_rec_plot(x, d, c, r);
     c->time = 0;
-}
-
-RECORD_CODEC(x_plot_point, plot_point)
-{
-    x_delta(x, d, &c->time, &r->time);
-    x_f64(x, d, &r->value);
-}
-
-RECORD_CODEC(x_pools, pools)
-{
-    x_u64(x, d, &r->n);
-    x_u64(x, d, &r->events);
 }
 
 RECORD_CODEC(x_pool, pool)
 {
-    x_u64(x, d, &r->key);
-    x_u64(x, d, &r->events);
-    x_u64(x, d, &r->active);
-    x_u64(x, d, &r->frees);
+    x_rec_pool(x, d, c, r);
     c->time = 0;
 }
 
@@ -383,18 +225,10 @@ RECORD_CODEC(x_memory_event, memory_event)
     x_u64(x, d, &r->size);
     x_u24(x, d, &r->callstack_alloc);
     x_u24(x, d, &r->callstack_free);
-    x_delta(x, d, &c->time, &r->time_alloc);
+    x_delta(x, d, &r->time_alloc);
     x_free_time(x, d, r);
     x_u16(x, d, &r->thread_alloc);
     x_u16(x, d, &r->thread_free);
-}
-
-RECORD_CODEC(x_pool_end, pool_end)
-{
-    x_u64(x, d, &r->high);
-    x_u64(x, d, &r->low);
-    x_u64(x, d, &r->usage);
-    x_u64(x, d, &r->name);
 }
 
 /* Frame ids in the file are unaligned: reading copies them. */
@@ -409,14 +243,6 @@ RECORD_CODEC(x_callstack, callstack)
     }
 }
 
-ALWAYS_INLINE void x_inline_frame(struct xfer *x, enum dir d, struct rec_inline_frame *f)
-{
-    x_u24(x, d, &f->name);
-    x_u24(x, d, &f->file);
-    x_u32(x, d, &f->line);
-    x_u64(x, d, &f->symbol);
-}
-
 RECORD_CODEC(x_callstack_frame, callstack_frame)
 {
     x_u64(x, d, &r->frame);
@@ -425,17 +251,12 @@ RECORD_CODEC(x_callstack_frame, callstack_frame)
     if (is_read(d))
         r->inlines = c->scratch->inlines;
     for (unsigned i = 0; i < r->n; i++)
-        x_inline_frame(x, d, (struct rec_inline_frame *)&r->inlines[i]);
+        x_rec_inline_frame(x, d, c, (struct rec_inline_frame *)&r->inlines[i]);
 }
 
 RECORD_CODEC(x_app_info, string_ref)
 {
     x_string_ref(x, d, r);
-}
-
-RECORD_CODEC(x_dict, blob)
-{
-    x_text32(x, d, &r->bytes);
 }
 
 /* BC1 blocks take half a byte per pixel, at most 2.1 GiB. */
@@ -452,73 +273,20 @@ RECORD_CODEC(x_frame_image, frame_image)
 
 RECORD_CODEC(x_context_switch_thread, id_count)
 {
-    x_u64(x, d, &r->id);
-    x_u64(x, d, &r->n);
+    x_rec_id_count(x, d, c, r);
     c->time = 0;
 }
 
 RECORD_CODEC(x_context_switch, context_switch)
 {
-    x_delta(x, d, &c->time, &r->wakeup);
-    x_delta(x, d, &c->time, &r->start);
-    x_delta(x, d, &c->time, &r->end);
+    x_delta(x, d, &r->wakeup);
+    x_delta(x, d, &r->start);
+    x_delta(x, d, &r->end);
     x_u8(x, d, &r->cpu);
     x_i8(x, d, &r->reason);
     x_i8(x, d, &r->state);
     x_u64(x, d, &r->thread);
     X_SINCE(c->layout->wakeup_cpu, u8, r->wakeup_cpu, r->cpu);
-}
-
-RECORD_CODEC(x_cpu_switch, cpu_switch)
-{
-    x_delta(x, d, &c->time, &r->start);
-    x_delta(x, d, &c->time, &r->end);
-    x_u16(x, d, &r->thread);
-}
-
-RECORD_CODEC(x_cpu_thread, cpu_thread)
-{
-    x_u64(x, d, &r->tid);
-    x_i64(x, d, &r->running_time);
-    x_u32(x, d, &r->running_regions);
-    x_u32(x, d, &r->migrations);
-}
-
-RECORD_CODEC(x_symbols, symbols)
-{
-    x_u64(x, d, &r->regular);
-    x_u64(x, d, &r->inlined);
-    x_u64(x, d, &r->n);
-}
-
-RECORD_CODEC(x_symbol, symbol)
-{
-    x_u64(x, d, &r->address);
-    x_u24(x, d, &r->name);
-    x_u24(x, d, &r->file);
-    x_u32(x, d, &r->line);
-    x_u24(x, d, &r->image);
-    x_u24(x, d, &r->call_file);
-    x_u32(x, d, &r->call_line);
-    x_u8(x, d, &r->is_inline);
-    x_u24(x, d, &r->size);
-}
-
-RECORD_CODEC(x_symbol_code, symbol_code)
-{
-    x_u64(x, d, &r->address);
-    x_text32(x, d, &r->bytes);
-}
-
-RECORD_CODEC(x_hw_time, time)
-{
-    x_delta(x, d, &c->time, &r->time);
-}
-
-RECORD_CODEC(x_source_file, source_file)
-{
-    x_text32(x, d, &r->path);
-    x_text32(x, d, &r->bytes);
 }
 
 /* ---- instances */
@@ -561,8 +329,8 @@ struct record_codec {
         state.out_of_range |= x.out_of_range;                                                      \
         *c = state;                                                                                \
     }                                                                                              \
-    static const struct record_codec FN##_codec = {                                                \
-        .size = FN##_size, .read = FN##_read, .write = FN##_write};
+    static const struct record_codec FN##_codec                                                    \
+        __attribute__((unused)) = {.size = FN##_size, .read = FN##_read, .write = FN##_write};
 
 #define VARYING(FN, STRUCT)                                                                        \
     static size_t FN##_try(struct codec *c, const uint8_t *bytes, size_t len, void *rec,           \
@@ -585,107 +353,80 @@ struct record_codec {
     }                                                                                              \
     static const struct record_codec FN##_codec = {.try = FN##_try, .put = FN##_put};
 
-FIXED(x_count, count)
+#define FIXED_PLAIN(NAME, FIELDS) FIXED(x_rec_##NAME, NAME)
+#define VARYING_PLAIN(NAME, FIELDS) VARYING(x_rec_##NAME, NAME)
+FIXED_RECORDS(FIXED_PLAIN, FIELD)
+VARYING_RECORDS(VARYING_PLAIN, FIELD)
 FIXED(x_count_of_times, count)
-FIXED(x_id, id)
-FIXED(x_pair, pair)
 VARYING(x_header, header)
 FIXED(x_topology_node, topology_node)
 FIXED(x_cpu, topology_node)
-FIXED(x_crash, crash)
 FIXED(x_frame_set, frame_set)
 FIXED(x_frame, frame)
 FIXED(x_section_list, section_list)
-FIXED(x_section, section)
-FIXED(x_section_category, section_category)
-VARYING(x_string, string)
-FIXED(x_external_name, external_name)
 FIXED(x_location, source_location)
 FIXED(x_location_payload, source_location)
-FIXED(x_zone_stat, zone_stat)
 FIXED(x_lock, lock)
 FIXED(x_lock_events, count)
-FIXED(x_lock_event, lock_event)
 FIXED(x_message, message)
-FIXED(x_zone_extra, zone_extra)
-FIXED(x_threads, threads)
 FIXED(x_thread, thread)
-FIXED(x_zone_begin, zone_begin)
-FIXED(x_zone_end, zone_end)
-FIXED(x_sample, sample)
-FIXED(x_gpu_context, gpu_context)
-FIXED(x_gpu_note_name, gpu_note_name)
 FIXED(x_gpu_thread, gpu_thread)
-FIXED(x_gpu_zone_begin, gpu_zone_begin)
 FIXED(x_gpu_zone_end, gpu_zone_end)
-FIXED(x_gpu_note_query, gpu_note_query)
-FIXED(x_gpu_note, gpu_note)
 FIXED(x_plot, plot)
-FIXED(x_plot_point, plot_point)
-FIXED(x_pools, pools)
 FIXED(x_pool, pool)
 FIXED(x_memory_event, memory_event)
-FIXED(x_pool_end, pool_end)
 VARYING(x_callstack, callstack)
 VARYING(x_callstack_frame, callstack_frame)
 FIXED(x_app_info, string_ref)
-VARYING(x_dict, blob)
 VARYING(x_frame_image, frame_image)
 FIXED(x_context_switch_thread, id_count)
 FIXED(x_context_switch, context_switch)
-FIXED(x_cpu_switch, cpu_switch)
-FIXED(x_cpu_thread, cpu_thread)
-FIXED(x_symbols, symbols)
-FIXED(x_symbol, symbol)
-VARYING(x_symbol_code, symbol_code)
-FIXED(x_hw_time, time)
-VARYING(x_source_file, source_file)
 
 /* clang-format off */
 #define USES(TYPE, FN) [REC_##TYPE] = &(FN##_codec) /* NOLINT(bugprone-macro-parentheses) */
 static const struct record_codec *const codecs[REC_TYPE_COUNT] = {
-    USES(HEADER, x_header), USES(PACKAGES, x_count), USES(PACKAGE, x_topology_node),
+    USES(HEADER, x_header), USES(PACKAGES, x_rec_count), USES(PACKAGE, x_topology_node),
     USES(DIE, x_topology_node), USES(CORE, x_topology_node), USES(CPU, x_cpu),
-    USES(CRASH, x_crash), USES(FRAME_SETS, x_count), USES(FRAME_SET, x_frame_set),
-    USES(FRAME, x_frame), USES(SECTION_LISTS, x_count), USES(SECTION_LIST, x_section_list),
-    USES(SECTION, x_section), USES(SECTION_CATEGORIES, x_count),
-    USES(SECTION_CATEGORY, x_section_category), USES(STRINGS, x_count), USES(STRING, x_string),
-    USES(STRING_POINTERS, x_count), USES(STRING_POINTER, x_pair), USES(THREAD_NAMES, x_count),
-    USES(THREAD_NAME, x_pair), USES(EXTERNAL_NAMES, x_count),
-    USES(EXTERNAL_NAME, x_external_name), USES(LOCAL_THREADS, x_count), USES(LOCAL_THREAD, x_id),
-    USES(EXTERNAL_THREADS, x_count), USES(EXTERNAL_THREAD, x_id), USES(SOURCE_LOCATIONS, x_count),
-    USES(SOURCE_LOCATION, x_location), USES(SOURCE_LOCATION_EXPANDS, x_count),
-    USES(SOURCE_LOCATION_EXPAND, x_id), USES(SOURCE_LOCATION_PAYLOADS, x_count),
-    USES(SOURCE_LOCATION_PAYLOAD, x_location_payload), USES(ZONE_STATS, x_count),
-    USES(ZONE_STAT, x_zone_stat), USES(GPU_ZONE_STATS, x_count), USES(GPU_ZONE_STAT, x_zone_stat),
-    USES(LOCKS, x_count), USES(LOCK, x_lock), USES(LOCK_THREAD, x_id),
-    USES(LOCK_EVENTS, x_lock_events), USES(LOCK_EVENT, x_lock_event),
-    USES(MESSAGES, x_count_of_times), USES(MESSAGE, x_message), USES(ZONE_EXTRAS, x_count),
-    USES(ZONE_EXTRA, x_zone_extra), USES(THREADS, x_threads), USES(THREAD, x_thread),
-    USES(ZONE_BEGIN, x_zone_begin), USES(ZONE_END, x_zone_end), USES(THREAD_MESSAGES, x_count),
-    USES(THREAD_MESSAGE, x_id), USES(SWITCH_SAMPLES, x_count_of_times),
-    USES(SWITCH_SAMPLE, x_sample), USES(SAMPLES, x_count_of_times), USES(SAMPLE, x_sample),
-    USES(GPU_CONTEXTS, x_threads), USES(GPU_CONTEXT, x_gpu_context),
-    USES(GPU_NOTE_NAMES, x_count), USES(GPU_NOTE_NAME, x_gpu_note_name),
-    USES(GPU_THREADS, x_count), USES(GPU_THREAD, x_gpu_thread),
-    USES(GPU_ZONE_BEGIN, x_gpu_zone_begin), USES(GPU_ZONE_END, x_gpu_zone_end),
-    USES(GPU_NOTE_QUERIES, x_count), USES(GPU_NOTE_QUERY, x_gpu_note_query),
-    USES(GPU_NOTE, x_gpu_note), USES(PLOTS, x_count), USES(PLOT, x_plot),
-    USES(PLOT_POINT, x_plot_point), USES(POOLS, x_pools), USES(POOL, x_pool),
-    USES(MEMORY_EVENT, x_memory_event), USES(POOL_END, x_pool_end), USES(CALLSTACKS, x_count),
-    USES(CALLSTACK, x_callstack), USES(CALLSTACK_FRAMES, x_count),
-    USES(CALLSTACK_FRAME, x_callstack_frame), USES(APP_INFOS, x_count),
-    USES(APP_INFO, x_app_info), USES(FRAME_IMAGE_DICT, x_dict), USES(FRAME_IMAGES, x_count),
-    USES(FRAME_IMAGE, x_frame_image), USES(CONTEXT_SWITCH_THREADS, x_count),
+    USES(CRASH, x_rec_crash), USES(FRAME_SETS, x_rec_count), USES(FRAME_SET, x_frame_set),
+    USES(FRAME, x_frame), USES(SECTION_LISTS, x_rec_count), USES(SECTION_LIST, x_section_list),
+    USES(SECTION, x_rec_section), USES(SECTION_CATEGORIES, x_rec_count),
+    USES(SECTION_CATEGORY, x_rec_section_category), USES(STRINGS, x_rec_count), USES(STRING, x_rec_string),
+    USES(STRING_POINTERS, x_rec_count), USES(STRING_POINTER, x_rec_pair), USES(THREAD_NAMES, x_rec_count),
+    USES(THREAD_NAME, x_rec_pair), USES(EXTERNAL_NAMES, x_rec_count),
+    USES(EXTERNAL_NAME, x_rec_external_name), USES(LOCAL_THREADS, x_rec_count), USES(LOCAL_THREAD, x_rec_id),
+    USES(EXTERNAL_THREADS, x_rec_count), USES(EXTERNAL_THREAD, x_rec_id), USES(SOURCE_LOCATIONS, x_rec_count),
+    USES(SOURCE_LOCATION, x_location), USES(SOURCE_LOCATION_EXPANDS, x_rec_count),
+    USES(SOURCE_LOCATION_EXPAND, x_rec_id), USES(SOURCE_LOCATION_PAYLOADS, x_rec_count),
+    USES(SOURCE_LOCATION_PAYLOAD, x_location_payload), USES(ZONE_STATS, x_rec_count),
+    USES(ZONE_STAT, x_rec_zone_stat), USES(GPU_ZONE_STATS, x_rec_count), USES(GPU_ZONE_STAT, x_rec_zone_stat),
+    USES(LOCKS, x_rec_count), USES(LOCK, x_lock), USES(LOCK_THREAD, x_rec_id),
+    USES(LOCK_EVENTS, x_lock_events), USES(LOCK_EVENT, x_rec_lock_event),
+    USES(MESSAGES, x_count_of_times), USES(MESSAGE, x_message), USES(ZONE_EXTRAS, x_rec_count),
+    USES(ZONE_EXTRA, x_rec_zone_extra), USES(THREADS, x_rec_threads), USES(THREAD, x_thread),
+    USES(ZONE_BEGIN, x_rec_zone_begin), USES(ZONE_END, x_rec_zone_end), USES(THREAD_MESSAGES, x_rec_count),
+    USES(THREAD_MESSAGE, x_rec_id), USES(SWITCH_SAMPLES, x_count_of_times),
+    USES(SWITCH_SAMPLE, x_rec_sample), USES(SAMPLES, x_count_of_times), USES(SAMPLE, x_rec_sample),
+    USES(GPU_CONTEXTS, x_rec_threads), USES(GPU_CONTEXT, x_rec_gpu_context),
+    USES(GPU_NOTE_NAMES, x_rec_count), USES(GPU_NOTE_NAME, x_rec_gpu_note_name),
+    USES(GPU_THREADS, x_rec_count), USES(GPU_THREAD, x_gpu_thread),
+    USES(GPU_ZONE_BEGIN, x_rec_gpu_zone_begin), USES(GPU_ZONE_END, x_gpu_zone_end),
+    USES(GPU_NOTE_QUERIES, x_rec_count), USES(GPU_NOTE_QUERY, x_rec_gpu_note_query),
+    USES(GPU_NOTE, x_rec_gpu_note), USES(PLOTS, x_rec_count), USES(PLOT, x_plot),
+    USES(PLOT_POINT, x_rec_plot_point), USES(POOLS, x_rec_pools), USES(POOL, x_pool),
+    USES(MEMORY_EVENT, x_memory_event), USES(POOL_END, x_rec_pool_end), USES(CALLSTACKS, x_rec_count),
+    USES(CALLSTACK, x_callstack), USES(CALLSTACK_FRAMES, x_rec_count),
+    USES(CALLSTACK_FRAME, x_callstack_frame), USES(APP_INFOS, x_rec_count),
+    USES(APP_INFO, x_app_info), USES(FRAME_IMAGE_DICT, x_rec_blob), USES(FRAME_IMAGES, x_rec_count),
+    USES(FRAME_IMAGE, x_frame_image), USES(CONTEXT_SWITCH_THREADS, x_rec_count),
     USES(CONTEXT_SWITCH_THREAD, x_context_switch_thread), USES(CONTEXT_SWITCH, x_context_switch),
-    USES(CPU_SWITCH_LISTS, x_count), USES(CPU_SWITCH_LIST, x_count_of_times),
-    USES(CPU_SWITCH, x_cpu_switch), USES(TID_TO_PIDS, x_count), USES(TID_TO_PID, x_pair),
-    USES(CPU_THREADS, x_count), USES(CPU_THREAD, x_cpu_thread), USES(SYMBOLS, x_symbols),
-    USES(SYMBOL, x_symbol), USES(SYMBOL_CODES, x_count), USES(SYMBOL_CODE, x_symbol_code),
-    USES(CODE_SYMBOLS, x_count), USES(CODE_SYMBOL, x_pair), USES(HW_SAMPLES, x_count),
-    USES(HW_SAMPLE, x_id), USES(HW_SAMPLE_LIST, x_count_of_times),
-    USES(HW_SAMPLE_TIME, x_hw_time), USES(SOURCE_FILES, x_count),
-    USES(SOURCE_FILE, x_source_file),
+    USES(CPU_SWITCH_LISTS, x_rec_count), USES(CPU_SWITCH_LIST, x_count_of_times),
+    USES(CPU_SWITCH, x_rec_cpu_switch), USES(TID_TO_PIDS, x_rec_count), USES(TID_TO_PID, x_rec_pair),
+    USES(CPU_THREADS, x_rec_count), USES(CPU_THREAD, x_rec_cpu_thread), USES(SYMBOLS, x_rec_symbols),
+    USES(SYMBOL, x_rec_symbol), USES(SYMBOL_CODES, x_rec_count), USES(SYMBOL_CODE, x_rec_symbol_code),
+    USES(CODE_SYMBOLS, x_rec_count), USES(CODE_SYMBOL, x_rec_pair), USES(HW_SAMPLES, x_rec_count),
+    USES(HW_SAMPLE, x_rec_id), USES(HW_SAMPLE_LIST, x_count_of_times),
+    USES(HW_SAMPLE_TIME, x_rec_time), USES(SOURCE_FILES, x_rec_count),
+    USES(SOURCE_FILE, x_rec_source_file),
 };
 #undef USES
 /* clang-format on */

@@ -128,7 +128,7 @@ ALWAYS_INLINE void x_time48(struct xfer *x, enum dir d, int64_t *t)
 }
 
 /* A time as its difference from `ref`, which is updated. Wraps; hostile sums are rejected later. */
-ALWAYS_INLINE void x_delta(struct xfer *x, enum dir d, uint64_t *ref, int64_t *t)
+ALWAYS_INLINE void x_difference(struct xfer *x, enum dir d, uint64_t *ref, int64_t *t)
 {
     uint64_t delta = d == WRITE ? (uint64_t)*t - *ref : 0;
     x_u64(x, d, &delta);

@@ -141,31 +141,93 @@ enum record_type {
         REC_TYPE_COUNT
 };
 
-struct rec_count {
-    uint64_t n;
-};
+/*
+ * Records whose fields are plain, in file order. The kind of a field says how the file has it
+ * (codec_field.h): `delta` and `gpu` are times, in the file the difference from the one before.
+ */
+/* clang-format off */
+#define FIXED_RECORDS(RECORD, F) \
+    RECORD(count, F(u64, n)) \
+    RECORD(id, F(u64, id)) \
+    RECORD(id_count, F(u64, id) F(u64, n)) \
+    RECORD(pair, F(u64, key) F(u64, value)) \
+    RECORD(time, F(delta, time)) \
+    RECORD(crash, F(u64, thread) F(i64, time) F(u64, message) /* client pointer */ \
+           F(u32, callstack)) \
+    RECORD(frame_set, F(u64, name) /* client pointer; 0: the base set */ F(u8, continuous) \
+           F(u64, n)) \
+    RECORD(section, F(time48, start) F(time48, end) F(sidx, text)) \
+    RECORD(section_category, F(u16, category) F(sidx, description)) \
+    RECORD(external_name, F(u64, id) F(u64, program_key) F(u64, thread_key)) \
+    RECORD(zone_stat, F(i16, srcloc) F(u64, n)) \
+    RECORD(lock, F(u32, id) F(sidx, custom_name) F(i16, srcloc) F(u8, type) F(u8, valid) \
+           F(time, time_announce) F(i64, time_terminate) F(u64, n) /* threads */) \
+    RECORD(lock_event, F(delta, time) F(i16, srcloc) \
+           F(u8, thread) /* index in the lock's thread list */ F(u8, event)) \
+    RECORD(zone_extra, F(u24, callstack) F(sidx, text) F(sidx, name) F(u24, color)) \
+    /* THREADS and GPU_CONTEXTS: the totals that precede them. */ \
+    RECORD(threads, F(u64, zones) F(u64, child_lists) F(u64, n)) \
+    RECORD(zone_begin, F(i16, srcloc) F(delta, start) F(u32, extra) F(u32, n) /* children */) \
+    RECORD(zone_end, F(delta, end) /* -1: never ended */) \
+    RECORD(sample, F(delta, time) F(u24, callstack)) \
+    RECORD(gpu_context, F(u64, thread) F(u8, calibration) F(u64, zones) F(f32, period) \
+           F(u8, type) F(sidx, name) F(u64, overflow)) \
+    RECORD(gpu_note_name, F(i64, id) F(sidx, name)) \
+    RECORD(gpu_thread, F(u64, id) F(u64, n) /* root zones */) \
+    RECORD(gpu_zone_begin, F(delta, cpu_start) F(gpu, gpu_start) F(i16, srcloc) F(u24, callstack) \
+           F(u16, thread) /* local thread index */ F(u64, n) /* children */) \
+    RECORD(gpu_note_query, F(u16, query_id) F(u64, n)) \
+    RECORD(gpu_note, F(i64, id) F(f64, value)) \
+    RECORD(plot, F(u8, type) F(u8, format) F(u8, show_steps) F(u8, fill) F(u32, color) \
+           F(u64, name) /* client pointer */ F(f64, min) F(f64, max) F(f64, sum) F(u64, n)) \
+    RECORD(plot_point, F(delta, time) F(f64, value)) \
+    RECORD(pools, F(u64, n) F(u64, events) /* of all pools */) \
+    RECORD(pool, F(u64, key) /* 0: default pool, else client pointer of its name */ \
+           F(u64, events) F(u64, active) F(u64, frees)) \
+    RECORD(pool_end, F(u64, high) F(u64, low) F(u64, usage) \
+           F(u64, name) /* equals the pool's key */) \
+    RECORD(inline_frame, F(sidx, name) F(sidx, file) F(u32, line) F(u64, symbol)) \
+    RECORD(cpu_switch, F(delta, start) F(delta, end) F(u16, thread) /* external thread index */) \
+    RECORD(cpu_thread, F(u64, tid) F(i64, running_time) F(u32, running_regions) \
+           F(u32, migrations)) \
+    RECORD(symbols, F(u64, regular) F(u64, inlined) F(u64, n)) \
+    RECORD(symbol, F(u64, address) F(sidx, name) F(sidx, file) F(u32, line) F(sidx, image) \
+           F(sidx, call_file) F(u32, call_line) F(u8, is_inline) F(u24, size))
 
-struct rec_id {
-    uint64_t id;
-};
+/* Their texts have any size. */
+#define VARYING_RECORDS(RECORD, F) \
+    RECORD(blob, F(text32, bytes)) \
+    RECORD(string, F(u64, key) F(text64, text)) \
+    RECORD(symbol_code, F(u64, address) F(text32, bytes)) \
+    RECORD(source_file, F(text32, path) F(text32, bytes))
+/* clang-format on */
 
-struct rec_id_count {
-    uint64_t id;
-    uint64_t n;
-};
-
-struct rec_pair {
-    uint64_t key;
-    uint64_t value;
-};
-
-struct rec_time {
-    int64_t time;
-};
-
-struct rec_blob {
-    struct view bytes;
-};
+#define TYPE_OF_u8 uint8_t
+#define TYPE_OF_i8 int8_t
+#define TYPE_OF_u16 uint16_t
+#define TYPE_OF_i16 int16_t
+#define TYPE_OF_u24 uint32_t
+#define TYPE_OF_u32 uint32_t
+#define TYPE_OF_u64 uint64_t
+#define TYPE_OF_i64 int64_t
+#define TYPE_OF_f32 float
+#define TYPE_OF_f64 double
+#define TYPE_OF_sidx uint32_t
+#define TYPE_OF_time int64_t
+#define TYPE_OF_time48 int64_t
+#define TYPE_OF_delta int64_t
+#define TYPE_OF_gpu int64_t
+#define TYPE_OF_text32 struct view
+#define TYPE_OF_text64 struct view
+#define RECORD_MEMBER(KIND, NAME) TYPE_OF_##KIND NAME;
+#define RECORD_STRUCT(NAME, FIELDS)                                                                \
+    struct rec_##NAME {                                                                            \
+        FIELDS                                                                                     \
+    };
+FIXED_RECORDS(RECORD_STRUCT, RECORD_MEMBER)
+VARYING_RECORDS(RECORD_STRUCT, RECORD_MEMBER)
+#undef RECORD_STRUCT
+#undef RECORD_MEMBER
 
 /* A reference to a string: none, by client pointer, or by index (0-based). */
 enum string_ref_kind {
@@ -204,19 +266,6 @@ struct rec_topology_node {
     uint64_t n;
 };
 
-struct rec_crash {
-    uint64_t thread;
-    int64_t time;
-    uint64_t message; /* client pointer */
-    uint32_t callstack;
-};
-
-struct rec_frame_set {
-    uint64_t name; /* client pointer; 0: the base set */
-    uint8_t continuous;
-    uint64_t n;
-};
-
 struct rec_frame {
     int64_t start;
     int64_t end;   /* -1 in continuous sets, where a frame ends at the start of the next */
@@ -228,28 +277,6 @@ struct rec_section_list {
     uint64_t n;
 };
 
-struct rec_section {
-    int64_t start;
-    int64_t end;
-    uint32_t text; /* sidx */
-};
-
-struct rec_section_category {
-    uint16_t category;
-    uint32_t description; /* sidx */
-};
-
-struct rec_string {
-    uint64_t key;
-    struct view text;
-};
-
-struct rec_external_name {
-    uint64_t id;
-    uint64_t program_key;
-    uint64_t thread_key;
-};
-
 struct rec_source_location {
     uint64_t pointer; /* SOURCE_LOCATION only */
     struct rec_string_ref name;
@@ -257,29 +284,6 @@ struct rec_source_location {
     struct rec_string_ref file;
     uint32_t line;
     uint32_t color;
-};
-
-struct rec_zone_stat {
-    int16_t srcloc;
-    uint64_t n;
-};
-
-struct rec_lock {
-    uint32_t id;
-    uint32_t custom_name; /* sidx */
-    int16_t srcloc;
-    uint8_t type;
-    uint8_t valid;
-    int64_t time_announce;
-    int64_t time_terminate;
-    uint64_t n; /* threads */
-};
-
-struct rec_lock_event {
-    int64_t time;
-    int16_t srcloc;
-    uint8_t thread; /* index in the lock's thread list */
-    uint8_t event;
 };
 
 struct rec_message {
@@ -292,20 +296,6 @@ struct rec_message {
     uint8_t severity; /* from 0.13.2 */
 };
 
-struct rec_zone_extra {
-    uint32_t callstack;
-    uint32_t text; /* sidx */
-    uint32_t name; /* sidx */
-    uint32_t color;
-};
-
-/* THREADS and GPU_CONTEXTS: the totals that precede them. */
-struct rec_threads {
-    uint64_t zones;
-    uint64_t child_lists;
-    uint64_t n;
-};
-
 struct rec_thread {
     uint64_t id;
     uint64_t zones;
@@ -315,95 +305,10 @@ struct rec_thread {
     uint32_t n;         /* root zones */
 };
 
-struct rec_zone_begin {
-    int16_t srcloc;
-    int64_t start;
-    uint32_t extra;
-    uint32_t n; /* children */
-};
-
-struct rec_zone_end {
-    int64_t end; /* -1: never ended */
-};
-
-struct rec_sample {
-    int64_t time;
-    uint32_t callstack;
-};
-
-struct rec_gpu_context {
-    uint64_t thread;
-    uint8_t calibration;
-    uint64_t zones;
-    float period;
-    uint8_t type;
-    uint32_t name; /* sidx */
-    uint64_t overflow;
-};
-
-struct rec_gpu_note_name {
-    int64_t id;
-    uint32_t name; /* sidx */
-};
-
-struct rec_gpu_thread {
-    uint64_t id;
-    uint64_t n; /* root zones */
-};
-
-struct rec_gpu_zone_begin {
-    int64_t cpu_start;
-    int64_t gpu_start;
-    int16_t srcloc;
-    uint32_t callstack;
-    uint16_t thread; /* local thread index */
-    uint64_t n;      /* children */
-};
-
 struct rec_gpu_zone_end {
     int64_t cpu_end;
     int64_t gpu_end;
     uint16_t query_id; /* from 0.12.4 */
-};
-
-struct rec_gpu_note_query {
-    uint16_t query_id;
-    uint64_t n;
-};
-
-struct rec_gpu_note {
-    int64_t id;
-    double value;
-};
-
-struct rec_plot {
-    uint8_t type;
-    uint8_t format;
-    uint8_t show_steps;
-    uint8_t fill;
-    uint32_t color;
-    uint64_t name; /* client pointer */
-    double min;
-    double max;
-    double sum;
-    uint64_t n;
-};
-
-struct rec_plot_point {
-    int64_t time;
-    double value;
-};
-
-struct rec_pools {
-    uint64_t n;
-    uint64_t events; /* of all pools */
-};
-
-struct rec_pool {
-    uint64_t key; /* 0: default pool, else client pointer of its name */
-    uint64_t events;
-    uint64_t active;
-    uint64_t frees;
 };
 
 /* Bytes of a memory event in files of any version: x_memory_event in codec.c. */
@@ -420,24 +325,10 @@ struct rec_memory_event {
     uint16_t thread_free;
 };
 
-struct rec_pool_end {
-    uint64_t high;
-    uint64_t low;
-    uint64_t usage;
-    uint64_t name; /* equals the pool's key */
-};
-
 /* Frames are frame ids as in the file, innermost first. */
 struct rec_callstack {
     const uint64_t *frames;
     uint16_t len;
-};
-
-struct rec_inline_frame {
-    uint32_t name; /* sidx */
-    uint32_t file; /* sidx */
-    uint32_t line;
-    uint64_t symbol;
 };
 
 /* The functions of a frame id, innermost inlined function first. */
@@ -465,47 +356,6 @@ struct rec_context_switch {
     int8_t state;
     uint64_t thread;
     uint8_t wakeup_cpu; /* from 0.11.3 */
-};
-
-struct rec_cpu_switch {
-    int64_t start;
-    int64_t end;
-    uint16_t thread; /* external thread index */
-};
-
-struct rec_cpu_thread {
-    uint64_t tid;
-    int64_t running_time;
-    uint32_t running_regions;
-    uint32_t migrations;
-};
-
-struct rec_symbols {
-    uint64_t regular;
-    uint64_t inlined;
-    uint64_t n;
-};
-
-struct rec_symbol {
-    uint64_t address;
-    uint32_t name;
-    uint32_t file;
-    uint32_t line;
-    uint32_t image;
-    uint32_t call_file;
-    uint32_t call_line;
-    uint8_t is_inline;
-    uint32_t size;
-};
-
-struct rec_symbol_code {
-    uint64_t address;
-    struct view bytes;
-};
-
-struct rec_source_file {
-    struct view path;
-    struct view bytes;
 };
 
 /*
