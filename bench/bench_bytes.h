@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_BENCH_BENCH_BYTES_H
-#define TIDEMARK_BENCH_BENCH_BYTES_H
+#pragma once
 
 /* A file in memory, for benchmarks. Read errors end the program. */
 
@@ -29,5 +28,3 @@ static inline struct bytes read_whole(const char *path)
     close(fd);
     return b;
 }
-
-#endif

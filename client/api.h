@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_API_H
-#define TIDEMARK_CLIENT_API_H
+#pragma once
 
 #include "client/state.h"
 
@@ -17,5 +16,3 @@ void api_begin(struct thread *t);
  */
 struct own_zone api_zone_open(const char *name, const char *text, uint32_t stack);
 void api_zone_close(const struct own_zone *zone);
-
-#endif

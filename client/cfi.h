@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_CFI_H
-#define TIDEMARK_CLIENT_CFI_H
+#pragma once
 
 /*
  * Finds the unwind rule of an address in .eh_frame, in the form that a walk by stack pointer and
@@ -56,5 +55,3 @@ extern const struct cfi_rule cfi_frame;
 /* The rule for an address; cfi_frame when the table has none for it. The table is not trusted. */
 struct cfi_rule cfi_find(const struct cfi_table *table, const struct cfi_registers *registers,
                          uint64_t address);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_CHUNKS_H
-#define TIDEMARK_CLIENT_CHUNKS_H
+#pragma once
 
 /* Allocates and maps chunks of the recording file. All functions preserve errno. */
 
@@ -31,5 +30,3 @@ static inline size_t chunks_bytes(const struct rec_chunk *chunk)
 {
     return (size_t)chunk->units * REC_UNIT;
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_CLOCK_H
-#define TIDEMARK_CLIENT_CLOCK_H
+#pragma once
 
 /*
  * Stamps, which order the events of all threads.
@@ -56,5 +55,3 @@ static inline uint64_t clock_stamp(void)
         return clock_tsc();
     return atomic_fetch_add_explicit(&state.header->counter, 1, memory_order_acq_rel) + 1;
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_CONNECT_H
-#define TIDEMARK_CLIENT_CONNECT_H
+#pragma once
 
 /* Gets a process its recording file: from the collector, or by a path in the environment. */
 
@@ -37,5 +36,3 @@ void connect_exe(char *path, size_t room);
 
 /* At the program's end: removes a recording shorter than a second that LD_PRELOAD alone began. */
 void connect_drop_brief(void);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_ELF_IMAGE_H
-#define TIDEMARK_CLIENT_ELF_IMAGE_H
+#pragma once
 
 /* Reads a loaded module: segments, relocations, and the functions that it defines. */
 
@@ -41,5 +40,3 @@ uint64_t elf_image_object(const struct elf_image *m, const char *name);
  * first definition in the other modules, in load order. 0: there is none.
  */
 uint64_t elf_image_definition(uint64_t address, const char *name);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_ENCODE_H
-#define TIDEMARK_CLIENT_ENCODE_H
+#pragma once
 
 /*
  * Encodes numbers of records (recording_format.h) into memory that has room for them: at most 10
@@ -39,5 +38,3 @@ static inline uint8_t *encode_text(uint8_t *at, const void *text, size_t length)
     memcpy(at, text, length);
     return at + length;
 }
-
-#endif

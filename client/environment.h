@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_ENVIRONMENT_H
-#define TIDEMARK_CLIENT_ENVIRONMENT_H
+#pragma once
 
 /* Removes the variables of `tidemark run` from the environment, and adds them again for exec. */
 
@@ -16,5 +15,3 @@ void environment_clean(char **environment);
  */
 char **environment_with(char *const *environment);
 void environment_drop(char **made);
-
-#endif

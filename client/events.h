@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_EVENTS_H
-#define TIDEMARK_CLIENT_EVENTS_H
+#pragma once
 
 /*
  * Events reported by hooks. All functions preserve errno, and do nothing when this process does not
@@ -79,5 +78,3 @@ void event_exec_failed(void);
 
 /* dlopen or dlclose has returned. */
 void event_modules(void);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_FILES_H
-#define TIDEMARK_CLIENT_FILES_H
+#pragma once
 
 /* Reads small files of /proc and /sys, without stdio. */
 
@@ -8,5 +7,3 @@
 
 /* Reads the beginning of a file into `text`, NUL-terminated. Returns its length, or -1. */
 ssize_t files_read(const char *path, char *text, size_t room);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_GOT_H
-#define TIDEMARK_CLIENT_GOT_H
+#pragma once
 
 /*
  * Installs hooks by changing the GOT, where preloading does not work: in a running process
@@ -41,5 +40,3 @@ bool got_hook_deep(void *library, uint64_t loads, bool mappings);
 
 /* Restores the slots, unless another party has changed them since. */
 void got_restore(void);
-
-#endif

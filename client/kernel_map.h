@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_KERNEL_MAP_H
-#define TIDEMARK_CLIENT_KERNEL_MAP_H
+#pragma once
 
 /* System calls for the library's own mappings, since mmap and related functions are hooked. */
 
@@ -39,5 +38,3 @@ static inline void system_blank(void *address, size_t bytes)
     (void)syscall(SYS_mmap, (char *)address - into, bytes + into, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
-
-#endif

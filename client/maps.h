@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_MAPS_H
-#define TIDEMARK_CLIENT_MAPS_H
+#pragma once
 
 /*
  * Mappings that the program made (--pools mmap), as blocks of a separate pool.
@@ -30,5 +29,3 @@ void maps_forget(void);
 
 /* Call it before a process is attached to again. */
 void maps_clear(void);
-
-#endif

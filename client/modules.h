@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_MODULES_H
-#define TIDEMARK_CLIENT_MODULES_H
+#pragma once
 
 /*
  * The modules of the process: programs and libraries, as the dynamic linker lists them.
@@ -30,5 +29,3 @@ void modules_refresh(struct thread *t, bool must);
 
 /* In a child of fork: the next refresh records all modules. */
 void modules_forget(void);
-
-#endif

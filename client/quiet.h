@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_QUIET_H
-#define TIDEMARK_CLIENT_QUIET_H
+#pragma once
 
 /*
  * Critical sections that must not be left in the middle: under a lock, or with incomplete data.
@@ -31,5 +30,3 @@ static inline void quiet_end(const struct quiet *q)
     (void)pthread_sigmask(SIG_SETMASK, &q->signals, NULL);
     errno = q->error;
 }
-
-#endif

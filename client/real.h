@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_REAL_H
-#define TIDEMARK_CLIENT_REAL_H
+#pragma once
 
 /*
  * Finds the real functions. A symbol look-up may allocate: until it is done, memory comes from a
@@ -39,5 +38,3 @@ void *real_dlopen(const char *name, int mode);
 
 /* Whether it is in this library. */
 bool real_is_own(const void *address);
-
-#endif

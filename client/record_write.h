@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_RECORD_WRITE_H
-#define TIDEMARK_CLIENT_RECORD_WRITE_H
+#pragma once
 
 /* Writes records (recording_format.h) into the calling thread's chunk. */
 
@@ -39,5 +38,3 @@ void record_loss(struct thread *t);
 
 /* Counts an event that could not be recorded. */
 void record_lost(enum rec_loss why, bool is_free, size_t bytes);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_RECORDING_FORMAT_H
-#define TIDEMARK_CLIENT_RECORDING_FORMAT_H
+#pragma once
 
 /*
  * The recording of one process, and how the preload library connects to its collector.
@@ -547,5 +546,3 @@ struct rec_welcome {
     /* May be missing. Whose allocations to record, see client/wanted.h; empty: all threads'. */
     char threads[REC_THREADS_BYTES];
 };
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_SAMPLING_H
-#define TIDEMARK_CLIENT_SAMPLING_H
+#pragma once
 
 /*
  * Records only some blocks: those of at least --min-size, or a sample (--sample BYTES).
@@ -76,5 +75,3 @@ void sampling_keeps(const void *address);
 
 /* Whether a block being freed may have been recorded; removes it from the set. */
 bool sampling_drops(const void *address);
-
-#endif

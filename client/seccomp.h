@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_SECCOMP_H
-#define TIDEMARK_CLIENT_SECCOMP_H
+#pragma once
 
 /*
  * Programs that restrict their system calls with a seccomp(2) filter. Recording needs some calls
@@ -19,5 +18,3 @@ bool sandbox_ends_us(const struct sock_fprog *filter);
 
 /* Whether a filter forbids reading a thread's name: some report such a call to the user. */
 bool sandbox_hides_names(const struct sock_fprog *filter);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_SKIPPED_H
-#define TIDEMARK_CLIENT_SKIPPED_H
+#pragma once
 
 /*
  * Live blocks of a recorded kind that are not in the recording: allocated during a pause, or
@@ -27,5 +26,3 @@ bool skipped_remove(uint32_t pool, uint64_t address);
 
 /* In a child of fork. */
 void skipped_forget(void);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_SPAWN_H
-#define TIDEMARK_CLIENT_SPAWN_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ int spawn_collector(void);
 
 /* Prints that on standard error, and whether the process records into a file instead. */
 void spawn_complain(bool recorded);
-
-#endif

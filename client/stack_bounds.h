@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_STACK_BOUNDS_H
-#define TIDEMARK_CLIENT_STACK_BOUNDS_H
+#pragma once
 
 /* How far up a thread's stack may be read. */
 
@@ -26,5 +25,3 @@ static inline void stack_bounds(struct thread *t, uint64_t sp, uint64_t *low, ui
     else
         stack_bounds_find(t, sp, high);
 }
-
-#endif

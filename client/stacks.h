@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_STACKS_H
-#define TIDEMARK_CLIENT_STACKS_H
+#pragma once
 
 /*
  * Numbers call stacks: each is a node of (caller's node, program counter), and equal ones share a
@@ -26,5 +25,3 @@ void stacks_renew(void);
  * `parent`. `parent` has REC_NODE_EXACT if the frame's pc is not a return address. 0: no room.
  */
 uint32_t stacks_node(uint32_t parent, uint64_t pc);
-
-#endif

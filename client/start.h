@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_START_H
-#define TIDEMARK_CLIENT_START_H
+#pragma once
 
 /* Begins and ends recording in a process. All functions preserve errno. */
 
@@ -20,5 +19,3 @@ int start_attached(const char *socket);
 
 /* Ends the recording of this process, which goes on. */
 void start_detached(void);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_THREADS_H
-#define TIDEMARK_CLIENT_THREADS_H
+#pragma once
 
 /* The struct of each thread, and the chunks that it writes. All functions preserve errno. */
 
@@ -78,5 +77,3 @@ bool threads_may_add(struct thread *t, unsigned level, size_t need);
 
 /* Records the calling thread's name if it has changed. */
 void threads_note_name(struct thread *t);
-
-#endif

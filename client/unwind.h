@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_UNWIND_H
-#define TIDEMARK_CLIENT_UNWIND_H
+#pragma once
 
 /*
  * The call stack of the calling thread as a node (stacks.h).
@@ -23,5 +22,3 @@ void unwind_renew(void);
  * `defines`: Python frames may be described (python.h).
  */
 uint32_t unwind_stack(struct thread *t, const struct origin *origin, bool defines);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_UNWIND_MACHINE_H
-#define TIDEMARK_CLIENT_UNWIND_MACHINE_H
+#pragma once
 
 /*
  * What a walk (unwind.c) must know of the processor: how a rule is packed into 32 bits, where the
@@ -192,5 +191,3 @@ void unwind_machine_begin(void);
  * code only where that is known to be readable.
  */
 bool unwind_machine_is_signal(struct thread *t, uint64_t pc);
-
-#endif

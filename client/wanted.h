@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_WANTED_H
-#define TIDEMARK_CLIENT_WANTED_H
+#pragma once
 
 /*
  * Selects the threads whose allocations are recorded (--threads): a comma-separated list of "main",
@@ -17,5 +16,3 @@ void wanted_begin(const char *list);
  * Preserves errno.
  */
 bool wanted_thread(void);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_FIGURES_ACCOUNT_H
-#define TIDEMARK_ANALYSIS_FIGURES_FIGURES_ACCOUNT_H
+#pragma once
 
 #include "analysis/figures/accounting.h"
 #include "analysis/figures/selection.h"
@@ -11,5 +10,3 @@
  * need an accounting whose keys are call stacks or groups of them.
  */
 int figures_account(struct selection *s, struct accounting *a, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_FIGURES_ONLY_H
-#define TIDEMARK_ANALYSIS_FIGURES_FIGURES_ONLY_H
+#pragma once
 
 /*
  * A trace of figures only: its steps are counted as they come, and no column has them. The second
@@ -102,5 +101,3 @@ void figures_only_fold_after(struct trace *t, uint64_t steps);
 
 /* The fact, when the trace is saved. Other traces get none. */
 int figures_only_note(struct trace *t, struct err *e);
-
-#endif

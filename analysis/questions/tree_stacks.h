@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_ANALYSIS_QUESTIONS_TREE_STACKS_H
-#define TIDEMARK_ANALYSIS_QUESTIONS_TREE_STACKS_H
+#pragma once
 
 /*
  * What call-stack trees are made of: the figures of the selected allocations by call stack and
@@ -119,5 +118,3 @@ static inline uint32_t tree_stacks_cut(const struct tree_stacks *s)
 {
     return s->function_count + 1;
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_TOP_TOP_H
-#define TIDEMARK_CLI_TOP_TOP_H
+#pragma once
 
 /*
  * `tidemark top`: a trace, saved or still being recorded, as a tree on a terminal. All of it runs
@@ -82,5 +81,3 @@ int top_turn(struct top *t, struct err *e);
 
 /* Handles keys until the user quits or a signal arrives. */
 int top_loop(struct top *t, struct stop *stop, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_TOP_TOP_LIVE_H
-#define TIDEMARK_CLI_TOP_TOP_LIVE_H
+#pragma once
 
 /* `tidemark top` of a client that is being recorded. */
 
@@ -19,5 +18,3 @@ struct top_live {
 
 /* Records until the user quits. Prints errors and returns the exit status. */
 int top_live_run(const struct top_live *l);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_TOP_TOP_SCREEN_H
-#define TIDEMARK_CLI_TOP_TOP_SCREEN_H
+#pragma once
 
 /*
  * The terminal of `tidemark top`, through ncurses: clips text by columns, and replaces characters
@@ -73,5 +72,3 @@ void screen_fill(struct screen *s, unsigned line, unsigned column, enum screen_s
 
 /* Shows the drawing, with the cursor at a position (`line` < 0: hidden). */
 void screen_show(struct screen *s, int line, unsigned column);
-
-#endif

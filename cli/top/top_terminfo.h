@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLI_TOP_TOP_TERMINFO_H
-#define TIDEMARK_CLI_TOP_TOP_TERMINFO_H
+#pragma once
 
 /* A separate file, since terminfo's header defines macros such as "lines" and "columns". */
 
@@ -7,5 +6,3 @@
 
 /* Whether terminfo knows the terminal that TERM names. */
 bool terminfo_knows(int fd);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_GPU_BLOCKS_H
-#define TIDEMARK_CLIENT_GPU_BLOCKS_H
+#pragma once
 
 /*
  * The live blocks of CUDA's memory: at a free another device may be the current one, and a context
@@ -23,5 +22,3 @@ bool gpu_blocks_remove(uint64_t address, struct gpu_block *block);
 
 /* Removes a block of the context. *at: where to go on, 0 at first. False: there is no other. */
 bool gpu_blocks_remove_one(const void *context, uint32_t *at, struct gpu_block *block);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_HOOKS_H
-#define TIDEMARK_CLIENT_HOOKS_H
+#pragma once
 
 /* Shared by all hooks. */
 
@@ -17,5 +16,3 @@ void cfree(void *address);
 /* The C library declares it since version 2.34. */
 int execveat(int fd, const char *path, char *const arguments[], char *const environment[],
              int flags);
-
-#endif

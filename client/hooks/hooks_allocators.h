@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_HOOKS_ALLOCATORS_H
-#define TIDEMARK_CLIENT_HOOKS_ALLOCATORS_H
+#pragma once
 
 /*
  * Functions that only jemalloc, mimalloc or tcmalloc have. This library does not export them, since
@@ -27,5 +26,3 @@ extern const char *const allocator_signs[];
 
 /* Notes in the recording that the program may call a function that is not recorded. */
 void allocator_unseen(const char *name);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_CLIENT_PYTHON_H
-#define TIDEMARK_CLIENT_PYTHON_H
+#pragma once
 
 /*
  * The frames of Python functions in the call stack of the calling thread, read from CPython's own
@@ -241,5 +240,3 @@ static inline void python_cell_put(struct python_cell *cell, const struct python
     atomic_store_explicit(&cell->source, entry->source, memory_order_relaxed);
     atomic_store_explicit(&cell->turn, turn + 2, memory_order_release);
 }
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_EXPORT_PARQUET_H
-#define TIDEMARK_REPORT_EXPORT_PARQUET_H
+#pragma once
 
 /*
  * Writes Parquet files row by row. A row group has 2^17 rows, a page at most 2^15. Pages are
@@ -25,5 +24,3 @@ int parquet_row(struct parquet *p, const struct cell *cells, struct err *e);
 
 /* Writes the last row group and the footer. */
 int parquet_finish(struct parquet *p, struct err *e);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_REPORT_EXPORT_PARQUET_RLE_H
-#define TIDEMARK_REPORT_EXPORT_PARQUET_RLE_H
+#pragma once
 
 /*
  * Parquet's hybrid of run-length encoding and bit-packing (Encodings.md, "RLE"). For report/ only.
@@ -17,5 +16,3 @@ void parquet_rle(struct buf *out, const uint32_t *values, size_t n, unsigned wid
 
 /* Reads exactly `n` values of `width` bits, 1 to 32. False if the bytes are not that. */
 bool parquet_rle_read(struct cursor *c, uint32_t *values, size_t n, unsigned width);
-
-#endif

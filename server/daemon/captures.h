@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_CAPTURES_H
-#define TIDEMARK_SERVER_DAEMON_CAPTURES_H
+#pragma once
 
 /*
  * The captures of a daemon. Each runs in a process, so that a crash ends only one of them. It
@@ -174,5 +173,3 @@ void captures_stop(struct captures *c);
  * others. Keeps those that mark present clients as not to be captured again.
  */
 void captures_forget(struct captures *c);
-
-#endif

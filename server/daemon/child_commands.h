@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_CHILD_COMMANDS_H
-#define TIDEMARK_SERVER_DAEMON_CHILD_COMMANDS_H
+#pragma once
 
 /*
  * Commands of the program that the daemon runs in child processes. Each takes a command line and
@@ -11,5 +10,3 @@ struct child_commands {
     int (*report)(int argc, char **argv);
     int (*push)(int argc, char **argv);
 };
-
-#endif

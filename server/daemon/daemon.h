@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_DAEMON_H
-#define TIDEMARK_SERVER_DAEMON_DAEMON_H
+#pragma once
 
 /* The state of `tidemark daemon`: options, discovered clients, captures, displays. */
 
@@ -112,5 +111,3 @@ void daemon_init(struct daemon *d, const struct child_commands *commands, bool d
  */
 int daemon_run(struct daemon *d);
 void daemon_release(struct daemon *d);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_DAEMON_CLIENTS_H
-#define TIDEMARK_SERVER_DAEMON_DAEMON_CLIENTS_H
+#pragma once
 
 /* Which clients the daemon captures: those that announce themselves and those it probes. */
 
@@ -37,5 +36,3 @@ void daemon_take_clients(struct daemon *d);
 
 /* Sends the prober which targets to skip now and which to watch for closed ports. */
 void daemon_mark_busy(struct daemon *d);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_DAEMON_EVENTS_H
-#define TIDEMARK_SERVER_DAEMON_DAEMON_EVENTS_H
+#pragma once
 
 /* What the daemon reports: the log, commands and webhooks, alerts, the terminal. */
 
@@ -66,5 +65,3 @@ void daemon_say(struct daemon *d, const struct capture *one, const char *line);
 void daemon_say_left_alone(const struct daemon *d, const struct capture *one); /* if so */
 void daemon_draw(const struct daemon *d);
 void daemon_print_summary(const struct daemon *d);
-
-#endif

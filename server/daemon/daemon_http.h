@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_DAEMON_HTTP_H
-#define TIDEMARK_SERVER_DAEMON_DAEMON_HTTP_H
+#pragma once
 
 /* The daemon's HTTP interface: routes, documents, the event stream, files and reports. */
 
@@ -113,5 +112,3 @@ void daemon_send_report(struct daemon *d, struct http_exchange *x, const char *n
 void daemon_reports_turn(struct daemon *d);
 void daemon_reports_over(struct daemon *d, const struct http_exchange *x);
 void daemon_reports_release(struct daemon *d);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_DAEMON_LIMITS_H
-#define TIDEMARK_SERVER_DAEMON_DAEMON_LIMITS_H
+#pragma once
 
 /* What the daemon keeps: bounds of memory and disk, and its output folder. */
 
@@ -37,5 +36,3 @@ void daemon_tidy_folder(struct daemon *d);
  * Once a second: makes the folder again if it was removed, and opens the one that has its name now.
  */
 void daemon_keep_folder(struct daemon *d);
-
-#endif

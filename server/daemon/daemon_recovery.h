@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_DAEMON_RECOVERY_H
-#define TIDEMARK_SERVER_DAEMON_DAEMON_RECOVERY_H
+#pragma once
 
 /* Recovers leftover journals, unless --no-recover is given. */
 
@@ -42,5 +41,3 @@ void daemon_recover_soon(struct daemon *d);
  */
 void daemon_recovery_turn(struct daemon *d);
 void daemon_recovery_release(struct daemon *d);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_DAEMON_SINKS_H
-#define TIDEMARK_SERVER_DAEMON_DAEMON_SINKS_H
+#pragma once
 
 /* Sends finished traces to the destination of --sink. */
 
@@ -41,5 +40,3 @@ void daemon_sinks_look(struct daemon *d); /* scan for new traces */
 void daemon_sinks_turn(struct daemon *d);
 bool daemon_sinks_wait(const struct daemon *d); /* whether a trace is being sent or can be */
 void daemon_sinks_release(struct daemon *d);
-
-#endif

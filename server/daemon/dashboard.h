@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_DASHBOARD_H
-#define TIDEMARK_SERVER_DAEMON_DASHBOARD_H
+#pragma once
 
 /* The dashboard's files and the description of the HTTP interface, from web/daemon. */
 
@@ -13,5 +12,3 @@ struct daemon_page {
 
 /* NULL when there is no such file. */
 const struct daemon_page *daemon_page_find(const char *path);
-
-#endif

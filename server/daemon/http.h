@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_HTTP_H
-#define TIDEMARK_SERVER_DAEMON_HTTP_H
+#pragma once
 
 /*
  * The daemon's web server, on top of libmicrohttpd and in the daemon's event loop: no call blocks
@@ -107,5 +106,3 @@ void http_stream(struct http_exchange *x);
 
 /* Sends a whole event. False: it is dropped, because the reader is too slow or memory is short. */
 bool http_push(struct http_exchange *x, const void *text, size_t len);
-
-#endif

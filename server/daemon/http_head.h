@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_HTTP_HEAD_H
-#define TIDEMARK_SERVER_DAEMON_HTTP_HEAD_H
+#pragma once
 
 /*
  * Rejects requests whose head a proxy might parse differently (RFC 9112), although libmicrohttpd
@@ -21,5 +20,3 @@ struct http_head {
 
 /* NULL, or why the request is rejected. Call it when the head is complete, and not later. */
 const char *http_head_refused(const struct http_head *h);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_HTTP_PATIENCE_H
-#define TIDEMARK_SERVER_DAEMON_HTTP_PATIENCE_H
+#pragma once
 
 /*
  * Timeouts and limits of connections. libmicrohttpd's timeout counts from the last byte, so a
@@ -39,5 +38,3 @@ void http_patience_answered(const struct http_patience *p, struct MHD_Connection
 
 /* Closes connections that timed out or exceed the limits. */
 void http_patience_turn(struct http_patience *p);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_JOBS_H
-#define TIDEMARK_SERVER_DAEMON_JOBS_H
+#pragma once
 
 /*
  * Short tasks that the daemon runs in child processes: reports of traces, commands and requests
@@ -65,5 +64,3 @@ void jobs_turn(struct jobs *j);
 
 /* Kills and drops all remaining jobs. */
 void jobs_release(struct jobs *j);
-
-#endif

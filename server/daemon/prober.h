@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_PROBER_H
-#define TIDEMARK_SERVER_DAEMON_PROBER_H
+#pragma once
 
 /*
  * Probes hosts whose clients' announcements do not reach us: it connects to their ports in turn, in
@@ -59,5 +58,3 @@ bool prober_next(struct prober *p, struct probe_found *found, bool *gone);
 
 /* Ends the process. A second call is harmless. */
 void prober_release(struct prober *p);
-
-#endif

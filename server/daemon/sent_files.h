@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_SENT_FILES_H
-#define TIDEMARK_SERVER_DAEMON_SENT_FILES_H
+#pragma once
 
 /*
  * Remembers files of a folder that were handled, where the files themselves cannot be marked: by
@@ -40,5 +39,3 @@ bool sent_files_have(struct sent_files *s, const struct stat *file);
  */
 void sent_files_begin_look(struct sent_files *s);
 void sent_files_end_look(struct sent_files *s, int dir);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef TIDEMARK_SERVER_DAEMON_TOKEN_H
-#define TIDEMARK_SERVER_DAEMON_TOKEN_H
+#pragma once
 
 /* The secret that authorizes requests to a daemon. */
 
@@ -10,5 +9,3 @@
  * command lines are visible to all users. The caller frees it. NULL with ERR_USAGE or ERR_MEMORY.
  */
 char *token_parse(const char *value, struct err *e);
-
-#endif
