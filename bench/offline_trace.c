@@ -18,7 +18,7 @@
 
 static int add(struct trace *t, uint32_t image, uint64_t offset, struct err *e)
 {
-    struct frame_inline unresolved = {.symbol = offset, .line = 0};
+    struct rec_inline_frame unresolved = {.symbol = offset, .line = 0};
     unresolved.function = strings_intern(&t->strings, view_of(SYMBOLIZE_UNRESOLVED), e);
     unresolved.file = strings_intern(&t->strings, view_of("[unknown]"), e);
     if (!unresolved.function || !unresolved.file)

@@ -103,10 +103,10 @@ static int fill_trace(struct trace *t, size_t n, uint64_t *seed, struct err *e)
         return -1;
     for (size_t i = 0; i < n; i++) {
         struct interval block = random_block(seed, 4 * n, 0);
-        struct memory_event_in in = {.ptr = block.first,
-                                     .size = block.last - block.first + 1,
-                                     .time_alloc = (int64_t)i,
-                                     .time_free = NEVER_FREED};
+        struct rec_memory_event in = {.ptr = block.first,
+                                      .size = block.last - block.first + 1,
+                                      .time_alloc = (int64_t)i,
+                                      .time_free = NEVER_FREED};
         if (memory_append(&t->memory, pool, &in, e) != 0)
             return -1;
     }

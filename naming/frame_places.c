@@ -87,7 +87,7 @@ int frame_places_add(struct frame_places *p, size_t frame, struct err *e)
     if (frame_image_is_special(at.image))
         at.image = (struct view){"", 0};
     if (f->n > 0) {
-        const struct frame_inline *in = &c->inlines.at[f->first + f->n - 1];
+        const struct rec_inline_frame *in = &c->inlines.at[f->first + f->n - 1];
         struct frame_name name = frame_name_parse(text_of(p, in->function), at.image);
         at.symbol = in->symbol;
         at.unresolved = name.kind == FRAME_NAME_UNRESOLVED;

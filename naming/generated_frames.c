@@ -55,7 +55,7 @@ struct applying {
 static int name_frame(struct applying *a, size_t i, struct err *e)
 {
     struct perf_found found;
-    struct frame_inline in;
+    struct rec_inline_frame in;
     uint32_t name = 0;
     uint64_t address = a->trace->callstacks.frames.at[i].id - !frame_book_is_exact(&a->book, i);
     if (!perf_map_find(a->map, address, &found))

@@ -237,7 +237,7 @@ static int take_answer(void *ctx, size_t i, const struct place_answer *a, struct
 {
     struct lines *l = ctx;
     struct trace *t = l->c->texts->trace;
-    struct frame_inline inlines[PLACE_FRAMES_MAX];
+    struct rec_inline_frame inlines[PLACE_FRAMES_MAX];
     if (a->n == 0 || a->frames[0].file.len == 0)
         return 0;
     const struct locate_image *li = &l->c->places.locate.images.at[l->function->image];
@@ -245,7 +245,7 @@ static int take_answer(void *ctx, size_t i, const struct place_answer *a, struct
         const struct symbol_frame *f = &a->frames[k];
         struct view name = f->function.len ? f->function : view_of("[unknown]");
         struct view file = f->file.len ? f->file : view_of("[unknown]");
-        inlines[k] = (struct frame_inline){.line = f->line};
+        inlines[k] = (struct rec_inline_frame){.line = f->line};
         inlines[k].function = strings_intern(&t->strings, name, e);
         inlines[k].file = inlines[k].function ? strings_intern(&t->strings, file, e) : 0;
         if (!inlines[k].file)

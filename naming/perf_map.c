@@ -255,12 +255,12 @@ bool perf_map_find(const struct perf_map *m, uint64_t address, struct perf_found
 }
 
 int perf_map_inline(const struct perf_map *m, const struct perf_entry *entry, uint64_t address,
-                    uint32_t name, struct trace *t, struct frame_inline *in, struct err *e)
+                    uint32_t name, struct trace *t, struct rec_inline_frame *in, struct err *e)
 {
     struct perf_line line = {0};
     if (!name)
         line = perf_map_line(m, entry, address);
-    *in = (struct frame_inline){
+    *in = (struct rec_inline_frame){
         .function = name ? name : strings_intern(&t->strings, entry->function, e),
         .file = strings_intern(&t->strings, line.file.len ? line.file : view_of("[unknown]"), e),
         .line = line.file.len ? line.line : 0,

@@ -91,4 +91,4 @@ bool perf_map_number(struct view *rest, char end, uint64_t *number);
 
 /* The functions, file and line of an entry, for frame_book_rename. `name` 0: its own. */
 int perf_map_inline(const struct perf_map *m, const struct perf_entry *entry, uint64_t address,
-                    uint32_t name, struct trace *t, struct frame_inline *in, struct err *e);
+                    uint32_t name, struct trace *t, struct rec_inline_frame *in, struct err *e);

@@ -157,7 +157,7 @@ static int rename_frame(struct work *w, uint32_t frame, const struct place_answe
                                                      [SOURCE_NEIGHBOUR] = FRAME_PLACE,
                                                      [SOURCE_SYMBOL] = FRAME_SYMBOL,
                                                      [SOURCE_DEBUG] = FRAME_DEBUG};
-    struct frame_inline inlines[PLACE_FRAMES_MAX];
+    struct rec_inline_frame inlines[PLACE_FRAMES_MAX];
     struct frame *f = &w->book->callstacks->frames.at[frame];
     bool has_file = a->n > 0 && a->frames[0].file.len > 0;
     size_t before = f->n, n = a->n ? a->n : 1;
@@ -165,7 +165,7 @@ static int rename_frame(struct work *w, uint32_t frame, const struct place_answe
         return 0;
     for (size_t i = 0; i < n; i++) {
         const struct symbol_frame *p = a->n ? &a->frames[i] : NULL;
-        struct frame_inline in = {.line = p ? p->line : 0};
+        struct rec_inline_frame in = {.line = p ? p->line : 0};
         in.symbol =
             p ? symbol_of(w, frame, a, i, address - a->address)
               : (before ? w->book->callstacks->inlines.at[f->first + before - 1].symbol : 0);
@@ -325,7 +325,7 @@ static int name_by_place(struct work *w, uint32_t frame, struct err *e)
     const struct located *at = &w->places_of.locate.frames.at[frame];
     const struct frame *f = &w->book->callstacks->frames.at[frame];
     struct view path = {(const char *)w->image->path.data, w->image->path.len};
-    struct frame_inline old = {0};
+    struct rec_inline_frame old = {0};
     if (frame_book_is_named(w->book, frame))
         return 0;
     if (f->n > 0)
@@ -333,7 +333,7 @@ static int name_by_place(struct work *w, uint32_t frame, struct err *e)
     /* The look-up may have set the address as the image counts. */
     if (at->step != LOCATED_NOT && frame_name_is_at(text_of(w, old.function)))
         return 0;
-    struct frame_inline in = {.symbol = old.symbol};
+    struct rec_inline_frame in = {.symbol = old.symbol};
     in.function = place_name(w, at->step != LOCATED_NOT, at->value, e);
     in.file = in.function ? intern(w, view_of("[unknown]"), e) : 0;
     uint32_t image = 0;

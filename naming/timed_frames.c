@@ -84,7 +84,7 @@ static int frame_of(struct splitting *s, const struct timed_frame *f, size_t i, 
 {
     struct callstacks *c = &s->trace->callstacks;
     struct timed_change *changes = s->frames->changes.at + f->first;
-    struct frame_inline in;
+    struct rec_inline_frame in;
     for (size_t k = 0; k < f->n && changes[i].frame == UINT32_MAX; k++) {
         if (changes[k].frame != UINT32_MAX &&
             perf_map_same(s->map, changes[k].entry, changes[i].entry, f->address))

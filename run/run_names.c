@@ -228,7 +228,7 @@ static int answer_described(const struct trace *t, uint64_t address, uint64_t fr
     struct view unknown = view_of("[unknown]");
     struct answer_function one = {.name = unknown, .file = unknown};
     if (f && f->n) {
-        const struct frame_inline *in = &t->callstacks.inlines.at[f->first];
+        const struct rec_inline_frame *in = &t->callstacks.inlines.at[f->first];
         one.name = strings_get(&t->strings, in->function);
         one.file = strings_get(&t->strings, in->file);
         one.line = in->line;
@@ -247,7 +247,7 @@ static int answer_one(const struct names *n, uint64_t address, struct encoder *r
     struct view image = strings_get(&n->strings, f->image);
     size_t count = f->n < PLACE_FRAMES_MAX ? f->n : PLACE_FRAMES_MAX;
     for (size_t i = 0; i < count; i++) {
-        const struct frame_inline *in = &n->callstacks.inlines.at[f->first + i];
+        const struct rec_inline_frame *in = &n->callstacks.inlines.at[f->first + i];
         functions[i] = (struct answer_function){.name = strings_get(&n->strings, in->function),
                                                 .file = strings_get(&n->strings, in->file),
                                                 .line = in->line,
@@ -307,7 +307,7 @@ int run_names_symbols(struct run_traces *r, struct trace *t, const uint64_t *add
         /*
          * The location of the first instruction: that of the innermost function that begins there.
          */
-        const struct frame_inline *in = f->n ? &names.callstacks.inlines.at[f->first] : NULL;
+        const struct rec_inline_frame *in = f->n ? &names.callstacks.inlines.at[f->first] : NULL;
         struct view file = in ? strings_get(&names.strings, in->file) : (struct view){0};
         status = answer_symbol(replies, addresses[i], file.len ? file : view_of("[unknown]"),
                                in ? in->line : 0, e);

@@ -236,7 +236,7 @@ void dump_callstack_frame(struct dump *d, const void *rec)
         d->o->format->word(&d->line, view_of("frame"), frame_text(d, r->frame, text));
         if (r->n > 1)
             dump_number(d, "level", i);
-        dump_string_field(d, "function", r->inlines[i].name);
+        dump_string_field(d, "function", r->inlines[i].function);
         dump_string_field(d, "file", r->inlines[i].file);
         dump_number(d, "line", r->inlines[i].line);
         dump_address(d, "symbol", r->inlines[i].symbol);

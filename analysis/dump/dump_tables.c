@@ -252,7 +252,7 @@ static bool hash_frame(const struct dump_tables *t, const struct rec_callstack_f
     bool done = XXH3_64bits_reset(state) == XXH_OK;
     dump_field_string(t, fields, "image", r->image);
     for (unsigned i = 0; i < r->n && done; i++) {
-        dump_field_string(t, fields, "function", r->inlines[i].name);
+        dump_field_string(t, fields, "function", r->inlines[i].function);
         dump_field_string(t, fields, "file", r->inlines[i].file);
         t->format->number(fields, view_of("line"), r->inlines[i].line);
         t->format->address(fields, view_of("symbol"), r->inlines[i].symbol);

@@ -50,7 +50,7 @@ static int prepare(struct page_texts *p, struct err *e)
     const struct callstacks *c = &p->trace->callstacks;
     p->prepared = true;
     for (size_t i = 0; i < c->inlines.len; i++) {
-        const struct frame_inline *in = &c->inlines.at[i];
+        const struct rec_inline_frame *in = &c->inlines.at[i];
         uint64_t path = path_hash(strings_get(&p->trace->strings, in->file));
         if (!map_add(&p->files, path, NULL) ||
             (in->symbol && !map_add(&p->symbols, in->symbol, NULL)))

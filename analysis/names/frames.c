@@ -27,7 +27,7 @@ struct frame_view frame_describe(const struct trace *t, uint32_t frame, uint32_t
                            .address = frame_address(f->id)};
     if (inlined >= f->n)
         return v;
-    const struct frame_inline *in = &c->inlines.at[f->first + inlined];
+    const struct rec_inline_frame *in = &c->inlines.at[f->first + inlined];
     struct view text = strings_get(&t->strings, in->function);
     struct frame_name name = frame_name_parse(text, strings_get(&t->strings, f->image));
     v.function = name.name;

@@ -20,8 +20,8 @@ static int name_cut(const struct recording *r, struct err *e)
     char text[FRAME_CUT_SIZE];
     uint32_t depth = r->header.options.depth;
     frame_name_cut(text, depth ? depth : REC_DEPTH);
-    struct frame_inline cut = {.function = strings_intern(&t->strings, view_of(text), e),
-                               .file = strings_intern(&t->strings, view_of("[unknown]"), e)};
+    struct rec_inline_frame cut = {.function = strings_intern(&t->strings, view_of(text), e),
+                                   .file = strings_intern(&t->strings, view_of("[unknown]"), e)};
     return cut.function && cut.file
                ? callstacks_resolve(&t->callstacks, FRAME_CUT, cut.file, &cut, 1, e)
                : -1;

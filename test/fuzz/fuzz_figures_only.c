@@ -43,7 +43,7 @@ static void make_trace(struct trace *t)
         bool fresh;
         uint32_t id;
         snprintf(name, sizeof name, "f%u", (unsigned)i / 3);
-        struct frame_inline in = {.function = strings_intern(&t->strings, view_of(name), &e)};
+        struct rec_inline_frame in = {.function = strings_intern(&t->strings, view_of(name), &e)};
         check(callstacks_resolve(&t->callstacks, i * 16, in.function, &in, 1, &e) == 0);
         check(callstacks_intern(&t->callstacks, &i, 1, &id, &fresh, &e) == 0);
     }

@@ -53,9 +53,9 @@ static void add_event(struct trace *t, const uint8_t *p, const uint32_t stacks[S
                       uint64_t *time, uint64_t *sizes)
 {
     struct err e = {0};
-    struct memory_event_in in = {.ptr = load_u64(p + 8),
-                                 .callstack_alloc = stacks[p[0] % STACKS],
-                                 .thread_alloc = p[1] % THREADS};
+    struct rec_memory_event in = {.ptr = load_u64(p + 8),
+                                  .callstack_alloc = stacks[p[0] % STACKS],
+                                  .thread_alloc = p[1] % THREADS};
     uint64_t wanted = load_u64(p + 16) >> (p[2] % 64);
     *time += load_u32(p + 4) >> (p[3] & 31);
     in.size = wanted & ((UINT64_C(1) << 48) - 1);

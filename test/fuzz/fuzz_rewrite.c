@@ -65,7 +65,7 @@ static int name_frames(void *ctx, struct symbolize *s, struct err *e)
 static int rename_frames(void *ctx, struct reframe *r, struct err *e)
 {
     struct frame_book *b = reframe_book(r);
-    struct frame_inline in[UINT8_MAX];
+    struct rec_inline_frame in[UINT8_MAX];
     (void)ctx;
     for (size_t i = 0; i < b->callstacks->frames.len; i += 2) {
         size_t n = i % 7 == 0 ? UINT8_MAX : 1 + i % 3;
@@ -73,7 +73,7 @@ static int rename_frames(void *ctx, struct reframe *r, struct err *e)
         if (!name)
             return -1;
         for (size_t k = 0; k < n; k++)
-            in[k] = (struct frame_inline){name, name, (uint32_t)k, frame_book_is_exact(b, i)};
+            in[k] = (struct rec_inline_frame){name, name, (uint32_t)k, frame_book_is_exact(b, i)};
         if (frame_book_wants(b, i, FRAME_BETTER, FRAME_DEBUG, n, true) &&
             frame_book_rename(b, i, i % 5 ? 0 : name, in, n, e) != 0)
             return -1;

@@ -26,7 +26,7 @@ static inline uint32_t fixture_text(struct fixture *f, const char *s)
 static inline uint32_t fixture_stack(struct fixture *f, uint64_t address, const char *function,
                                      const char *file, uint32_t line)
 {
-    struct frame_inline in = {
+    struct rec_inline_frame in = {
         .function = fixture_text(f, function), .file = fixture_text(f, file), .line = line};
     bool fresh;
     uint32_t id;

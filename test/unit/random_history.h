@@ -78,14 +78,14 @@ static inline unsigned rh_frame(struct random_history *h, uint64_t address, unsi
     struct err e = {0};
     char file[32];
     char image[32];
-    struct frame_inline in[3];
+    struct rec_inline_frame in[3];
     unsigned n = 1 + (unsigned)(address / 16 % 3);
     for (unsigned i = 0; i < n; i++) {
         functions[i] = (unsigned)((address / 16 + 5 * i) % (RH_FUNCTIONS - 2));
         snprintf(file, sizeof file, "/src/f%u.cpp", functions[i] / 3);
-        in[i] = (struct frame_inline){.function = rh_text(h, rh_names[functions[i]]),
-                                      .file = rh_text(h, file),
-                                      .line = 10 + (uint32_t)(address % 7)};
+        in[i] = (struct rec_inline_frame){.function = rh_text(h, rh_names[functions[i]]),
+                                          .file = rh_text(h, file),
+                                          .line = 10 + (uint32_t)(address % 7)};
     }
     snprintf(image, sizeof image, "/lib/i%u.so", (unsigned)(address / 16 % 2));
     assert_int_equal(
@@ -97,7 +97,7 @@ static inline unsigned rh_frame(struct random_history *h, uint64_t address, unsi
 static inline uint64_t rh_allocator_frame(struct random_history *h, unsigned which)
 {
     struct err e = {0};
-    struct frame_inline in = {.function = rh_text(h, rh_names[RH_FUNCTIONS - 1 - which])};
+    struct rec_inline_frame in = {.function = rh_text(h, rh_names[RH_FUNCTIONS - 1 - which])};
     uint64_t address = 0x900000 + which;
     assert_int_equal(
         callstacks_resolve(&h->trace.callstacks, address, rh_text(h, "/lib/libc.so.6"), &in, 1, &e),

@@ -86,11 +86,11 @@ static uint64_t id_of(uint64_t address)
 static void put_frame(struct world *w, uint64_t address, const char *const *names, unsigned n,
                       const char *file, uint32_t line)
 {
-    struct frame_inline in[4] = {{0}};
+    struct rec_inline_frame in[4] = {{0}};
     for (unsigned i = 0; i < n; i++)
-        in[i] = (struct frame_inline){.function = fixture_text(&w->f, names[i]),
-                                      .file = fixture_text(&w->f, file),
-                                      .line = line};
+        in[i] = (struct rec_inline_frame){.function = fixture_text(&w->f, names[i]),
+                                          .file = fixture_text(&w->f, file),
+                                          .line = line};
     assert_int_equal(callstacks_resolve(&w->f.trace.callstacks, id_of(address),
                                         fixture_text(&w->f, "prog"), in, n, &w->f.e),
                      0);

@@ -198,7 +198,7 @@ static void move_events(const struct shuffle *s, enum record_type type, void *re
         struct rec_inline_frame *inlines = (struct rec_inline_frame *)r->inlines;
         move_string(s, &r->image);
         for (unsigned i = 0; i < r->n; i++) {
-            move_string(s, &inlines[i].name);
+            move_string(s, &inlines[i].function);
             move_string(s, &inlines[i].file);
         }
         break;

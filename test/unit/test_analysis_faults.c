@@ -155,12 +155,12 @@ static void test_allocated_twice(void **state)
 static void append(struct scene *s, uint64_t ptr, int64_t time, int64_t freed, uint32_t callstack,
                    uint32_t free_callstack)
 {
-    const struct memory_event_in in = {.ptr = ptr,
-                                       .size = 16,
-                                       .time_alloc = time,
-                                       .time_free = freed,
-                                       .callstack_alloc = callstack,
-                                       .callstack_free = free_callstack};
+    const struct rec_memory_event in = {.ptr = ptr,
+                                        .size = 16,
+                                        .time_alloc = time,
+                                        .time_free = freed,
+                                        .callstack_alloc = callstack,
+                                        .callstack_free = free_callstack};
     assert_int_equal(memory_append(&s->f.trace.memory, 0, &in, &s->f.e), 0);
     s->f.trace.facts.last_time = 1000;
 }

@@ -149,7 +149,7 @@ static void test_a_log_that_is_begun_anew(void **state)
 static void name_frame(struct trace *t, uint64_t address, const char *function)
 {
     struct err e = {0};
-    struct frame_inline in = {.function = strings_intern(&t->strings, view_of(function), &e)};
+    struct rec_inline_frame in = {.function = strings_intern(&t->strings, view_of(function), &e)};
     assert_int_equal(callstacks_resolve(&t->callstacks, address, 0, &in, 1, &e), 0);
 }
 

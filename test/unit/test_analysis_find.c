@@ -168,10 +168,10 @@ static void test_hot_address(void **state)
     assert_int_equal(memory_pool(&t.memory, 0, &pool, &e), 0);
     enum { N = 200000 };
     for (int64_t i = 0; i < N; i++) {
-        struct memory_event_in in = {
+        struct rec_memory_event in = {
             .ptr = 0x1000, .size = 16, .time_alloc = 2 * i, .time_free = 2 * i + 1};
         if (i == 77)
-            in = (struct memory_event_in){
+            in = (struct rec_memory_event){
                 .ptr = 0, .size = (UINT64_C(1) << 48) - 1, .time_alloc = 2 * i, .time_free = -1};
         assert_int_equal(memory_append(&t.memory, pool, &in, &e), 0);
     }

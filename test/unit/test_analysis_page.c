@@ -338,8 +338,8 @@ static void make_code(struct trace *t, uint64_t address)
     bool fresh;
     bool fault;
     assert_int_equal(trace_init(t, NULL, &e), 0);
-    struct frame_inline in = {.function = strings_intern(&t->strings, view_of("work"), &e),
-                              .symbol = SYMBOL};
+    struct rec_inline_frame in = {.function = strings_intern(&t->strings, view_of("work"), &e),
+                                  .symbol = SYMBOL};
     assert_int_equal(memory_pool(&t->memory, 0, &pool, &e), 0);
     assert_int_equal(callstacks_resolve(&t->callstacks, address, 0, &in, 1, &e), 0);
     assert_int_equal(callstacks_intern(&t->callstacks, &address, 1, &id, &fresh, &e), 0);

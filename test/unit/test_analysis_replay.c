@@ -277,14 +277,14 @@ static void add_blocks(struct fixture *f, uint32_t pool, const uint32_t *stacks,
         now += r % 5 == 0 ? r % 70 : 0;
         int64_t time = jump_back && r % 50 == 1 && now > 300 ? now - 300 : now;
         int64_t after = r % 11 == 0 ? -1 : r % 3 == 0 ? 0 : (int64_t)(seed >> 54);
-        const struct memory_event_in ev = {.ptr = (seed >> 8) % 5000 * 64,
-                                           .size = r % 5000,
-                                           .time_alloc = time,
-                                           .time_free = after < 0 ? -1 : time + after,
-                                           .callstack_alloc = stacks[r % 3],
-                                           .callstack_free = stacks[r % 2],
-                                           .thread_alloc = (uint16_t)(r / 8 % 2),
-                                           .thread_free = (uint16_t)(r / 32 % 2)};
+        const struct rec_memory_event ev = {.ptr = (seed >> 8) % 5000 * 64,
+                                            .size = r % 5000,
+                                            .time_alloc = time,
+                                            .time_free = after < 0 ? -1 : time + after,
+                                            .callstack_alloc = stacks[r % 3],
+                                            .callstack_free = stacks[r % 2],
+                                            .thread_alloc = (uint16_t)(r / 8 % 2),
+                                            .thread_free = (uint16_t)(r / 32 % 2)};
         assert_int_equal(memory_append(&f->trace.memory, pool, &ev, &f->e), 0);
     }
     f->trace.facts.last_time = now;

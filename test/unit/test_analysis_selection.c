@@ -23,7 +23,7 @@ static uint64_t next_random(uint64_t *state)
 
 struct history {
     struct trace trace;
-    struct memory_event_in events[POOLS][EVENTS];
+    struct rec_memory_event events[POOLS][EVENTS];
 };
 
 /*
@@ -42,7 +42,7 @@ static void make(struct history *h, uint64_t seed, bool coarse)
         assert_int_equal(memory_pool(&h->trace.memory, 16 * (pool + 1), &number, &e), 0);
         assert_int_equal(strings_bind(&h->trace.strings, 16 * (pool + 1), text, &e), 0);
         for (uint32_t i = 0; i < EVENTS; i++) {
-            struct memory_event_in *ev = &h->events[pool][i];
+            struct rec_memory_event *ev = &h->events[pool][i];
             now += (int64_t)next_random(&seed) % (coarse ? 2 : 40);
             uint64_t dice = next_random(&seed) % 8;
             int64_t free = dice == 0   ? NEVER_FREED
@@ -50,13 +50,13 @@ static void make(struct history *h, uint64_t seed, bool coarse)
                            : dice < 4  ? (now / 4096 + 1) * 4096
                                        : now + (int64_t)(next_random(&seed) % 3000);
             bool back = coarse && next_random(&seed) % 500 == 0 && now > 20;
-            *ev = (struct memory_event_in){.ptr = i + 1,
-                                           .size = next_random(&seed) % 100,
-                                           .time_alloc = back ? now - 9 : now,
-                                           .time_free = free,
-                                           .callstack_free = (uint32_t)i,
-                                           .thread_alloc = (uint16_t)(next_random(&seed) % 4),
-                                           .thread_free = (uint16_t)(next_random(&seed) % 4)};
+            *ev = (struct rec_memory_event){.ptr = i + 1,
+                                            .size = next_random(&seed) % 100,
+                                            .time_alloc = back ? now - 9 : now,
+                                            .time_free = free,
+                                            .callstack_free = (uint32_t)i,
+                                            .thread_alloc = (uint16_t)(next_random(&seed) % 4),
+                                            .thread_free = (uint16_t)(next_random(&seed) % 4)};
             assert_int_equal(memory_append(&h->trace.memory, number, ev, &e), 0);
         }
         if (now > h->trace.facts.last_time)
@@ -92,7 +92,7 @@ static void release_steps(struct steps *s)
 }
 
 static void expect_step(const struct steps *s, uint32_t pool, size_t *at, enum memory_op_kind kind,
-                        int64_t time, const struct memory_event_in *ev)
+                        int64_t time, const struct rec_memory_event *ev)
 {
     assert_true(*at < s->of[pool].len);
     const struct memory_op *op = &s->of[pool].at[(*at)++];
@@ -122,7 +122,7 @@ static void expect_pool(const struct history *h, const struct steps *s, uint32_t
     size_t at = 0;
     int64_t now = INT64_MIN;
     for (uint32_t i = 0; i <= EVENTS; i++) {
-        const struct memory_event_in *ev = i < EVENTS ? &h->events[pool][i] : NULL;
+        const struct rec_memory_event *ev = i < EVENTS ? &h->events[pool][i] : NULL;
         size_t due = 0;
         while (due < list.len && (!ev || list.at[due].time <= ev->time_alloc))
             due++;

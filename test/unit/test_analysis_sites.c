@@ -238,7 +238,7 @@ static uint32_t text(struct fixture *f, const char *s)
 /* A frame with up to two functions, the inner one inlined; outer NULL: just one. */
 static void resolve(struct fixture *f, uint64_t id, const char *inner, const char *outer)
 {
-    struct frame_inline in[2] = {
+    struct rec_inline_frame in[2] = {
         {.function = text(f, inner), .file = text(f, "/src/a.cpp"), .line = 10},
         {.function = outer ? text(f, outer) : 0, .file = text(f, "/src/a.cpp"), .line = 20},
     };
@@ -329,7 +329,7 @@ static void test_what_the_client_calls_is_no_site(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f);
-    struct frame_inline in[3] = {
+    struct rec_inline_frame in[3] = {
         {.function = text(&f, "pthread_mutex_lock_wrapper"), .file = text(&f, "/x/lock.h")},
         {.function = text(&f, "tracy::Profiler::MemAllocCallstack(void const*, unsigned long)")},
         {.function = text(&f, "load_level(int)")},
@@ -358,12 +358,12 @@ static void test_interpreted_caller(void **state)
     struct fixture f;
     fixture_init(&f);
     const uint64_t source = FRAME_ID_CUSTOM | 1, unplaced = FRAME_ID_CUSTOM | 2;
-    struct frame_inline in = {
+    struct rec_inline_frame in = {
         .function = text(&f, "fill"), .file = text(&f, "/srv/fill.py"), .line = 7};
     assert_int_equal(callstacks_resolve(&f.trace.callstacks, source, 0, &in, 1, &f.e), 0);
-    in = (struct frame_inline){.function = text(&f, "made up")};
+    in = (struct rec_inline_frame){.function = text(&f, "made up")};
     assert_int_equal(callstacks_resolve(&f.trace.callstacks, unplaced, 0, &in, 1, &f.e), 0);
-    in = (struct frame_inline){.function = text(&f, "numeric.so+0xde137")};
+    in = (struct rec_inline_frame){.function = text(&f, "numeric.so+0xde137")};
     assert_int_equal(
         callstacks_resolve(&f.trace.callstacks, 0xb00, text(&f, "/x/numeric.so"), &in, 1, &f.e), 0);
     uint32_t called = STACK(&f, 0x100, 0xb00, source, 0x500);
@@ -385,7 +385,8 @@ static void test_lines_and_functions(void **state)
     uint32_t main_again = strings_append(&f.trace.strings, view_of("main"), &f.e);
     uint32_t file_again = strings_append(&f.trace.strings, view_of("/src/a.cpp"), &f.e);
     for (uint64_t i = 0; i < 2; i++) {
-        struct frame_inline in = {.function = main_again, .file = file_again, .line = i ? 99 : 10};
+        struct rec_inline_frame in = {
+            .function = main_again, .file = file_again, .line = i ? 99 : 10};
         assert_int_equal(
             callstacks_resolve(&f.trace.callstacks, 0x600 + i, text(&f, "prog"), &in, 1, &f.e), 0);
     }
@@ -439,7 +440,7 @@ static uint64_t next_frame(struct fixture *f, char *line)
     *image++ = 0;
     image[strcspn(image, "\n")] = 0;
     uint64_t id = 0x1000 + f->trace.callstacks.frames.len;
-    struct frame_inline in = {.function = text(f, strcmp(function, "-") == 0 ? "" : function)};
+    struct rec_inline_frame in = {.function = text(f, strcmp(function, "-") == 0 ? "" : function)};
     assert_int_equal(callstacks_resolve(&f->trace.callstacks, id, text(f, image), &in, 1, &f->e),
                      0);
     return id;

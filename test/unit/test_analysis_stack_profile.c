@@ -138,7 +138,7 @@ static void test_module_table(void **state)
 /* A frame of `n` functions, innermost first. */
 static void resolve(struct fixture *f, uint64_t address, const char *const *names, uint32_t n)
 {
-    struct frame_inline in[4] = {0};
+    struct rec_inline_frame in[4] = {0};
     for (uint32_t i = 0; i < n; i++)
         in[i].function = fixture_text(f, names[i]);
     assert_int_equal(

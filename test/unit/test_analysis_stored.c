@@ -153,7 +153,7 @@ static void test_events_out_of_order(void **state)
     struct fixture f;
     fixture_init(&f);
     for (unsigned i = 0; i < 3; i++) {
-        const struct memory_event_in ev = {
+        const struct rec_memory_event ev = {
             .ptr = i, .size = 10, .time_alloc = times[i], .time_free = -1};
         assert_int_equal(memory_append(&f.trace.memory, 0, &ev, &f.e), 0);
     }

@@ -123,7 +123,7 @@ static void test_a_store_with_unlisted_threads_is_swept(void **state)
     (void)state;
     struct fixture f;
     struct summary counted, swept;
-    const struct memory_event_in ev = {
+    const struct rec_memory_event ev = {
         .ptr = 64, .size = 5, .time_alloc = 3, .time_free = 9, .thread_alloc = 40000};
     const struct selection_options every = EVERY_BLOCK(NULL);
     struct summary_options options = {.by = GROUP_SITE};
@@ -161,16 +161,16 @@ static void add_odd(struct fixture *f, uint32_t pool, const uint32_t *stacks, un
         now += r % 5 == 0 ? r % 7000 : 0;
         int64_t time = jump_back && r % 50 == 1 && now > 3000 ? now - 3000 : now;
         int64_t after = r % 11 == 0 ? -1 : r % 3 == 0 ? 0 : (int64_t)(seed >> 48) * (r % 100 + 1);
-        struct memory_event_in ev = {.ptr = seed >> 8,
-                                     .size = r % 13 == 0   ? UINT64_C(0xffffffffffff) - r
-                                             : r % 17 == 0 ? (UINT64_C(1) << 39) - 1 + r % 2
-                                                           : r % 5000,
-                                     .time_alloc = time,
-                                     .time_free = after < 0 ? -1 : time + after,
-                                     .callstack_alloc = stacks[r % 8],
-                                     .callstack_free = stacks[r % 5],
-                                     .thread_alloc = (uint16_t)(r / 8 % 3),
-                                     .thread_free = (uint16_t)(r / 32 % 3)};
+        struct rec_memory_event ev = {.ptr = seed >> 8,
+                                      .size = r % 13 == 0   ? UINT64_C(0xffffffffffff) - r
+                                              : r % 17 == 0 ? (UINT64_C(1) << 39) - 1 + r % 2
+                                                            : r % 5000,
+                                      .time_alloc = time,
+                                      .time_free = after < 0 ? -1 : time + after,
+                                      .callstack_alloc = stacks[r % 8],
+                                      .callstack_free = stacks[r % 5],
+                                      .thread_alloc = (uint16_t)(r / 8 % 3),
+                                      .thread_free = (uint16_t)(r / 32 % 3)};
         assert_int_equal(memory_append(&f->trace.memory, pool, &ev, &f->e), 0);
     }
     f->trace.facts.last_time = now;
@@ -242,13 +242,13 @@ static void test_more_frees_than_allocations(void **state)
     make_odd(&f, pools, stacks);
     for (unsigned i = 0; i < 60000; i++) {
         bool late = i >= 50000;
-        struct memory_event_in ev = {.ptr = i,
-                                     .size = i % 17 == 0 ? (UINT64_C(1) << 39) + i : i % 900,
-                                     .time_alloc = late ? 100000 + (i - 50000) * 9 : i,
-                                     .time_free = late ? -1 : 100000 + (int64_t)(i * 7 % 80000),
-                                     .callstack_alloc = stacks[i % 8],
-                                     .thread_alloc = (uint16_t)(i % 3),
-                                     .thread_free = (uint16_t)(i / 5 % 3)};
+        struct rec_memory_event ev = {.ptr = i,
+                                      .size = i % 17 == 0 ? (UINT64_C(1) << 39) + i : i % 900,
+                                      .time_alloc = late ? 100000 + (i - 50000) * 9 : i,
+                                      .time_free = late ? -1 : 100000 + (int64_t)(i * 7 % 80000),
+                                      .callstack_alloc = stacks[i % 8],
+                                      .thread_alloc = (uint16_t)(i % 3),
+                                      .thread_free = (uint16_t)(i / 5 % 3)};
         if (late && i % 4 == 0)
             ev.time_free = ev.time_alloc + i % 3;
         assert_int_equal(memory_append(&f.trace.memory, pools[0], &ev, &f.e), 0);
@@ -266,11 +266,11 @@ static void test_sums_beyond_all(void **state)
     uint32_t pools[2], stacks[8];
     make_odd(&f, pools, stacks);
     for (unsigned i = 0; i < 70000; i++) {
-        struct memory_event_in ev = {.ptr = i,
-                                     .size = UINT64_C(0xffffffffffff),
-                                     .time_alloc = i,
-                                     .time_free = i % 9 ? (int64_t)(i + i % 5) : -1,
-                                     .callstack_alloc = stacks[i % 8]};
+        struct rec_memory_event ev = {.ptr = i,
+                                      .size = UINT64_C(0xffffffffffff),
+                                      .time_alloc = i,
+                                      .time_free = i % 9 ? (int64_t)(i + i % 5) : -1,
+                                      .callstack_alloc = stacks[i % 8]};
         assert_int_equal(memory_append(&f.trace.memory, pools[0], &ev, &f.e), 0);
     }
     f.trace.facts.last_time = 80000;

@@ -461,7 +461,8 @@ static void expect_causes(struct fixture *f, unsigned causes)
 
 static void frame_of_code(struct fixture *f, uint64_t address, const char *function)
 {
-    struct frame_inline in = {.function = fixture_text(f, function), .file = fixture_text(f, "x")};
+    struct rec_inline_frame in = {.function = fixture_text(f, function),
+                                  .file = fixture_text(f, "x")};
     assert_int_equal(
         callstacks_resolve(&f->trace.callstacks, address, fixture_text(f, "prog"), &in, 1, &f->e),
         0);

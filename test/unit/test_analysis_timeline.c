@@ -278,10 +278,10 @@ static void test_map_exactly(void **state)
             uint32_t pool;
             if (b->ptr > UINT64_MAX / 2)
                 b->start = b->end = INT64_MAX;
-            struct memory_event_in in = {.ptr = b->ptr,
-                                         .size = b->size,
-                                         .time_alloc = b->start,
-                                         .time_free = b->end == INT64_MAX ? -1 : b->end};
+            struct rec_memory_event in = {.ptr = b->ptr,
+                                          .size = b->size,
+                                          .time_alloc = b->start,
+                                          .time_free = b->end == INT64_MAX ? -1 : b->end};
             assert_int_equal(memory_pool(&t.memory, b->pool ? 16 : 0, &pool, &e), 0);
             if (b->start != INT64_MAX)
                 assert_int_equal(memory_append(&t.memory, pool, &in, &e), 0);

@@ -353,17 +353,17 @@ struct inlined {
 static uint32_t stack_of(struct fixture *f, uint64_t address, const struct inlined *list, size_t n,
                          const char *outer)
 {
-    struct frame_inline in[8];
+    struct rec_inline_frame in[8];
     bool fresh;
     uint32_t id;
     uint64_t frames[2] = {address, address + 1};
     for (size_t i = 0; i < n; i++)
-        in[i] = (struct frame_inline){.function = fixture_text(f, list[i].function),
-                                      .file = fixture_text(f, list[i].file),
-                                      .line = 1};
+        in[i] = (struct rec_inline_frame){.function = fixture_text(f, list[i].function),
+                                          .file = fixture_text(f, list[i].file),
+                                          .line = 1};
     struct callstacks *c = &f->trace.callstacks;
     uint32_t image = fixture_text(f, "prog");
-    struct frame_inline around = {
+    struct rec_inline_frame around = {
         .function = fixture_text(f, outer), .file = fixture_text(f, "main.cpp"), .line = 2};
     assert_int_equal(callstacks_resolve(c, frames[0], image, in, (uint8_t)n, &f->e), 0);
     assert_int_equal(callstacks_resolve(c, frames[1], image, &around, 1, &f->e), 0);

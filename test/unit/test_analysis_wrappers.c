@@ -58,8 +58,8 @@ static void fixture_init(struct fixture *f)
     for (uint32_t i = 0; i < FRAMES; i++) {
         char name[32];
         name_frame(i, name);
-        struct frame_inline in = {.function =
-                                      strings_intern(&f->trace.strings, view_of(name), &f->e)};
+        struct rec_inline_frame in = {.function =
+                                          strings_intern(&f->trace.strings, view_of(name), &f->e)};
         uint32_t image = strings_intern(&f->trace.strings, view_of("p.so"), &f->e);
         assert_int_equal(callstacks_resolve(&f->trace.callstacks, 0x1000 + i, image, &in, 1, &f->e),
                          0);
@@ -347,15 +347,15 @@ static void test_events(void **state)
     assert_int_equal(memory_pool(&f.trace.memory, 0, &pool, &f.e), 0);
     for (uint32_t i = 0; i < p.n; i++) {
         add_stack(&f, &p, i);
-        struct memory_event_in ev = {.ptr = 0x1000 * (i + 1),
-                                     .size = p.size[i],
-                                     .time_alloc = i,
-                                     .time_free = i % 2 ? (int64_t)i + 20 : -1,
-                                     .callstack_alloc = f.stacks[i]};
+        struct rec_memory_event ev = {.ptr = 0x1000 * (i + 1),
+                                      .size = p.size[i],
+                                      .time_alloc = i,
+                                      .time_free = i % 2 ? (int64_t)i + 20 : -1,
+                                      .callstack_alloc = f.stacks[i]};
         assert_int_equal(memory_append(&f.trace.memory, pool, &ev, &f.e), 0);
     }
     /* A file may hold an id that it has no call stack for. */
-    struct memory_event_in odd = {.ptr = 1, .time_alloc = 50, .callstack_alloc = 1u << 23};
+    struct rec_memory_event odd = {.ptr = 1, .time_alloc = 50, .callstack_alloc = 1u << 23};
     assert_int_equal(memory_append(&f.trace.memory, pool, &odd, &f.e), 0);
     struct program_frames program;
     assert_int_equal(program_frames_init(&program, &f.trace, NULL, &f.e), 0);

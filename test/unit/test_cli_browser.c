@@ -448,7 +448,7 @@ static void add_many(struct random_history *h)
             char name[32];
             uint64_t function = k + 1 == DEEP ? 0 : rh_rnd(h, MANY / 8);
             snprintf(name, sizeof name, "many%u()", (unsigned)function);
-            const struct frame_inline in = {.function = rh_text(h, name)};
+            const struct rec_inline_frame in = {.function = rh_text(h, name)};
             frames[k] = 0xa00000 + function;
             assert_int_equal(callstacks_resolve(&h->trace.callstacks, frames[k],
                                                 rh_text(h, "/bin/many"), &in, 1, &e),

@@ -212,7 +212,7 @@ static void test_modules(void **state)
         const struct frame *f = callstacks_find_frame(&m.t.callstacks, want[i].address);
         assert_non_null(f);
         assert_int_equal(f->n, 1);
-        const struct frame_inline *in = &m.t.callstacks.inlines.at[f->first];
+        const struct rec_inline_frame *in = &m.t.callstacks.inlines.at[f->first];
         assert_true(view_equal(strings_get(&m.t.strings, in->function), view_of(want[i].name)));
         assert_true(view_equal(strings_get(&m.t.strings, f->image), view_of(want[i].image)));
     }

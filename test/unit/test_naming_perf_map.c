@@ -145,7 +145,7 @@ static void assert_name(const struct fixture *f, uint64_t address, const char *f
 {
     const struct frame *at = frame_at(f, address);
     assert_int_equal(at->n, 1);
-    const struct frame_inline *in = &f->trace.callstacks.inlines.at[at->first];
+    const struct rec_inline_frame *in = &f->trace.callstacks.inlines.at[at->first];
     assert_true(view_equal(strings_get(&f->trace.strings, in->function), view_of(function)));
     assert_true(view_equal(strings_get(&f->trace.strings, in->file), view_of(file)));
     assert_int_equal(in->line, line);

@@ -314,7 +314,7 @@ static void frames_of_interpreters_are_described(void **state)
     assert_int_equal(ids[2], 0x400100);
     const struct frame *frame = callstacks_find_frame(&f->trace.callstacks, ids[0]);
     assert_int_equal(frame->n, 1);
-    const struct frame_inline *in = &f->trace.callstacks.inlines.at[frame->first];
+    const struct rec_inline_frame *in = &f->trace.callstacks.inlines.at[frame->first];
     assert_true(view_equal(strings_get(&f->trace.strings, in->function), view_of("Class.method")));
     assert_true(view_equal(strings_get(&f->trace.strings, in->file), view_of("/srv/app.py")));
     assert_int_equal(in->line, 12);

@@ -123,7 +123,7 @@ static uint32_t stack_of(struct fixture *f, uint64_t address, const char *const 
     uint32_t n = 0, id;
     bool fresh;
     for (; functions[n]; n++) {
-        struct frame_inline in = {.function = fixture_text(f, functions[n])};
+        struct rec_inline_frame in = {.function = fixture_text(f, functions[n])};
         frames[n] = address + n;
         assert_int_equal(callstacks_resolve(&f->trace.callstacks, frames[n],
                                             fixture_text(f, "prog"), &in, 1, &f->e),
@@ -172,8 +172,8 @@ static void test_inline_frames_are_marked(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f);
-    struct frame_inline in[2] = {{.function = fixture_text(&f, "inner")},
-                                 {.function = fixture_text(&f, "outer")}};
+    struct rec_inline_frame in[2] = {{.function = fixture_text(&f, "inner")},
+                                     {.function = fixture_text(&f, "outer")}};
     bool fresh;
     uint32_t id;
     uint64_t address = 0x40;

@@ -31,11 +31,11 @@ static void fill(struct trace *t)
     uint32_t pool;
     must(memory_pool(&t->memory, 5, &pool, &e), &e);
     for (uint64_t i = 0; i < EVENTS; i++) {
-        const struct memory_event_in ev = {.ptr = i * 48,
-                                           .size = i * 0x9e3779b97f4a7c15u >> 30,
-                                           .time_alloc = (int64_t)i * 3,
-                                           .time_free = -1,
-                                           .callstack_alloc = (uint32_t)(i * 7919 % 5000)};
+        const struct rec_memory_event ev = {.ptr = i * 48,
+                                            .size = i * 0x9e3779b97f4a7c15u >> 30,
+                                            .time_alloc = (int64_t)i * 3,
+                                            .time_free = -1,
+                                            .callstack_alloc = (uint32_t)(i * 7919 % 5000)};
         must(memory_append(&t->memory, pool, &ev, &e), &e);
     }
 }

@@ -63,7 +63,7 @@ static bool views_equal(enum record_type type, const void *a, const void *b)
         for (unsigned i = 0; i < AS(callstack_frame, a)->n; i++) {
             const struct rec_inline_frame *p = &AS(callstack_frame, a)->inlines[i];
             const struct rec_inline_frame *q = &AS(callstack_frame, b)->inlines[i];
-            if (p->name != q->name || p->file != q->file || p->line != q->line ||
+            if (p->function != q->function || p->file != q->file || p->line != q->line ||
                 p->symbol != q->symbol)
                 return false;
         }

@@ -205,7 +205,7 @@ static void sweep_breaks_ties_as_defined(void **state)
     struct trace t;
     struct err e = {0};
     uint32_t pool;
-    const struct memory_event_in events[] = {
+    const struct rec_memory_event events[] = {
         {.ptr = 1, .size = 8, .time_alloc = 10, .time_free = 20},
         {.ptr = 2, .size = 8, .time_alloc = 20, .time_free = 20},
         {.ptr = 3, .size = 8, .time_alloc = 20, .time_free = -1},

@@ -107,7 +107,7 @@ static void make_long(struct buf *out, size_t events)
     assert_int_equal(memory_pool(&t.memory, 0, &pool, &e), 0);
     for (size_t i = 0; i < events; i++) {
         seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        struct memory_event_in ev = {
+        struct rec_memory_event ev = {
             .ptr = seed, .size = seed >> 40, .time_alloc = (int64_t)i * 3, .time_free = -1};
         assert_int_equal(memory_append(&t.memory, pool, &ev, &e), 0);
     }

@@ -302,7 +302,7 @@ CHANGE(event_free_thread, memory_event, r->thread_free = 65535)
 CHANGE(event_stack, memory_event, r->callstack_alloc = SAMPLE_CALLSTACKS + 3)
 CHANGE(event_free_stack, memory_event, r->callstack_free = SAMPLE_CALLSTACKS + 4)
 CHANGE(frame_name, callstack_frame,
-       ((struct rec_inline_frame *)r->inlines)[0].name = SAMPLE_STRINGS + 1)
+       ((struct rec_inline_frame *)r->inlines)[0].function = SAMPLE_STRINGS + 1)
 CHANGE(no_functions, callstack_frame, r->n = 0)
 CHANGE(no_frames, callstack, r->len = 0)
 CHANGE(info_text, string_ref, *r = ((struct rec_string_ref){SAMPLE_STRINGS, STRING_REF_INDEX}))

@@ -93,8 +93,8 @@ static uint32_t text(struct book *b, const char *s)
 static uint32_t frame(struct book *b, uint64_t id, const char *inner, const char *outer,
                       const char *file)
 {
-    const struct frame_inline in[] = {{text(b, inner), text(b, file), 3, 0},
-                                      {text(b, outer ? outer : ""), text(b, file), 4, 0}};
+    const struct rec_inline_frame in[] = {{text(b, inner), text(b, file), 3, 0},
+                                          {text(b, outer ? outer : ""), text(b, file), 4, 0}};
     assert_int_equal(
         callstacks_resolve(&b->callstacks, id, text(b, "/bin/prog"), in, outer ? 2 : 1, &b->e), 0);
     return callstacks_frame(&b->callstacks, id);
@@ -196,11 +196,11 @@ static int rename_frames(void *ctx, struct reframe *r, struct err *e)
     struct frame_book *b = reframe_book(r);
     n->frames = b->callstacks->frames.len;
     for (size_t i = 0; i < n->frames; i += n->every, n->renamed++) {
-        struct frame_inline in[UINT8_MAX];
+        struct rec_inline_frame in[UINT8_MAX];
         for (size_t k = 0; k < n->functions; k++)
-            in[k] = (struct frame_inline){strings_intern(b->strings, view_of("new name"), e),
-                                          strings_intern(b->strings, view_of("new.c"), e),
-                                          (uint32_t)k + 1, 0x77};
+            in[k] = (struct rec_inline_frame){strings_intern(b->strings, view_of("new name"), e),
+                                              strings_intern(b->strings, view_of("new.c"), e),
+                                              (uint32_t)k + 1, 0x77};
         assert_int_equal(frame_book_rename(b, i, 0, in, n->functions, e), 0);
     }
     return n->fact ? reframe_set_fact(r, n->fact, e) : 0;
@@ -238,7 +238,7 @@ static void assert_same_inlines(const struct rec_inline_frame *a, const struct r
                                 size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(a[i].name, b[i].name);
+        assert_int_equal(a[i].function, b[i].function);
         assert_int_equal(a[i].file, b[i].file);
         assert_int_equal(a[i].line, b[i].line);
         assert_int_equal(a[i].symbol, b[i].symbol);
@@ -260,7 +260,7 @@ static void test_rename(void **state)
         const struct rec_inline_frame *in = (const void *)after.list.at[i].text;
         size_t was = whole_find(&before, REC_CALLSTACK_FRAME, k);
         assert_int_equal(f->frame, WHOLE(callstack_frame, &before, was)->frame);
-        if (strcmp(string_text(&after, in[0].name), "new name") == 0) {
+        if (strcmp(string_text(&after, in[0].function), "new name") == 0) {
             new ++;
             assert_int_equal(f->n, 4);
             assert_int_equal(in[3].line, 4);

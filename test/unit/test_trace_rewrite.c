@@ -156,7 +156,7 @@ static void test_reset(void **state)
         size_t old = whole_find(&before, REC_CALLSTACK_FRAME, n);
         const struct rec_inline_frame *was = (const void *)before.list.at[old].text;
         for (unsigned k = 0; k < f->n; k++, frames++) {
-            assert_string_equal(string_text(&after, in[k].name), "[unresolved]");
+            assert_string_equal(string_text(&after, in[k].function), "[unresolved]");
             assert_string_equal(string_text(&after, in[k].file), "[unknown]");
             assert_int_equal(in[k].line, 0);
             assert_int_equal(in[k].symbol, was[k].symbol);
@@ -185,7 +185,7 @@ static void test_resolve(void **state)
         const struct rec_callstack_frame *f = WHOLE(callstack_frame, &after, i);
         const struct rec_inline_frame *in = (const void *)after.list.at[i].text;
         for (unsigned k = 0; k < f->n; k++, named++) {
-            assert_string_equal(string_text(&after, in[k].name), ANSWERED);
+            assert_string_equal(string_text(&after, in[k].function), ANSWERED);
             bool here = strcmp(string_text(&after, in[k].file), "there.c") == 0;
             assert_int_equal(in[k].line, here ? 77 : 0);
             with_file += here;

@@ -296,7 +296,7 @@ static inline void sample_callstack_frame(struct sample *s, void *rec)
     r->n = (uint8_t)(s->wild ? sample_bits(s, 8) : 1 + sample_below(s, 5));
     r->inlines = s->inlines;
     for (unsigned i = 0; i < r->n; i++) {
-        s->inlines[i].name = sample_sidx(s);
+        s->inlines[i].function = sample_sidx(s);
         s->inlines[i].file = sample_sidx(s);
         s->inlines[i].line = (uint32_t)sample_bits(s, 32);
         s->inlines[i].symbol = sample_bits(s, 64);

@@ -342,7 +342,7 @@ CHECK(check_callstack_frame, callstack_frame)
     if (check_sidx(s, r->image) != 0)
         return -1;
     for (unsigned i = 0; i < r->n; i++) {
-        if (check_sidx(s, r->inlines[i].name) != 0 || check_sidx(s, r->inlines[i].file) != 0)
+        if (check_sidx(s, r->inlines[i].function) != 0 || check_sidx(s, r->inlines[i].file) != 0)
             return -1;
     }
     return 0;

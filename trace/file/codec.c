@@ -32,13 +32,15 @@ struct codec_scratch {
                             struct rec_##STRUCT *r)
 
 #define FIELD(KIND, NAME) x_##KIND(x, d, &r->NAME);
+#define FIELD_SINCE(HAS, KIND, NAME, OTHERWISE) X_SINCE(HAS, KIND, r->NAME, OTHERWISE);
 #define PLAIN(NAME, FIELDS)                                                                        \
     RECORD_CODEC(x_rec_##NAME, NAME)                                                               \
     {                                                                                              \
+        __attribute__((unused)) const struct file_layout *l = c->layout;                           \
         FIELDS                                                                                     \
     }
-FIXED_RECORDS(PLAIN, FIELD)
-VARYING_RECORDS(PLAIN, FIELD)
+FIXED_RECORDS(PLAIN, FIELD, FIELD_SINCE)
+VARYING_RECORDS(PLAIN, FIELD, FIELD_SINCE)
 
 /* A count before a list whose time deltas start from 0. */
 RECORD_CODEC(x_count_of_times, count)
@@ -71,12 +73,6 @@ RECORD_CODEC(x_header, header)
     x_text64(x, d, &r->host_info);
 }
 
-RECORD_CODEC(x_topology_node, topology_node)
-{
-    x_u32(x, d, &r->id);
-    x_u64(x, d, &r->n);
-}
-
 RECORD_CODEC(x_cpu, topology_node)
 {
     x_u32(x, d, &r->id);
@@ -99,12 +95,6 @@ RECORD_CODEC(x_frame, frame)
     else if (is_read(d))
         r->end = -1;
     x_i32(x, d, &r->image);
-}
-
-RECORD_CODEC(x_section_list, section_list)
-{
-    X_SINCE(c->layout->sections == SECTIONS_BY_CATEGORY, u16, r->category, 0);
-    x_u64(x, d, &r->n);
 }
 
 RECORD_CODEC(x_location_payload, source_location)
@@ -139,30 +129,9 @@ RECORD_CODEC(x_lock_events, count)
     x_rec_count(x, d, c, r);
 }
 
-RECORD_CODEC(x_message, message)
-{
-    x_u64(x, d, &r->key);
-    x_delta(x, d, &r->time);
-    x_string_ref(x, d, &r->text);
-    x_u32(x, d, &r->color);
-    x_u24(x, d, &r->callstack);
-    if (c->layout->message_meta) {
-        x_u8(x, d, &r->source);
-        x_u8(x, d, &r->severity);
-    } else if (is_read(d)) {
-        r->source = 0;   /* default: the program */
-        r->severity = 2; /* default: info */
-    }
-}
-
 RECORD_CODEC(x_thread, thread)
 {
-    x_u64(x, d, &r->id);
-    x_u64(x, d, &r->zones);
-    x_u64(x, d, &r->kernel_samples);
-    x_u8(x, d, &r->is_fiber);
-    X_SINCE(c->layout->group_hint, i32, r->group_hint, 0);
-    x_u32(x, d, &r->n);
+    x_rec_thread(x, d, c, r);
     c->time = 0;
 }
 
@@ -171,13 +140,6 @@ RECORD_CODEC(x_gpu_thread, gpu_thread)
     x_rec_gpu_thread(x, d, c, r);
     c->time = 0;
     c->gpu_time = 0;
-}
-
-RECORD_CODEC(x_gpu_zone_end, gpu_zone_end)
-{
-    x_delta(x, d, &r->cpu_end);
-    x_gpu(x, d, &r->gpu_end);
-    X_SINCE(c->layout->gpu_notes, u16, r->query_id, 0);
 }
 
 RECORD_CODEC(x_plot, plot)
@@ -243,6 +205,14 @@ RECORD_CODEC(x_callstack, callstack)
     }
 }
 
+ALWAYS_INLINE void x_inline_frame(struct xfer *x, enum dir d, struct rec_inline_frame *f)
+{
+    x_u24(x, d, &f->function);
+    x_u24(x, d, &f->file);
+    x_u32(x, d, &f->line);
+    x_u64(x, d, &f->symbol);
+}
+
 RECORD_CODEC(x_callstack_frame, callstack_frame)
 {
     x_u64(x, d, &r->frame);
@@ -251,7 +221,7 @@ RECORD_CODEC(x_callstack_frame, callstack_frame)
     if (is_read(d))
         r->inlines = c->scratch->inlines;
     for (unsigned i = 0; i < r->n; i++)
-        x_rec_inline_frame(x, d, c, (struct rec_inline_frame *)&r->inlines[i]);
+        x_inline_frame(x, d, (struct rec_inline_frame *)&r->inlines[i]);
 }
 
 RECORD_CODEC(x_app_info, string_ref)
@@ -275,18 +245,6 @@ RECORD_CODEC(x_context_switch_thread, id_count)
 {
     x_rec_id_count(x, d, c, r);
     c->time = 0;
-}
-
-RECORD_CODEC(x_context_switch, context_switch)
-{
-    x_delta(x, d, &r->wakeup);
-    x_delta(x, d, &r->start);
-    x_delta(x, d, &r->end);
-    x_u8(x, d, &r->cpu);
-    x_i8(x, d, &r->reason);
-    x_i8(x, d, &r->state);
-    x_u64(x, d, &r->thread);
-    X_SINCE(c->layout->wakeup_cpu, u8, r->wakeup_cpu, r->cpu);
 }
 
 /* ---- instances */
@@ -355,23 +313,19 @@ struct record_codec {
 
 #define FIXED_PLAIN(NAME, FIELDS) FIXED(x_rec_##NAME, NAME)
 #define VARYING_PLAIN(NAME, FIELDS) VARYING(x_rec_##NAME, NAME)
-FIXED_RECORDS(FIXED_PLAIN, FIELD)
-VARYING_RECORDS(VARYING_PLAIN, FIELD)
+FIXED_RECORDS(FIXED_PLAIN, FIELD, FIELD_SINCE)
+VARYING_RECORDS(VARYING_PLAIN, FIELD, FIELD_SINCE)
 FIXED(x_count_of_times, count)
 VARYING(x_header, header)
-FIXED(x_topology_node, topology_node)
 FIXED(x_cpu, topology_node)
 FIXED(x_frame_set, frame_set)
 FIXED(x_frame, frame)
-FIXED(x_section_list, section_list)
 FIXED(x_location, source_location)
 FIXED(x_location_payload, source_location)
 FIXED(x_lock, lock)
 FIXED(x_lock_events, count)
-FIXED(x_message, message)
 FIXED(x_thread, thread)
 FIXED(x_gpu_thread, gpu_thread)
-FIXED(x_gpu_zone_end, gpu_zone_end)
 FIXED(x_plot, plot)
 FIXED(x_pool, pool)
 FIXED(x_memory_event, memory_event)
@@ -380,15 +334,14 @@ VARYING(x_callstack_frame, callstack_frame)
 FIXED(x_app_info, string_ref)
 VARYING(x_frame_image, frame_image)
 FIXED(x_context_switch_thread, id_count)
-FIXED(x_context_switch, context_switch)
 
 /* clang-format off */
 #define USES(TYPE, FN) [REC_##TYPE] = &(FN##_codec) /* NOLINT(bugprone-macro-parentheses) */
 static const struct record_codec *const codecs[REC_TYPE_COUNT] = {
-    USES(HEADER, x_header), USES(PACKAGES, x_rec_count), USES(PACKAGE, x_topology_node),
-    USES(DIE, x_topology_node), USES(CORE, x_topology_node), USES(CPU, x_cpu),
+    USES(HEADER, x_header), USES(PACKAGES, x_rec_count), USES(PACKAGE, x_rec_topology_node),
+    USES(DIE, x_rec_topology_node), USES(CORE, x_rec_topology_node), USES(CPU, x_cpu),
     USES(CRASH, x_rec_crash), USES(FRAME_SETS, x_rec_count), USES(FRAME_SET, x_frame_set),
-    USES(FRAME, x_frame), USES(SECTION_LISTS, x_rec_count), USES(SECTION_LIST, x_section_list),
+    USES(FRAME, x_frame), USES(SECTION_LISTS, x_rec_count), USES(SECTION_LIST, x_rec_section_list),
     USES(SECTION, x_rec_section), USES(SECTION_CATEGORIES, x_rec_count),
     USES(SECTION_CATEGORY, x_rec_section_category), USES(STRINGS, x_rec_count), USES(STRING, x_rec_string),
     USES(STRING_POINTERS, x_rec_count), USES(STRING_POINTER, x_rec_pair), USES(THREAD_NAMES, x_rec_count),
@@ -401,7 +354,7 @@ static const struct record_codec *const codecs[REC_TYPE_COUNT] = {
     USES(ZONE_STAT, x_rec_zone_stat), USES(GPU_ZONE_STATS, x_rec_count), USES(GPU_ZONE_STAT, x_rec_zone_stat),
     USES(LOCKS, x_rec_count), USES(LOCK, x_lock), USES(LOCK_THREAD, x_rec_id),
     USES(LOCK_EVENTS, x_lock_events), USES(LOCK_EVENT, x_rec_lock_event),
-    USES(MESSAGES, x_count_of_times), USES(MESSAGE, x_message), USES(ZONE_EXTRAS, x_rec_count),
+    USES(MESSAGES, x_count_of_times), USES(MESSAGE, x_rec_message), USES(ZONE_EXTRAS, x_rec_count),
     USES(ZONE_EXTRA, x_rec_zone_extra), USES(THREADS, x_rec_threads), USES(THREAD, x_thread),
     USES(ZONE_BEGIN, x_rec_zone_begin), USES(ZONE_END, x_rec_zone_end), USES(THREAD_MESSAGES, x_rec_count),
     USES(THREAD_MESSAGE, x_rec_id), USES(SWITCH_SAMPLES, x_count_of_times),
@@ -409,7 +362,7 @@ static const struct record_codec *const codecs[REC_TYPE_COUNT] = {
     USES(GPU_CONTEXTS, x_rec_threads), USES(GPU_CONTEXT, x_rec_gpu_context),
     USES(GPU_NOTE_NAMES, x_rec_count), USES(GPU_NOTE_NAME, x_rec_gpu_note_name),
     USES(GPU_THREADS, x_rec_count), USES(GPU_THREAD, x_gpu_thread),
-    USES(GPU_ZONE_BEGIN, x_rec_gpu_zone_begin), USES(GPU_ZONE_END, x_gpu_zone_end),
+    USES(GPU_ZONE_BEGIN, x_rec_gpu_zone_begin), USES(GPU_ZONE_END, x_rec_gpu_zone_end),
     USES(GPU_NOTE_QUERIES, x_rec_count), USES(GPU_NOTE_QUERY, x_rec_gpu_note_query),
     USES(GPU_NOTE, x_rec_gpu_note), USES(PLOTS, x_rec_count), USES(PLOT, x_plot),
     USES(PLOT_POINT, x_rec_plot_point), USES(POOLS, x_rec_pools), USES(POOL, x_pool),
@@ -418,7 +371,7 @@ static const struct record_codec *const codecs[REC_TYPE_COUNT] = {
     USES(CALLSTACK_FRAME, x_callstack_frame), USES(APP_INFOS, x_rec_count),
     USES(APP_INFO, x_app_info), USES(FRAME_IMAGE_DICT, x_rec_blob), USES(FRAME_IMAGES, x_rec_count),
     USES(FRAME_IMAGE, x_frame_image), USES(CONTEXT_SWITCH_THREADS, x_rec_count),
-    USES(CONTEXT_SWITCH_THREAD, x_context_switch_thread), USES(CONTEXT_SWITCH, x_context_switch),
+    USES(CONTEXT_SWITCH_THREAD, x_context_switch_thread), USES(CONTEXT_SWITCH, x_rec_context_switch),
     USES(CPU_SWITCH_LISTS, x_rec_count), USES(CPU_SWITCH_LIST, x_count_of_times),
     USES(CPU_SWITCH, x_rec_cpu_switch), USES(TID_TO_PIDS, x_rec_count), USES(TID_TO_PID, x_rec_pair),
     USES(CPU_THREADS, x_rec_count), USES(CPU_THREAD, x_rec_cpu_thread), USES(SYMBOLS, x_rec_symbols),

@@ -22,6 +22,7 @@
 #include "base/err.h"
 #include "base/view.h"
 #include "trace/file/free_time.h"
+#include "trace/file/store_records.h"
 
 /*
  * One row per record type, in file order: RECORD(NAME, struct). `count` rows announce the number of
@@ -141,21 +142,36 @@ enum record_type {
         REC_TYPE_COUNT
 };
 
+/* A reference to a string: none, by client pointer, or by index (0-based). */
+enum string_ref_kind {
+    STRING_REF_POINTER = 2,
+    STRING_REF_INDEX = 3,
+};
+
+struct rec_string_ref {
+    uint64_t value;
+    uint8_t flags; /* as in the file: bit 0 index, bit 1 active; 0: none */
+};
+
 /*
  * Records whose fields are plain, in file order. The kind of a field says how the file has it
  * (codec_field.h): `delta` and `gpu` are times, in the file the difference from the one before.
+ * S is a field that only some layouts (`l`) have, and its value where they lack it.
  */
 /* clang-format off */
-#define FIXED_RECORDS(RECORD, F) \
+#define FIXED_RECORDS(RECORD, F, S) \
     RECORD(count, F(u64, n)) \
     RECORD(id, F(u64, id)) \
     RECORD(id_count, F(u64, id) F(u64, n)) \
     RECORD(pair, F(u64, key) F(u64, value)) \
     RECORD(time, F(delta, time)) \
+    /* A package, die, core or cpu with the number of nodes below it (0 for a cpu). */ \
+    RECORD(topology_node, F(u32, id) F(u64, n)) \
     RECORD(crash, F(u64, thread) F(i64, time) F(u64, message) /* client pointer */ \
            F(u32, callstack)) \
     RECORD(frame_set, F(u64, name) /* client pointer; 0: the base set */ F(u8, continuous) \
            F(u64, n)) \
+    RECORD(section_list, S(l->sections == SECTIONS_BY_CATEGORY, u16, category, 0) F(u64, n)) \
     RECORD(section, F(time48, start) F(time48, end) F(sidx, text)) \
     RECORD(section_category, F(u16, category) F(sidx, description)) \
     RECORD(external_name, F(u64, id) F(u64, program_key) F(u64, thread_key)) \
@@ -164,9 +180,14 @@ enum record_type {
            F(time, time_announce) F(i64, time_terminate) F(u64, n) /* threads */) \
     RECORD(lock_event, F(delta, time) F(i16, srcloc) \
            F(u8, thread) /* index in the lock's thread list */ F(u8, event)) \
+    /* From 0.13.2 on with source (default: the program) and severity (default: info). */ \
+    RECORD(message, F(u64, key) F(delta, time) F(string_ref, text) F(u32, color) F(u24, callstack) \
+           S(l->message_meta, u8, source, 0) S(l->message_meta, u8, severity, 2)) \
     RECORD(zone_extra, F(u24, callstack) F(sidx, text) F(sidx, name) F(u24, color)) \
     /* THREADS and GPU_CONTEXTS: the totals that precede them. */ \
     RECORD(threads, F(u64, zones) F(u64, child_lists) F(u64, n)) \
+    RECORD(thread, F(u64, id) F(u64, zones) F(u64, kernel_samples) F(u8, is_fiber) \
+           S(l->group_hint, i32, group_hint, 0) F(u32, n) /* root zones */) \
     RECORD(zone_begin, F(i16, srcloc) F(delta, start) F(u32, extra) F(u32, n) /* children */) \
     RECORD(zone_end, F(delta, end) /* -1: never ended */) \
     RECORD(sample, F(delta, time) F(u24, callstack)) \
@@ -176,6 +197,7 @@ enum record_type {
     RECORD(gpu_thread, F(u64, id) F(u64, n) /* root zones */) \
     RECORD(gpu_zone_begin, F(delta, cpu_start) F(gpu, gpu_start) F(i16, srcloc) F(u24, callstack) \
            F(u16, thread) /* local thread index */ F(u64, n) /* children */) \
+    RECORD(gpu_zone_end, F(delta, cpu_end) F(gpu, gpu_end) S(l->gpu_notes, u16, query_id, 0)) \
     RECORD(gpu_note_query, F(u16, query_id) F(u64, n)) \
     RECORD(gpu_note, F(i64, id) F(f64, value)) \
     RECORD(plot, F(u8, type) F(u8, format) F(u8, show_steps) F(u8, fill) F(u32, color) \
@@ -186,7 +208,8 @@ enum record_type {
            F(u64, events) F(u64, active) F(u64, frees)) \
     RECORD(pool_end, F(u64, high) F(u64, low) F(u64, usage) \
            F(u64, name) /* equals the pool's key */) \
-    RECORD(inline_frame, F(sidx, name) F(sidx, file) F(u32, line) F(u64, symbol)) \
+    RECORD(context_switch, F(delta, wakeup) F(delta, start) F(delta, end) F(u8, cpu) F(i8, reason) \
+           F(i8, state) F(u64, thread) S(l->wakeup_cpu, u8, wakeup_cpu, r->cpu)) \
     RECORD(cpu_switch, F(delta, start) F(delta, end) F(u16, thread) /* external thread index */) \
     RECORD(cpu_thread, F(u64, tid) F(i64, running_time) F(u32, running_regions) \
            F(u32, migrations)) \
@@ -195,7 +218,7 @@ enum record_type {
            F(sidx, call_file) F(u32, call_line) F(u8, is_inline) F(u24, size))
 
 /* Their texts have any size. */
-#define VARYING_RECORDS(RECORD, F) \
+#define VARYING_RECORDS(RECORD, F, S) \
     RECORD(blob, F(text32, bytes)) \
     RECORD(string, F(u64, key) F(text64, text)) \
     RECORD(symbol_code, F(u64, address) F(text32, bytes)) \
@@ -208,6 +231,7 @@ enum record_type {
 #define TYPE_OF_i16 int16_t
 #define TYPE_OF_u24 uint32_t
 #define TYPE_OF_u32 uint32_t
+#define TYPE_OF_i32 int32_t
 #define TYPE_OF_u64 uint64_t
 #define TYPE_OF_i64 int64_t
 #define TYPE_OF_f32 float
@@ -217,28 +241,20 @@ enum record_type {
 #define TYPE_OF_time48 int64_t
 #define TYPE_OF_delta int64_t
 #define TYPE_OF_gpu int64_t
+#define TYPE_OF_string_ref struct rec_string_ref
 #define TYPE_OF_text32 struct view
 #define TYPE_OF_text64 struct view
 #define RECORD_MEMBER(KIND, NAME) TYPE_OF_##KIND NAME;
+#define RECORD_MEMBER_SINCE(HAS, KIND, NAME, OTHERWISE) TYPE_OF_##KIND NAME;
 #define RECORD_STRUCT(NAME, FIELDS)                                                                \
     struct rec_##NAME {                                                                            \
         FIELDS                                                                                     \
     };
-FIXED_RECORDS(RECORD_STRUCT, RECORD_MEMBER)
-VARYING_RECORDS(RECORD_STRUCT, RECORD_MEMBER)
+FIXED_RECORDS(RECORD_STRUCT, RECORD_MEMBER, RECORD_MEMBER_SINCE)
+VARYING_RECORDS(RECORD_STRUCT, RECORD_MEMBER, RECORD_MEMBER_SINCE)
 #undef RECORD_STRUCT
 #undef RECORD_MEMBER
-
-/* A reference to a string: none, by client pointer, or by index (0-based). */
-enum string_ref_kind {
-    STRING_REF_POINTER = 2,
-    STRING_REF_INDEX = 3,
-};
-
-struct rec_string_ref {
-    uint64_t value;
-    uint8_t flags; /* as in the file: bit 0 index, bit 1 active; 0: none */
-};
+#undef RECORD_MEMBER_SINCE
 
 struct rec_header {
     uint32_t version; /* major << 16 | minor << 8 | patch; the writer sets its own */
@@ -260,21 +276,10 @@ struct rec_header {
     struct view host_info;
 };
 
-/* A package, die, core or cpu with the number of nodes below it (0 for a cpu). */
-struct rec_topology_node {
-    uint32_t id;
-    uint64_t n;
-};
-
 struct rec_frame {
     int64_t start;
     int64_t end;   /* -1 in continuous sets, where a frame ends at the start of the next */
     int32_t image; /* index of a frame image or -1 */
-};
-
-struct rec_section_list {
-    uint16_t category;
-    uint64_t n;
 };
 
 struct rec_source_location {
@@ -284,45 +289,6 @@ struct rec_source_location {
     struct rec_string_ref file;
     uint32_t line;
     uint32_t color;
-};
-
-struct rec_message {
-    uint64_t key;
-    int64_t time;
-    struct rec_string_ref text;
-    uint32_t color;
-    uint32_t callstack;
-    uint8_t source;   /* from 0.13.2 */
-    uint8_t severity; /* from 0.13.2 */
-};
-
-struct rec_thread {
-    uint64_t id;
-    uint64_t zones;
-    uint64_t kernel_samples;
-    uint8_t is_fiber;
-    int32_t group_hint; /* from 0.11.1 */
-    uint32_t n;         /* root zones */
-};
-
-struct rec_gpu_zone_end {
-    int64_t cpu_end;
-    int64_t gpu_end;
-    uint16_t query_id; /* from 0.12.4 */
-};
-
-/* Bytes of a memory event in files of any version: x_memory_event in codec.c. */
-#define MEMORY_EVENT_SIZE 42u
-
-struct rec_memory_event {
-    uint64_t ptr;
-    uint64_t size;
-    int64_t time_alloc;
-    int64_t time_free; /* NEVER_FREED: still active */
-    uint32_t callstack_alloc;
-    uint32_t callstack_free;
-    uint16_t thread_alloc; /* local thread index */
-    uint16_t thread_free;
 };
 
 /* Frames are frame ids as in the file, innermost first. */
@@ -345,17 +311,6 @@ struct rec_frame_image {
     uint16_t h;
     uint8_t flip;
     struct view bytes;
-};
-
-struct rec_context_switch {
-    int64_t wakeup;
-    int64_t start;
-    int64_t end;
-    uint8_t cpu;
-    int8_t reason;
-    int8_t state;
-    uint64_t thread;
-    uint8_t wakeup_cpu; /* from 0.11.3 */
 };
 
 /*

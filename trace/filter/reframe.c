@@ -84,18 +84,13 @@ static int note_stack(struct reframe *r, const struct rec_callstack *s, struct e
 
 static int note_frame(struct reframe *r, const struct rec_callstack_frame *f, struct err *e)
 {
-    struct frame_inline inlines[UINT8_MAX];
-    for (unsigned i = 0; i < f->n; i++) {
-        const struct rec_inline_frame *in = &f->inlines[i];
-        inlines[i] = (struct frame_inline){in->name, in->file, in->line, in->symbol};
-    }
     /* The file often lists frames in the order in which call stacks use them. */
     uint32_t number = r->order.len ? r->order.at[r->order.len - 1] + 1 : 0;
     if (number >= r->callstacks.frames.len || r->callstacks.frames.at[number].id != f->frame)
         number = callstacks_frame(&r->callstacks, f->frame);
     if (!pageable_push(&r->table.pageable, &r->order, number))
         return err_no_memory(e, "the frames of a trace");
-    return callstacks_resolve_number(&r->callstacks, number, f->image, inlines, f->n, e);
+    return callstacks_resolve_number(&r->callstacks, number, f->image, f->inlines, f->n, e);
 }
 
 static bool begins_with(struct view text, const char *prefix)
@@ -238,13 +233,10 @@ static const struct frame *next_frame(struct reframe *r, uint64_t id)
 /* Puts a frame of at least one and at most UINT8_MAX functions. */
 static int put_named(struct reframe *r, const struct frame *f, struct err *e)
 {
-    struct rec_inline_frame inlines[UINT8_MAX];
-    for (unsigned i = 0; i < f->n; i++) {
-        const struct frame_inline *in = &r->callstacks.inlines.at[f->first + i];
-        inlines[i] = (struct rec_inline_frame){in->function, in->file, in->line, in->symbol};
-    }
-    const struct rec_callstack_frame named = {
-        .frame = f->id, .image = f->image, .n = (uint8_t)f->n, .inlines = inlines};
+    const struct rec_callstack_frame named = {.frame = f->id,
+                                              .image = f->image,
+                                              .n = (uint8_t)f->n,
+                                              .inlines = &r->callstacks.inlines.at[f->first]};
     return record_put(&r->next, REC_CALLSTACK_FRAME, &named, 1, e);
 }
 

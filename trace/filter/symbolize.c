@@ -92,7 +92,7 @@ static int collect(struct symbolize *s, uint32_t image_name, uint64_t offset, st
 static bool is_unresolved(const struct symbolize *s, const struct rec_inline_frame *f)
 {
     static const char text[] = SYMBOLIZE_UNRESOLVED;
-    struct view name = strings_get(&s->table.strings, f->name);
+    struct view name = strings_get(&s->table.strings, f->function);
     return s->options.reset ||
            (name.len >= sizeof text - 1 && memcmp(name.p, text, sizeof text - 1) == 0);
 }
@@ -206,14 +206,14 @@ static void name_frame(const struct symbolize *s, uint32_t image, struct rec_inl
 {
     bool open = s->options.resolve && is_unresolved(s, f);
     if (s->options.reset) {
-        f->name = s->unresolved;
+        f->function = s->unresolved;
         f->file = s->unknown;
         f->line = 0;
     }
     const struct answer *answer = open ? answer_for(s, image, f->symbol) : NULL;
     if (!answer || answer->name == 0)
         return;
-    f->name = answer->name;
+    f->function = answer->name;
     if (answer->file != 0) {
         f->file = answer->file;
         f->line = answer->line;

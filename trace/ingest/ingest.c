@@ -140,7 +140,8 @@ void ingest_release(struct ingest *in)
 /* Gives the stand-in for call stacks beyond the limit its single frame. */
 static int name_other_callstack(struct trace *t, struct err *e)
 {
-    struct frame_inline other = {.function = strings_intern(&t->strings, view_of("(other)"), e)};
+    struct rec_inline_frame other = {.function =
+                                         strings_intern(&t->strings, view_of("(other)"), e)};
     const struct callstack *stack = callstacks_get(&t->callstacks, t->callstacks.other);
     uint32_t frame = t->callstacks.nodes.at[stack->node].frame;
     other.file = other.function;

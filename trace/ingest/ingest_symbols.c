@@ -35,9 +35,9 @@ int ingest_custom_frame(void *ctx, struct view function, struct view file, uint3
 {
     struct ingest *in = ctx;
     struct trace *t = in->trace;
-    struct frame_inline one = {.function = strings_intern(&t->strings, function, e),
-                               .file = strings_intern(&t->strings, file, e),
-                               .line = line};
+    struct rec_inline_frame one = {.function = strings_intern(&t->strings, function, e),
+                                   .file = strings_intern(&t->strings, file, e),
+                                   .line = line};
     if (!one.function || !one.file)
         return -1;
     /* Equal frames share an id, so that equal stacks stay equal. */
@@ -51,7 +51,7 @@ int ingest_custom_frame(void *ctx, struct view function, struct view file, uint3
 }
 
 /* Adds a symbol at its first use: its file and line arrive with the SYMBOL answer. */
-static int ingest_new_symbol(struct ingest *in, const struct frame_inline *f, uint32_t image,
+static int ingest_new_symbol(struct ingest *in, const struct rec_inline_frame *f, uint32_t image,
                              uint32_t size, bool is_inline, struct err *e)
 {
     struct trace *t = in->trace;
@@ -81,7 +81,7 @@ static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e
     unsigned n = ev->frames.n > ev->frames.skip ? (unsigned)ev->frames.n - ev->frames.skip : 0;
     if ((known && known->n) || n == 0)
         return 0;
-    struct frame_inline inlines[UINT8_MAX];
+    struct rec_inline_frame inlines[UINT8_MAX];
     const struct event_inline *told = ev->frames.inlines + ev->frames.skip;
     uint32_t image = strings_intern(&t->strings, ev->frames.image, e);
     if (!image)
@@ -89,10 +89,10 @@ static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e
     for (unsigned i = 0; i < n; i++) {
         const struct event_inline *from = &told[i];
         inlines[i] =
-            (struct frame_inline){.function = strings_intern(&t->strings, from->function, e),
-                                  .file = strings_intern(&t->strings, from->file, e),
-                                  .line = from->line,
-                                  .symbol = from->symbol};
+            (struct rec_inline_frame){.function = strings_intern(&t->strings, from->function, e),
+                                      .file = strings_intern(&t->strings, from->file, e),
+                                      .line = from->line,
+                                      .symbol = from->symbol};
         if (!inlines[i].function || !inlines[i].file)
             return -1;
         if (from->symbol &&

@@ -277,7 +277,7 @@ static void snapshot_frames(struct snapshot *s, struct trace *t)
     struct callstacks *c = &t->callstacks;
     SNAPSHOT_EACH(s, &c->inlines, i, UINT32_MAX)
     {
-        struct frame_inline *one = &c->inlines.at[i];
+        struct rec_inline_frame *one = &c->inlines.at[i];
         snapshot_string(s, t, &one->function);
         snapshot_string(s, t, &one->file);
         snapshot_u32(s, &one->line);

@@ -171,15 +171,7 @@ static int load_memory_events(struct loader *l, const struct rec_memory_event *r
                               struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
-        struct memory_event_in ev = {.ptr = r[i].ptr,
-                                     .size = r[i].size,
-                                     .time_alloc = r[i].time_alloc,
-                                     .time_free = r[i].time_free,
-                                     .callstack_alloc = r[i].callstack_alloc,
-                                     .callstack_free = r[i].callstack_free,
-                                     .thread_alloc = r[i].thread_alloc,
-                                     .thread_free = r[i].thread_free};
-        if (memory_append(&l->t->memory, l->pool, &ev, e) != 0)
+        if (memory_append(&l->t->memory, l->pool, &r[i], e) != 0)
             return -1;
     }
     return 0;
@@ -188,13 +180,7 @@ static int load_memory_events(struct loader *l, const struct rec_memory_event *r
 static int load_callstack_frame(struct loader *l, const struct rec_callstack_frame *r,
                                 struct err *e)
 {
-    struct frame_inline inlines[UINT8_MAX];
-    for (unsigned i = 0; i < r->n; i++)
-        inlines[i] = (struct frame_inline){.function = r->inlines[i].name,
-                                           .file = r->inlines[i].file,
-                                           .line = r->inlines[i].line,
-                                           .symbol = r->inlines[i].symbol};
-    return callstacks_resolve(&l->t->callstacks, r->frame, r->image, inlines, r->n, e);
+    return callstacks_resolve(&l->t->callstacks, r->frame, r->image, r->inlines, r->n, e);
 }
 
 static int load_app_infos(struct loader *l, const struct rec_string_ref *r, size_t n, struct err *e)

@@ -40,14 +40,8 @@ static int take_events(struct replay *r, const struct rec_memory_event *recs, si
                        struct err *e)
 {
     for (size_t i = 0; i < n && r->wanted; i++) {
-        const struct memory_event_in ev = {.ptr = recs[i].ptr,
-                                           .size = recs[i].size & MEMORY_BITS48,
-                                           .time_alloc = recs[i].time_alloc,
-                                           .time_free = recs[i].time_free,
-                                           .callstack_alloc = recs[i].callstack_alloc,
-                                           .callstack_free = recs[i].callstack_free,
-                                           .thread_alloc = recs[i].thread_alloc,
-                                           .thread_free = recs[i].thread_free};
+        struct rec_memory_event ev = recs[i];
+        ev.size &= MEMORY_BITS48;
         if (memory_sweep_take(r->to, r->pool, r->index++, &ev, e) != 0)
             return -1;
     }

@@ -333,7 +333,7 @@ MAP(map_callstack_frame, callstack_frame)
         return -1;
     for (unsigned i = 0; i < r->n; i++) {
         inlines[i] = r->inlines[i];
-        inlines[i].name = merge_sidx(in, inlines[i].name);
+        inlines[i].function = merge_sidx(in, inlines[i].function);
         inlines[i].file = merge_sidx(in, inlines[i].file);
         inlines[i].symbol = symbol(in, inlines[i].symbol);
     }

@@ -216,14 +216,10 @@ static int save_callstacks(struct saver *s)
 static int put_callstack_frame(struct saver *s, size_t number)
 {
     const struct frame *f = &s->t->callstacks.frames.at[number];
-    struct rec_inline_frame inlines[UINT8_MAX];
-    struct rec_callstack_frame r = {.frame = f->id, .image = f->image, .inlines = inlines};
-    r.n = (uint8_t)(f->n < UINT8_MAX ? f->n : UINT8_MAX);
-    for (unsigned i = 0; i < r.n; i++) {
-        const struct frame_inline *from = &s->t->callstacks.inlines.at[f->first + i];
-        inlines[i] = (struct rec_inline_frame){
-            .name = from->function, .file = from->file, .line = from->line, .symbol = from->symbol};
-    }
+    const struct rec_callstack_frame r = {.frame = f->id,
+                                          .image = f->image,
+                                          .n = (uint8_t)(f->n < UINT8_MAX ? f->n : UINT8_MAX),
+                                          .inlines = &s->t->callstacks.inlines.at[f->first]};
     return put(s, REC_CALLSTACK_FRAME, &r);
 }
 

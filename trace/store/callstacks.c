@@ -79,13 +79,13 @@ const struct frame *callstacks_find_frame(const struct callstacks *c, uint64_t f
 }
 
 int callstacks_resolve(struct callstacks *c, uint64_t frame_id, uint32_t image,
-                       const struct frame_inline *inlines, uint32_t n, struct err *e)
+                       const struct rec_inline_frame *inlines, uint32_t n, struct err *e)
 {
     return callstacks_resolve_number(c, callstacks_frame(c, frame_id), image, inlines, n, e);
 }
 
 int callstacks_resolve_number(struct callstacks *c, uint32_t number, uint32_t image,
-                              const struct frame_inline *inlines, uint32_t n, struct err *e)
+                              const struct rec_inline_frame *inlines, uint32_t n, struct err *e)
 {
     if (number == UINT32_MAX || !pageable_reserve(c->pageable, &c->inlines, c->inlines.len + n) ||
         c->inlines.len + n > UINT32_MAX)

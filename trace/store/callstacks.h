@@ -18,6 +18,7 @@
 #include "base/vec.h"
 #include "protocol/event.h"
 #include "trace/file/limits.h"
+#include "trace/file/store_records.h"
 
 /* Bit 62 of a frame id: a frame described by the client itself (server/TracyEvent.hpp). */
 #define FRAME_ID_CUSTOM (UINT64_C(1) << 62)
@@ -30,13 +31,6 @@ struct callstack_node {
 struct callstack {
     uint32_t node; /* innermost */
     uint32_t len;
-};
-
-struct frame_inline {
-    uint32_t function; /* string numbers */
-    uint32_t file;
-    uint32_t line;
-    uint64_t symbol; /* address of the function's symbol; 0: unknown */
 };
 
 struct frame {
@@ -88,7 +82,7 @@ struct callstacks {
     uint64_t keys[CALLSTACKS_KEYS + 3]; /* of the faster hash: one per frame, and its own */
     struct map frame_numbers;           /* frame id → frame number + 1 */
     VEC(struct frame) frames;
-    VEC(struct frame_inline) inlines;
+    VEC(struct rec_inline_frame) inlines;
     uint32_t limit;    /* CALLSTACKS_MAX, or less in tests */
     uint32_t other;    /* the stand-in for call stacks beyond the limit; 0 until needed */
     uint64_t overflow; /* how often it was used */
@@ -145,11 +139,11 @@ const struct frame *callstacks_find_frame(const struct callstacks *c, uint64_t f
 
 /* Sets the functions of a frame. The first answer counts; later ones are ignored. */
 int callstacks_resolve(struct callstacks *c, uint64_t frame_id, uint32_t image,
-                       const struct frame_inline *inlines, uint32_t n, struct err *e);
+                       const struct rec_inline_frame *inlines, uint32_t n, struct err *e);
 
 /* The same by the number from callstacks_frame. */
 int callstacks_resolve_number(struct callstacks *c, uint32_t number, uint32_t image,
-                              const struct frame_inline *inlines, uint32_t n, struct err *e);
+                              const struct rec_inline_frame *inlines, uint32_t n, struct err *e);
 
 /* The client address of a frame id: the top two bits repeat bits 60 and 61 (0 for custom frames).
  */

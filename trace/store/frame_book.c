@@ -132,7 +132,7 @@ static struct view image_of(const struct frame_book *b, size_t frame)
 static enum frame_name_kind parse_outermost(const struct frame_book *b, size_t frame)
 {
     const struct frame *f = &b->callstacks->frames.at[frame];
-    const struct frame_inline *in = &b->callstacks->inlines.at[f->first + f->n - 1];
+    const struct rec_inline_frame *in = &b->callstacks->inlines.at[f->first + f->n - 1];
     return frame_name_parse(strings_get(b->strings, in->function), image_of(b, frame)).kind;
 }
 
@@ -178,13 +178,13 @@ bool frame_book_wants(struct frame_book *b, size_t frame, enum frame_policy poli
     /* A dynamic symbol at some distance may be another function. */
     if (kind == FRAME_NAME_NEAR || n > f->n)
         return kind != FRAME_NAME_NEAR ? knowledge == FRAME_DEBUG : true;
-    const struct frame_inline *in = &b->callstacks->inlines.at[f->first];
+    const struct rec_inline_frame *in = &b->callstacks->inlines.at[f->first];
     return knowledge == FRAME_DEBUG && has_file &&
            frame_file_is_unknown(strings_get(b->strings, in->file), image_of(b, frame));
 }
 
 int frame_book_rename(struct frame_book *b, size_t frame, uint32_t image,
-                      const struct frame_inline *inlines, size_t n, struct err *e)
+                      const struct rec_inline_frame *inlines, size_t n, struct err *e)
 {
     struct callstacks *c = b->callstacks;
     struct frame *f = &c->frames.at[frame];

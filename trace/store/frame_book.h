@@ -88,7 +88,7 @@ bool frame_book_wants(struct frame_book *b, size_t frame, enum frame_policy poli
 
 /* Gives a frame other functions, innermost first. `image` 0: keep the image. */
 int frame_book_rename(struct frame_book *b, size_t frame, uint32_t image,
-                      const struct frame_inline *inlines, size_t n, struct err *e);
+                      const struct rec_inline_frame *inlines, size_t n, struct err *e);
 
 /* Whether the outermost function of a frame has a name. */
 bool frame_book_is_named(struct frame_book *b, size_t frame);

@@ -238,7 +238,7 @@ int memory_sum_stack(struct memory *m, uint32_t callstack, uint64_t count, uint6
     return 0;
 }
 
-int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in *ev, struct err *e)
+int memory_append(struct memory *m, uint32_t pool, const struct rec_memory_event *ev, struct err *e)
 {
     struct pool *p = m->pools.at[pool];
     bool is_live = !is_freed(ev->time_free);

@@ -16,6 +16,7 @@
 #include "base/spool.h"
 #include "base/vec.h"
 #include "trace/file/free_time.h"
+#include "trace/file/store_records.h"
 #include "trace/store/live_set.h"
 
 /* An allocation, in order of time. Sizes in bytes (48 bits), times in ns (48 bits). */
@@ -220,13 +221,8 @@ int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e)
  * Appends an event of a saved trace unchanged, without faults or observer; time_free is NEVER_FREED
  * while live. Does not update the live set.
  */
-struct memory_event_in {
-    uint64_t ptr, size;
-    int64_t time_alloc, time_free;
-    uint32_t callstack_alloc, callstack_free;
-    uint16_t thread_alloc, thread_free;
-};
-int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in *ev, struct err *e);
+int memory_append(struct memory *m, uint32_t pool, const struct rec_memory_event *ev,
+                  struct err *e);
 
 /*
  * The context of a step beside its address. The thread's 16 bits are stored in the top of a 64-bit
@@ -284,7 +280,7 @@ int memory_sweep_batches(struct memory *m, int64_t only, struct memory_batch *fi
  * delivers what was taken, before the next pool.
  */
 int memory_sweep_take(struct memory_sweep *s, uint32_t pool, uint64_t index,
-                      const struct memory_event_in *ev, struct err *e);
+                      const struct rec_memory_event *ev, struct err *e);
 int memory_sweep_end(struct memory_sweep *s, struct err *e);
 
 /*

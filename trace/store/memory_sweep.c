@@ -23,7 +23,7 @@ struct pending {
 
 /* An allocation that was taken. */
 struct taken {
-    struct memory_event_in ev;
+    struct rec_memory_event ev;
     int64_t now; /* ns; later than its own time in some files */
     uint64_t index;
     uint32_t pool;
@@ -187,7 +187,7 @@ static int merge(struct memory_sweep *s, struct err *e)
 }
 
 int memory_sweep_take(struct memory_sweep *s, uint32_t pool, uint64_t index,
-                      const struct memory_event_in *ev, struct err *e)
+                      const struct rec_memory_event *ev, struct err *e)
 {
     if (s->taken_count == ALLOCATIONS && merge(s, e) != 0)
         return -1;
@@ -205,14 +205,14 @@ int memory_sweep_take(struct memory_sweep *s, uint32_t pool, uint64_t index,
 /* Takes the pool's next allocation. */
 static int take_alloc(struct memory_sweep *s, const struct pool_cursor *c, struct err *e)
 {
-    const struct memory_event_in ev = {.ptr = c->alloc->ptr,
-                                       .size = memory_alloc_size(c->alloc),
-                                       .time_alloc = c->alloc->time,
-                                       .time_free = memory_free_time(c->alloc, c->fill),
-                                       .callstack_alloc = c->alloc->callstack,
-                                       .callstack_free = c->fill->callstack,
-                                       .thread_alloc = memory_alloc_thread(c->alloc),
-                                       .thread_free = memory_free_thread(c->fill)};
+    const struct rec_memory_event ev = {.ptr = c->alloc->ptr,
+                                        .size = memory_alloc_size(c->alloc),
+                                        .time_alloc = c->alloc->time,
+                                        .time_free = memory_free_time(c->alloc, c->fill),
+                                        .callstack_alloc = c->alloc->callstack,
+                                        .callstack_free = c->fill->callstack,
+                                        .thread_alloc = memory_alloc_thread(c->alloc),
+                                        .thread_free = memory_free_thread(c->fill)};
     return memory_sweep_take(s, c->number, c->index, &ev, e);
 }
 
