@@ -63,10 +63,18 @@ const struct param selection_members[] = {
     {.name = NULL},
 };
 
-const struct param selection_params[] = {
+const struct param first_selection_params[] = {
     {.name = "only",
      .type = PARAM_OBJECT,
      .what = "pool thread begin_ns end_ns at_ns size_min size_max match frame zone",
+     .members = selection_members},
+    {.name = NULL},
+};
+
+const struct param selection_params[] = {
+    {.name = "only",
+     .type = PARAM_OBJECT,
+     .what = "members as in verify",
      .members = selection_members},
     {.name = NULL},
 };

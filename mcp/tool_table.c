@@ -565,7 +565,7 @@ const struct tool tool_table[] = {
     {.name = "verify",
      .what = "Whether memory data is really in a trace, and expressions on its figures are true. "
              "Ask this first: a stripped trace looks like one without allocations.",
-     .params = {{trace_params, verify_params, selection_params, bytes_params}},
+     .params = {{trace_params, verify_params, first_selection_params, bytes_params}},
      .ask = ask_verify},
     {.name = "report",
      .what = "Memory by site or something else: count, bytes, live at the end, own peak, share of "
