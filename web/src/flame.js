@@ -2,7 +2,7 @@
 // them back. With folded chains, a chain of calls without a branch and without own amounts is one frame.
 
 import { callTree, matcher, stacksThrough } from "./calls.js";
-import { bytes, count, percent, shortId } from "./format.js";
+import { bytes, count, percent } from "./format.js";
 import { $, foreign, make } from "./dom.js";
 
 const NARROWEST = 1 / 500; // of the width
@@ -226,7 +226,7 @@ export class Flame {
   }
 
   color(node, label, by) {
-    return label ? this.paintOf(label, by === "function" ? 0 : parseInt(shortId(this.subject(node).name).slice(-2), 36) % 9) : "var(--flame-rest)";
+    return label ? this.paintOf(label, by === "function" ? 0 : parseInt(this.subject(node).id.slice(-2), 36) % 9) : "var(--flame-rest)";
   }
 
   // Labels keep their colours; the first ones get hues far apart.

@@ -363,7 +363,7 @@ class App {
   // Everything but the plot's lines.
   refresh() {
     const { from, to } = this.range;
-    this.query = this.model.query(from, to);
+    if (this.query?.from !== from || this.query.to !== to) this.query = this.model.query(from, to);
     this.mask ??= this.model.mask(this.filter);
     this.timeline.setRange(from, to);
     this.showRange();

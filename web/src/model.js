@@ -199,8 +199,9 @@ class Model {
   // by "kept" and "freed" within it, of "older" and "newer" ones. The parts of time may be longer than
   // the steps; then they are bounds.
   lifeQuestions(query) {
+    if (query.lives) return query.lives;
     const { keyCount, lives, data } = this;
-    const rows = new Map();
+    const rows = (query.lives = new Map());
     const at = (number) => {
       if (!rows.has(number)) rows.set(number, { before: [0, 0], made: [0, 0], freed: [0, 0], older: [{ low: 0, high: 0 }, { low: 0, high: 0 }] });
       return rows.get(number);
