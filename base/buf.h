@@ -55,10 +55,8 @@ const char *buf_str(struct buf *b);
             b->len += sizeof v;                                                                    \
         }                                                                                          \
     }
-static inline void buf_u8(struct buf *b, uint8_t v)
-{
-    buf_put(b, &v, 1);
-}
+#define STORE_U8(P, V) (*(P) = (V))
+BUF_PUT(buf_u8, uint8_t, STORE_U8)
 BUF_PUT(buf_u16, uint16_t, store_u16)
 BUF_PUT(buf_u32, uint32_t, store_u32)
 BUF_PUT(buf_u64, uint64_t, store_u64)
@@ -66,3 +64,4 @@ BUF_PUT(buf_i64, int64_t, store_i64)
 BUF_PUT(buf_f32, float, store_f32)
 BUF_PUT(buf_f64, double, store_f64)
 #undef BUF_PUT
+#undef STORE_U8

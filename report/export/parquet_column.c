@@ -47,6 +47,7 @@ void parquet_column_release(struct parquet_column *c)
     buf_release(&c->dictionary);
     vec_release(&c->entries);
     map_release(&c->numbers);
+    vec_release(&c->recent);
     buf_release(&c->pages);
     buf_release(&c->raw);
     buf_release(&c->text);
@@ -56,7 +57,6 @@ void parquet_column_clear(struct parquet_column *c)
 {
     buf_clear(&c->dictionary);
     c->entries.len = 0;
-    memset(c->recent, 0, sizeof c->recent);
     map_release(&c->numbers);
     buf_clear(&c->pages);
     c->raw_bytes = c->count = c->missing = 0;
@@ -185,37 +185,58 @@ static int find_entry(struct parquet_column *c, uint64_t key, struct view bytes,
     }
 }
 
-static int add_index(struct parquet_column *c, uint64_t key, struct view bytes, struct err *e)
+/* Where the entry of a value is that was met a short time ago, as most were. NULL with `e`. */
+static uint32_t *recent_entry(struct parquet_column *c, uint64_t value, struct err *e)
 {
-    uint32_t entry;
-    if (find_entry(c, key, bytes, &entry, e) != 0)
-        return -1;
-    return vec_push(&c->indices, entry) ? 0 : no_room(e);
+    if (c->recent.len == 0) {
+        if (!vec_reserve(&c->recent, PARQUET_RECENT)) {
+            no_room(e);
+            return NULL;
+        }
+        c->recent.len = PARQUET_RECENT;
+        memset(c->recent.at, 0, PARQUET_RECENT * sizeof *c->recent.at);
+    }
+    return &c->recent.at[(value ^ value >> 13) % PARQUET_RECENT];
 }
 
-/* Most numbers were met a short time ago. */
 static int add_number_index(struct parquet_column *c, uint64_t n, struct err *e)
 {
-    struct parquet_recent *r = &c->recent[(n ^ n >> 9) % PARQUET_RECENT];
-    if (r->known && r->number == n)
-        return vec_push(&c->indices, r->entry) ? 0 : no_room(e);
-    if (add_index(c, n, (struct view){(const char *)&n, sizeof n}, e) != 0)
+    const struct view bytes = {(const char *)&n, sizeof n};
+    uint32_t *recent = recent_entry(c, n, e);
+    bool known = recent && *recent < c->entries.len &&
+                 load_u64(c->dictionary.data + *recent * sizeof n) == n;
+    if (!recent || (!known && find_entry(c, n, bytes, recent, e) != 0))
         return -1;
-    *r = (struct parquet_recent){n, c->indices.at[c->indices.len - 1], true};
-    return 0;
+    return vec_push(&c->indices, *recent) ? 0 : no_room(e);
+}
+
+/* Entries are valid UTF-8, so a text that equals one needs no other form. */
+static int add_text_index(struct parquet_column *c, struct view raw, struct err *e)
+{
+    uint32_t *recent = recent_entry(c, (uintptr_t)raw.p >> 2 ^ raw.len, e);
+    if (recent && (*recent >= c->entries.len || !entry_is(c, *recent, raw))) {
+        buf_clear(&c->text);
+        format_utf8(&c->text, raw);
+        struct view text = {(const char *)c->text.data, c->text.len};
+        if (c->text.failed)
+            return no_room(e);
+        if (find_entry(c, XXH3_64bits_withSeed(text.p, text.len, map_hash(text.len)), text, recent,
+                       e) != 0)
+            return -1;
+    }
+    return recent && vec_push(&c->indices, *recent) ? 0 : no_room(e);
 }
 
 static int add_text(struct parquet_column *c, struct view raw, struct err *e)
 {
+    if (c->coding)
+        return add_text_index(c, raw, e);
     buf_clear(&c->text);
     format_utf8(&c->text, raw);
-    struct view text = {(const char *)c->text.data, c->text.len};
     if (c->text.failed)
         return no_room(e);
-    if (c->coding)
-        return add_index(c, XXH3_64bits_withSeed(text.p, text.len, map_hash(text.len)), text, e);
-    buf_u32(&c->values, (uint32_t)text.len);
-    buf_put(&c->values, text.p, text.len);
+    buf_u32(&c->values, (uint32_t)c->text.len);
+    buf_put(&c->values, c->text.data, c->text.len);
     return 0;
 }
 

@@ -31,14 +31,7 @@ struct parquet_entry {
     uint32_t offset, len;
 };
 
-#define PARQUET_RECENT 512u
-
-/* A number and its dictionary entry. */
-struct parquet_recent {
-    uint64_t number;
-    uint32_t entry;
-    bool known;
-};
+#define PARQUET_RECENT 8192u
 
 struct parquet_column {
     enum cell_type type;
@@ -54,11 +47,11 @@ struct parquet_column {
     /* The current row group: */
     struct buf dictionary; /* PLAIN */
     VEC(struct parquet_entry) entries;
-    struct map numbers;                           /* value, or hash of a text → entry */
-    struct parquet_recent recent[PARQUET_RECENT]; /* by their last bits */
-    struct buf pages;                             /* headers and compressed pages */
-    uint64_t raw_bytes;                           /* of pages before compression, and headers */
-    uint64_t count; /* values in finished pages, including missing ones */
+    struct map numbers;   /* value, or hash of a text → entry */
+    VEC(uint32_t) recent; /* entries of the newest values: PARQUET_RECENT, or none yet */
+    struct buf pages;     /* headers and compressed pages */
+    uint64_t raw_bytes;   /* of pages before compression, and headers */
+    uint64_t count;       /* values in finished pages, including missing ones */
     uint64_t missing;
     bool plain_pages, coded_pages; /* such pages exist */
     bool any;                      /* the group has a value */

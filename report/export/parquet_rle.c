@@ -28,9 +28,15 @@ static void put_packed(struct buf *out, const uint32_t *values, size_t n, unsign
     put_varint(out, (uint64_t)groups << 1 | 1);
     for (size_t i = 0; i < groups * GROUP; i++) {
         bits |= (uint64_t)(i < n ? values[i] : 0) << held;
-        for (held += width; held >= 8; held -= 8, bits >>= 8)
-            buf_u8(out, (uint8_t)bits);
+        held += width;
+        if (held >= 32) {
+            buf_u32(out, (uint32_t)bits);
+            bits >>= 32;
+            held -= 32;
+        }
     }
+    for (; held; held -= 8, bits >>= 8) /* whole groups are whole bytes */
+        buf_u8(out, (uint8_t)bits);
 }
 
 void parquet_rle(struct buf *out, const uint32_t *values, size_t n, unsigned width)
