@@ -131,7 +131,7 @@ struct recent {
     struct site_state *state;
 };
 
-#define RECENT 8192u
+#define RECENT 65536u
 
 struct builder {
     struct leaks *l;
