@@ -6,6 +6,7 @@
 #include "cli/options/question.h"
 #include "cli/trace_code.h"
 #include "naming/image_code.h"
+#include "protocol/handshake.h"
 #include "report/annotate_report.h"
 #include "report/write/terminal_form.h"
 #include "trace/load/load.h"
@@ -113,6 +114,14 @@ static void tell_origin(const struct annotate_function *f)
     buf_release(&path);
 }
 
+/* A trace has no number for RISC-V: the program's image says what its code is. */
+static bool begin_disassembler(struct disassembler *d, const struct annotate_command *c,
+                               const struct annotate_function *f, const struct trace *t)
+{
+    return (!f->is_elsewhere && trace_code_disassembler(d, t)) ||
+           image_code_disassembler(d, c->images.machine, c->images.is_64);
+}
+
 static int annotate_one(struct annotate_command *c, const struct annotate_function *f,
                         struct trace *t, FILE *out, struct err *e)
 {
@@ -124,11 +133,12 @@ static int annotate_one(struct annotate_command *c, const struct annotate_functi
     struct annotation a;
     if (f->by_line)
         d = (struct disassembler){0};
-    else if (f->is_elsewhere ? !image_code_disassembler(&d, c->images.machine)
-                             : !trace_code_disassembler(&d, t))
+    else if (!begin_disassembler(&d, c, f, t))
         return err_set(e, ERR_CHECK, "%s",
-                       f->is_elsewhere ? "code of the image's processor cannot be read"
-                                       : "the trace does not say which processor its code is for");
+                       c->images.machine
+                           ? "code of the image's processor cannot be read: only that "
+                             "of x86, Arm and, with Capstone 5, 64-bit RISC-V"
+                           : "the trace does not say which processor its code is for");
     int status = f->is_elsewhere ? image_code_lines(&c->images, f->address, &d, e) : 0;
     if (status != 0) {
         trace_code_release(&d);
@@ -149,13 +159,14 @@ static int annotate_one(struct annotate_command *c, const struct annotate_functi
     return status;
 }
 
-/* Searches the trace's code; if that has none of the function, the program's images. */
+/* Searches the trace's code; if that has none of the function, or of an unknown processor, the
+ * program's images. */
 static int find(struct annotate_command *c, struct annotate_functions *found, struct err *e)
 {
     struct err none = {0};
     int status = annotate_find(found, &c->texts, c->function, c->regex, &none);
     size_t before = c->texts.codes.len;
-    if (status == 0 && !found->is_part)
+    if (status == 0 && !found->is_part && c->texts.trace->facts.cpu_arch != ARCH_UNKNOWN)
         return 0;
     if (status != 0 && none.code == ERR_MEMORY) {
         *e = none;

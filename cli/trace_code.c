@@ -35,7 +35,7 @@ bool trace_code_disassembler(struct disassembler *d, const struct trace *t)
     return begin(d, of[arch].set, of[arch].unit);
 }
 
-bool image_code_disassembler(struct disassembler *d, uint16_t machine)
+bool image_code_disassembler(struct disassembler *d, uint16_t machine, bool is_64)
 {
     *d = (struct disassembler){0};
     switch (machine) {
@@ -47,6 +47,8 @@ bool image_code_disassembler(struct disassembler *d, uint16_t machine)
         return begin(d, CODE_ARM32, 4);
     case EM_AARCH64:
         return begin(d, CODE_ARM64, 4);
+    case EM_RISCV:
+        return is_64 && begin(d, CODE_RISCV64, 2);
     default:
         return false;
     }

@@ -39,6 +39,7 @@ static int session_open(struct session *s, struct image_code *c, size_t number, 
                       &facts, e) != 0)
         return -1;
     c->machine = facts.machine;
+    c->is_64 = facts.is_64;
     buf_put(&s->path, facts.path.p, facts.path.len);
     return s->path.failed ? err_no_memory(e, "the path of an image") : 0;
 }

@@ -30,6 +30,7 @@ struct image_code {
     struct frame_places places;
     VEC(struct image_function) found;
     uint16_t machine;  /* EM_… of the image read last */
+    bool is_64;        /* whether that image has 64 bits */
     char problem[512]; /* the first image's problem; "" if none */
 };
 

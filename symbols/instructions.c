@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bytes.h"
 #include "base/library.h"
@@ -64,6 +65,11 @@ static cs_err open_handle(const struct capstone *c, enum instruction_set set, cs
         return c->open(CS_ARCH_ARM, CS_MODE_ARM, handle);
     case CODE_ARM64:
         return c->open(CS_ARCH_ARM64, CS_MODE_ARM, handle);
+    case CODE_RISCV64:
+#if CS_API_MAJOR >= 5
+        return c->open(CS_ARCH_RISCV, CS_MODE_RISCV64 | CS_MODE_RISCVC, handle);
+#endif
+        break;
     }
     return CS_ERR_ARCH;
 }
@@ -128,8 +134,33 @@ static uint64_t target(const struct instructions *in)
         bool named = arm64->op_count == 1 && arm64->operands[0].type == ARM64_OP_IMM;
         return named ? (uint64_t)arm64->operands[0].imm : 0;
     }
+    case CODE_RISCV64: {
+#if CS_API_MAJOR >= 5
+        /* The last operand is a distance, but for jalr: an offset to a register. */
+        const cs_riscv *riscv = &detail->riscv;
+        const cs_riscv_op *last = &riscv->operands[riscv->op_count ? riscv->op_count - 1 : 0];
+        bool named = riscv->op_count && last->type == RISCV_OP_IMM && in->one->id != RISCV_INS_JALR;
+        return named ? in->one->address + (uint64_t)last->imm : 0;
+#endif
+    }
     }
     return 0;
+}
+
+/*
+ * The length in bytes of a RISC-V instruction by its first bits, or 0 if it is cut off or longer
+ * than 8 bytes. Source: the instruction set manual, volume 1, "Expanded Instruction-Length
+ * Encoding".
+ */
+static size_t riscv_length(struct view code)
+{
+    unsigned first = code.len < 2 ? 0x7f : load_u16(code.p);
+    size_t length = (first & 0x03) != 0x03   ? 2
+                    : (first & 0x1f) != 0x1f ? 4
+                    : (first & 0x3f) != 0x3f ? 6
+                    : (first & 0x7f) != 0x7f ? 8
+                                             : 0;
+    return length <= code.len ? length : 0;
 }
 
 enum found { NO_INSTRUCTION, UNKNOWN_INSTRUCTION, KNOWN_INSTRUCTION };
@@ -144,6 +175,8 @@ static size_t measure(const struct instructions *in, struct view code, bool *mis
     *misread = false;
     if (in->set == CODE_ARM32 || in->set == CODE_ARM64)
         return code.len < ARM_LENGTH ? 0 : ARM_LENGTH;
+    if (in->set == CODE_RISCV64)
+        return riscv_length(code);
     if (!x86_encoding_read(&x, code, in->set == CODE_X64))
         return 0;
     *misread = x86_is_misread(&x);
@@ -199,12 +232,25 @@ static void format_bytes(const struct instructions *in, const char *p, size_t si
                                  (unsigned char)p[i]);
 }
 
+/* The disassembler's text; where it has the distance of a jump, its target. */
+static void format_instruction(const struct instructions *in, char *text, size_t room)
+{
+    const char *operands = in->one->op_str;
+    uint64_t to = in->set == CODE_RISCV64 ? target(in) : 0;
+    const char *last = strrchr(operands, ' ');
+    size_t kept = last ? (size_t)(last + 1 - operands) : 0;
+    if (to)
+        snprintf(text, room, "%s %.*s0x%" PRIx64, in->one->mnemonic, (int)kept, operands, to);
+    else
+        snprintf(text, room, "%s%s%s", in->one->mnemonic, operands[0] ? " " : "", operands);
+}
+
 int instructions_print(struct instructions *in, uint64_t address, struct view code,
                        int (*line)(void *ctx, uint64_t address, size_t size, const char *text,
                                    bool known, struct err *e),
                        void *ctx, struct err *e)
 {
-    char text[sizeof in->one->mnemonic + sizeof in->one->op_str + 1];
+    char text[sizeof in->one->mnemonic + sizeof in->one->op_str + 20]; /* and a target */
     enum found kind;
     size_t size;
     while ((kind = next(in, &address, &code, &size)) != NO_INSTRUCTION) {
@@ -212,8 +258,7 @@ int instructions_print(struct instructions *in, uint64_t address, struct view co
         if (!known)
             format_bytes(in, code.p - size, size, text, sizeof text);
         else
-            snprintf(text, sizeof text, "%s%s%s", in->one->mnemonic, in->one->op_str[0] ? " " : "",
-                     in->one->op_str);
+            format_instruction(in, text, sizeof text);
         if (line(ctx, address - size, size, text, known, e) != 0)
             return -1;
     }

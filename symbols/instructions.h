@@ -10,7 +10,8 @@
 #include "base/err.h"
 #include "base/view.h"
 
-enum instruction_set { CODE_X86, CODE_X64, CODE_ARM32, CODE_ARM64 };
+/* CODE_RISCV64 has compressed instructions, too, and needs Capstone 5. */
+enum instruction_set { CODE_X86, CODE_X64, CODE_ARM32, CODE_ARM64, CODE_RISCV64 };
 
 struct instructions; /* opaque */
 

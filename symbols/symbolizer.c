@@ -281,6 +281,7 @@ void symbolizer_facts(const struct symbolizer *s, struct image_facts *facts)
     const char *path = s->image.path, *debug = s->separate.path;
     *facts = (struct image_facts){
         .machine = elf_file_machine(s->image.elf),
+        .is_64 = elf_file_is_64(s->image.elf),
         .has_symbols = elf_symbols_count(s->symbols) > 0,
         .has_debug = s->debug != NULL,
         .from_cache = s->from_cache,

@@ -382,7 +382,7 @@ void helper_put_facts(struct buf *out, const struct image_facts *facts)
 {
     buf_u16(out, facts->machine);
     buf_u8(out, (uint8_t)(facts->has_symbols | facts->has_debug << 1 | facts->from_cache << 2 |
-                          facts->debug_separate << 3));
+                          facts->debug_separate << 3 | facts->is_64 << 4));
     buf_u64(out, facts->base);
     helper_put_text(out, facts->path);
     helper_put_text(out, facts->debug_path);
@@ -394,12 +394,13 @@ int helper_get_facts(struct view body, struct image_facts *facts, struct err *e)
     *facts = (struct image_facts){.machine = cursor_u16(&c)};
     uint8_t flags = cursor_u8(&c);
     facts->base = cursor_u64(&c);
-    if (flags > 15)
+    if (flags > 31)
         return bad(e, "flag");
     facts->has_symbols = flags & 1;
     facts->has_debug = flags & 2;
     facts->from_cache = flags & 4;
     facts->debug_separate = flags & 8;
+    facts->is_64 = flags & 16;
     if (get_path(&c, &facts->path, e) != 0 || get_path(&c, &facts->debug_path, e) != 0)
         return -1;
     return finished(&c, e);

@@ -61,6 +61,7 @@ struct place_code {
 /* Properties of an image. */
 struct image_facts {
     uint16_t machine;       /* EM_… */
+    bool is_64;             /* of 64 bits */
     bool has_symbols;       /* any symbol table */
     bool has_debug;         /* debug information was found */
     bool from_cache;        /* debug information comes from the cache */

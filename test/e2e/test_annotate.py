@@ -22,6 +22,8 @@ FUNCTIONS = ("main", "ledger_block", "ledger_drop", "entry_fill", "entry_clear",
 ID_BITS = (1 << 62) - 1
 SYMBOL_CODE = 112  # the item's number in protocol 74
 BASE = 0x555512340000  # where the image was mapped
+# The place of the processor: after magic, version; resolution to last_time; offset, pid, period.
+PROCESSOR = 5 + 3 + 24 + 24
 FIGURES = ("count", "bytes", "live_count", "live_bytes")
 
 
@@ -216,16 +218,15 @@ class Processors(Case):
     def test_an_unknown_one(self):
         """The header's byte for the processor says that it is not known, or nonsense."""
         inner = bytearray(Trace(LEDGER).inner)
-        at = 5 + 3 + 24 + 24  # magic, version; resolution to last_time; offset, pid, period
-        self.assertEqual(inner[at], 2)
+        self.assertEqual(inner[PROCESSOR], 2)
         for arch in (0, 250):
-            inner[at] = arch
+            inner[PROCESSOR] = arch
             path = self.dir / "other.tracy"
             path.write_bytes(pack(bytes(inner)))
             result = run("annotate", path, "main")
             self.assertEqual(result.returncode, 1, result.stderr)
             self.assertIn("which processor", result.stderr)
-        inner[at] = 4  # AArch64: what is no instruction there is shown as words
+        inner[PROCESSOR] = 4  # AArch64: what is no instruction there is shown as words
         path.write_bytes(pack(bytes(inner)))
         doc = annotate(path, "main")
         self.assertEqual({line["size"] for line in doc["instructions"][:-1]}, {4})
@@ -286,8 +287,9 @@ class Images(Case):
         result = capture_items(trace, items, "--symbols", "client")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(run("annotate", trace, "shelf").returncode, 2)
-        doc = annotate(trace, "shelf", "--resolve", "--images-from-trace", "--no-symbol-cache",
-                       "--base", f"{program}={BASE:x}")
+        options = ("--resolve", "--images-from-trace", "--no-symbol-cache", "--base",
+                   f"{program}={BASE:x}")
+        doc = annotate(trace, "shelf", *options)
         lines = doc["instructions"]
         self.assertEqual([int(line["address"], 16) for line in lines],
                          [BASE + a for a, _, _ in rows])
@@ -297,3 +299,9 @@ class Images(Case):
         self.assertEqual([line["source"]["line"] for line in lines],
                          self.lines(program, looked_up))
         self.assertIn(True, [line["source"]["inline"] for line in lines])
+        inner = bytearray(Trace(trace).inner)
+        at = PROCESSOR + 8  # files of version 0.12 have the delay of the clock, too
+        self.assertEqual(inner[at], 2)
+        inner[at] = 0  # unknown: the image says it
+        trace.write_bytes(pack(bytes(inner)))
+        self.assertEqual(annotate(trace, hex(start), *options)["instructions"], lines)

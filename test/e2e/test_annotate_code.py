@@ -96,12 +96,38 @@ float16_t halves(float16_t *a, float16_t b, int n)
 }
 """
 
+RISCV = r"""
+int hold(int n);
+int loop(int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++) {
+        sum += hold(i);
+        if (sum > 100)
+            break;
+    }
+    return sum;
+}
+double products(double *a, long n)
+{
+    double sum = 0;
+    for (long i = 0; i < n; i++)
+        sum += a[i] * a[n - i] / 1.5;
+    return sum;
+}
+long others(long *p, unsigned char *q)
+{
+    return __atomic_fetch_add(p, 5, __ATOMIC_SEQ_CST) + (q[3] << 9) % (q[1] | 1) + (long)(float)*p;
+}
+"""
+
 # Names that objdump and Capstone give the same instruction.
 ALIASES = {
     ("xchg", "nop"), ("movs", "movsd"), ("movs", "movsq"), ("movs", "movsb"), ("stos", "stosd"),
     ("stos", "stosq"), ("stos", "stosb"), ("movabs", "mov"), ("mov", "movz"), ("mov", "movn"),
     ("mov", "orr"), ("mov", "ins"), ("b.cs", "b.hs"), ("b.cc", "b.lo"), ("uxtl", "ushll"),
     ("sxtl", "sshll"), ("bti", "hint"), ("paciasp", "hint"), ("autiasp", "hint"),
+    ("bge", "blez"), ("bge", "bgez"), ("blt", "bltz"), ("blt", "bgtz"),
 }
 PREFIXES = {"rep", "repz", "repnz", "lock", "bnd", "notrack", "data16", "cs", "{evex}", "{vex}"}
 
@@ -126,16 +152,23 @@ class Newer(Case):
 
     def functions(self, objdump, path):
         """Name to (address, size, text of each instruction)."""
-        syntax = ["-M", "intel"] if objdump.startswith("x86") else []
+        syntax = ["-M", "intel"] if objdump.startswith("x86") else \
+            ["-M", "no-aliases"] if "llvm" in objdump else []
         text = subprocess.run([objdump, "-d", "-w", "-j", ".text", *syntax, path], check=True,
                               capture_output=True, text=True).stdout
         found = {}
         for line in text.splitlines():
             if label := re.match(r"^[0-9a-f]+ <(\w+)>:$", line):
                 rows = found.setdefault(label[1], [])
-            elif row := re.match(r"^ +([0-9a-f]+):\t((?:[0-9a-f]{2,8} )+) *(?:\t(.*))?$", line):
+            elif row := re.match(r"^ +([0-9a-f]+):[ \t]((?:[0-9a-f]{2,8} )+) *(?:\t(.*))?$", line):
                 rows.append((int(row[1], 16), len(row[2].replace(" ", "")) // 2, row[3]))
         return found
+
+    def instructions(self, path, name):
+        result = run("annotate", self.dir / "t.tracy", name, "--base", f"{path}={BASE:x}", "--format",
+                     "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)["instructions"]
 
     def check(self, path, objdump, names):
         functions = self.functions(objdump, path)
@@ -148,9 +181,7 @@ class Newer(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         bytes_only = set()
         for name in names:
-            result = run("annotate", trace, name, "--base", f"{path}={BASE:x}", "--format", "json")
-            self.assertEqual(result.returncode, 0, result.stderr)
-            lines = json.loads(result.stdout)["instructions"]
+            lines = self.instructions(path, name)
             wanted = functions[name][:len(lines)]
             self.assertEqual([(int(l["address"], 16) - BASE, l["size"]) for l in lines],
                              [(address, size) for address, size, _ in wanted], name)
@@ -183,6 +214,27 @@ class Newer(Case):
         bytes_only = self.check(path, "aarch64-linux-gnu-objdump",
                                 ["products", "vectors", "atomics", "halves"])
         self.assertFalse(bytes_only & {"bl", "ret", "ldr", "stp", "b.ne"})
+
+    @unittest.skipUnless(shutil.which("clang") and shutil.which("ld.lld") and
+                         shutil.which("llvm-objdump"), "no LLVM")
+    def test_riscv(self):
+        """RISC-V, which Capstone 5 knows, and where jumps lead."""
+        path = self.built("clang", RISCV, "--target=riscv64-linux-gnu", "-march=rv64gc", "-O1",
+                          "-fuse-ld=lld", "-Wl,--unresolved-symbols=ignore-all")
+        version = subprocess.run(["pkg-config", "--modversion", "capstone"], stdout=subprocess.PIPE,
+                                 text=True).stdout
+        if int(version.split(".")[0] or 0) < 5:
+            with self.assertRaisesRegex(AssertionError, "with Capstone 5, 64-bit RISC-V"):
+                self.check(path, "llvm-objdump", ["loop"])
+            self.skipTest("Capstone 4")
+        bytes_only = self.check(path, "llvm-objdump", ["loop", "products", "others"])
+        self.assertEqual(bytes_only, set())
+        starts = [row[0] for row in self.functions("llvm-objdump", path)["loop"]]
+        texts = [line["text"] for line in self.instructions(path, "loop")]
+        leads = [text for text in texts if re.match(r"(c\.)?(j|b\w+) ", text)]
+        self.assertGreater(len(leads), 2)
+        for text in leads:
+            self.assertIn(int(text.split()[-1], 16) - BASE, starts, text)
 
 
 if __name__ == "__main__":

@@ -175,6 +175,28 @@ static void misread_instructions(void **state)
     ASSERT_PRINTS(CODE_X64, "\xf3\x0f\x1e\xfa\x0f\xae\xe8", "endbr64;lfence;");
 }
 
+static void riscv(void **state)
+{
+    /* c.addi16sp; blez a0, +64; c.j +8; jalr ra, ra, 152; jal ra, -16; c.bnez a1, -12; c.jr ra;
+       then an instruction of 8 bytes, and the beginning of another */
+    static const char code[] = "\x79\x71\x63\x50\xa0\x04\x21\xa0\xe7\x80\x80\x09"
+                               "\xef\xf0\x1f\xff\xf5\xf9\x82\x80\x3f\0\0\0\0\0\0\0\x03";
+    static const uint64_t want[] = {0x1000, 0x1002, 0x1042, 0x1006, 0x100e, 0x1008,
+                                    0x100c, 0xffc,  0x1010, 0x1004, 0x1012, 0x1014};
+    struct found f = {0};
+    struct instructions *in = instructions_new(CODE_RISCV64);
+    (void)state;
+    if (!in)
+        skip(); /* Capstone 4 */
+    instructions_free(in);
+    walk(CODE_RISCV64, (const uint8_t *)code, sizeof code - 1, &f, 0);
+    assert_found(&f, want, sizeof want / sizeof want[0]);
+    assert_prints(CODE_RISCV64, code, sizeof code - 2,
+                  "c.addi16sp sp, -0x30;blez a0, 0x1042;c.j 0x100e;jalr ra, ra, 0x98;"
+                  "jal 0xffc;c.bnez a1, 0x1004;c.jr ra;"
+                  ".byte 0x3f,0x00,0x00,0x00,0x00,0x00,0x00,0x00;");
+}
+
 /* Whoever may load no code any more has loaded it before. */
 static void behind_guards(void **state)
 {
@@ -204,6 +226,7 @@ int main(void)
         cmocka_unit_test(other_processors),
         cmocka_unit_test(unknown_instructions),
         cmocka_unit_test(misread_instructions),
+        cmocka_unit_test(riscv),
         cmocka_unit_test(behind_guards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
