@@ -240,7 +240,7 @@ DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libj
 DEPS_TEST  := libcmocka-dev g++ clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 jq curl mandoc shellcheck debhelper libjemalloc2 \
               libtcmalloc-minimal4 libmimalloc-dev zsh fish
-DEPS_FULL  := debuginfod golang-go chromium prometheus gcc-aarch64-linux-gnu \
+DEPS_FULL  := debuginfod golang-go lld chromium prometheus gcc-aarch64-linux-gnu \
               python3-numpy python3-pip python3-setuptools python3-wheel mypy \
               libc6-dev-arm64-cross qemu-user
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
