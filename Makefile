@@ -146,7 +146,7 @@ $(BUILD)/aarch64/libtidemark.so: $(CLIENT_SOURCES:client/%.c=$(BUILD)/aarch64/%.
 ##              of a Debian 12 for AArch64, build-bookworm-arm64, which debootstrap makes; as root
 .PHONY: cross-arm64 deps-arm64 check-arm64 check-arm64-system deb-arm64 test-programs
 ARM64_ROOT := build-bookworm-arm64
-ARM64_DEPS  = $(DEPS) $(filter-out clang% libclang% llvm shellcheck debhelper,$(DEPS_TEST)) dpkg-dev \
+ARM64_DEPS  = $(DEPS) $(filter-out clang% libclang% shellcheck debhelper,$(DEPS_TEST)) dpkg-dev \
                   python3-numpy
 ARM64_MAKE  = $(MAKE) --no-print-directory NODEPS=1 FOREIGN=1 BUILD=$(ARM64_ROOT)/src/build \
                   CC='$(CROSS_CC) --sysroot=$(CURDIR)/$(ARM64_ROOT)' \
