@@ -16,6 +16,8 @@
 #include "client/unwind_machine.h"
 
 #define RULE_BITS 16u
+/* What a function may use below its stack pointer, and GCC's tables for a `ret` still refer to. */
+#define RED_ZONE 128u
 
 /*
  * A rule in the table: the upper 32 bits identify the address, the lower 32 are the rule.
@@ -109,7 +111,7 @@ static bool leave_signal(const struct thread *t, struct cursor *c)
     /* The handler ran on an alternate stack. */
     if (sp < t->stack_low || sp >= t->stack_high)
         return false;
-    c->low = sp & ~UINT64_C(7);
+    c->low = sp - t->stack_low > RED_ZONE ? (sp - RED_ZONE) & ~UINT64_C(7) : t->stack_low;
     c->high = t->stack_high;
     c->sp = sp;
     return true;

@@ -73,11 +73,11 @@ LOCALS = (
 )
 
 
-def function(rng, n):
+def function(rng, n, rooms):
     values, floats = rng.choice((0, 1, 3, 8, 14)), rng.choice((0, 0, 0, 4))
     body = [f"uint64_t v{v} = leaf{rng.randrange(FUNCTIONS)}(a + {v}, b);" for v in range(values)]
     body += [f"double d{v} = x * {v + 1} + (double)a;" for v in range(floats)]
-    body.append(rng.choice(LOCALS))
+    body.append(rng.choice(rooms))
     body.append("if (d <= 0) { if (!interrupts) free(get(1 + (a & 1023))); return a; }")
     if rng.random() < 0.3:
         body.append("if ((a & 7) == 1 && !interrupts) free(get(100 + (b & 255)));")
@@ -98,7 +98,7 @@ def function(rng, n):
             f"{{ (void)x; {' '.join(body)} }}")
 
 
-def program(seed):
+def program(seed, rooms):
     rng, numbers = random.Random(seed), range(FUNCTIONS)
     lines = [HEAD]
     lines += [f"OWN uint64_t f{n}(int, uint64_t, uint64_t, double);" for n in numbers]
@@ -106,7 +106,7 @@ def program(seed):
               for n in numbers]
     lines.append("static uint64_t (*const table[])(int, uint64_t, uint64_t, double) = {" +
                  ", ".join(f"f{n}" for n in numbers) + "};")
-    return "\n".join(lines + [function(rng, n) for n in numbers] + [MAIN])
+    return "\n".join(lines + [function(rng, n, rooms) for n in numbers] + [MAIN])
 
 
 class Stacks(Case):
@@ -144,7 +144,7 @@ class Stacks(Case):
             at += 24 + 8 * count
             # Without the oracle's frame and the hook's.
             wanted[address].append((size, [(pc & ADDRESS, pc >> 63 == 1) for pc in frames[2:]]))
-        stacks, signals, cut = set(), 0, 0
+        stacks, signals = set(), 0
         for event in record.events:
             if event.kind != recording.ALLOC or event.how:
                 continue
@@ -154,14 +154,9 @@ class Stacks(Case):
                 want.pop(0)
             self.assertTrue(want, event)
             got, true = [(pc, exact) for pc, _, exact in record.stack(event.stack)], want.pop(0)[1]
-            if got != true and got[-1][1] and got == true[:len(got)]:
-                cut += 1 # at the function that a signal interrupted
-            else:
-                self.assertEqual(got, true)
+            self.assertEqual(got, true)
             stacks.add(tuple(got))
             signals += any(exact for _, exact in got)
-        # On x86-64, prologues of functions that realign their stack keep its base in another register.
-        self.assertLessEqual(cut, signals // 20)
         return len(stacks), signals
 
     def check_all(self, prefix, library, compilers, flags):
@@ -169,13 +164,18 @@ class Stacks(Case):
                 (c, f, clean) for c, *own, clean in compilers for f in (*flags, *own)):
             with self.subTest(compiler=compiler[0], flags=options):
                 oracle = self.oracle(compilers[0][0][0])
-                path = self.compiled(compiler[0], program(seed), "program", *compiler[1:],
-                                     *options.split())
+                path, unaligned = (self.compiled(compiler[0], program(seed, rooms), name,
+                                                 *compiler[1:], *options.split())
+                                   for name, rooms in (("program", LOCALS),
+                                                       ("unaligned", LOCALS[:-1])))
                 stacks, _ = self.check(prefix, library, oracle, path, "200")
                 self.assertGreater(stacks, 200)
-                # libgcc's unwinder crashes if the tables do not cover each instruction.
+                # libgcc's unwinder crashes if the tables do not cover each instruction. GCC's for
+                # x86-64 are wrong at the `ret` of a function that realigned its stack: registers
+                # are still found by the %rbp that has been restored.
                 for where in ("own", "alternate") if clean else ():
-                    stacks, signals = self.check(prefix, library, oracle, path, "150", where)
+                    stacks, signals = self.check(prefix, library, oracle, unaligned, "150",
+                                                 where)
                     self.assertGreater(stacks, 75)
                     self.assertGreaterEqual(signals, 150)
 
