@@ -373,7 +373,7 @@ struct rec_header {
 };
 
 /* The versions whose frames are read. */
-#define PYTHON_VERSIONS "3.9 to 3.14"
+#define PYTHON_VERSIONS "3.8 to 3.14"
 
 enum rec_python {
     REC_PYTHON_UNKNOWN = 0,  /* there is none, or its frames cannot be read */

@@ -177,7 +177,7 @@ static uint64_t find_pair_line(struct line_table t, int64_t first_line, int64_t 
     return 0;
 }
 
-/* In that of 3.9, the lines of a pair are those by which the code after it goes on. */
+/* In that of 3.8 and 3.9, the lines of a pair are those by which the code after it goes on. */
 static uint64_t find_delta_line(struct line_table t, int64_t first_line, int64_t unit)
 {
     int64_t line = first_line, end = 0;

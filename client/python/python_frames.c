@@ -329,8 +329,8 @@ static __attribute__((noinline)) bool read_pairs(struct reader *r, uint64_t stat
 }
 
 /*
- * 3.9: frames and native frames of the evaluator are two lists, whose items correspond. A part of
- * the evaluator that the compiler moved elsewhere is noticed by their number.
+ * 3.8 and 3.9: frames and native frames of the evaluator are two lists, whose items correspond. A
+ * part of the evaluator that the compiler moved elsewhere is noticed by their number.
  */
 static __attribute__((noinline)) bool read_natives(struct reader *r)
 {

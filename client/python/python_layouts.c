@@ -4,9 +4,12 @@
 
 #include "client/python/python.h"
 
-/* Versions whose layout is not in the interpreter itself. Each was tested with that interpreter. */
+/*
+ * Versions whose layout is not in the interpreter itself: a row is for those from its own to the
+ * next row's. Each was tested with that interpreter.
+ */
 static const struct python_layout layouts[] = {
-    {.version = 0x0309,
+    {.version = 0x0308,
      .chain = PYTHON_NATIVES,
      .frame = 24,
      .interpreter = 16,
@@ -147,9 +150,11 @@ static bool layout_of_runtime(struct python_layout *l, const struct runtime_word
 
 bool python_layout_find(struct python_layout *l, uint32_t version, const uint64_t *runtime)
 {
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        if (layouts[i].version == version) {
+    size_t count = sizeof layouts / sizeof *layouts;
+    for (size_t i = version > layouts[count - 1].version ? 0 : count; i-- > 0;) {
+        if (layouts[i].version <= version) {
             *l = layouts[i];
+            l->version = (uint16_t)version;
             return true;
         }
     }

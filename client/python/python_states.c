@@ -3,7 +3,7 @@
  *
  * A thread that released the GIL changes its frames only after it has taken the GIL again, so it
  * may read them as long as its thread state exists. It may no longer: at the interpreter's end, and
- * after fork, CPython frees the states of all other threads. CPython 3.9 to 3.14 leave the frames
+ * after fork, CPython frees the states of all other threads. CPython 3.8 to 3.14 leave the frames
  * themselves in memory then. So it is enough to notice the free of a state and to make it wait for
  * a reading in progress, which takes about a microsecond.
  *

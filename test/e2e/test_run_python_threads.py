@@ -275,7 +275,7 @@ class Threads(RunCase):
         turn = "inner calls_back outer"
         for python in PYTHONS:
             with self.subTest(python):
-                self.play(HYBRID, python=python)
+                self.play(HYBRID, python=python, options=["--depth", "200"])
                 blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size", f"{SIZE}:{SIZE}",
                              "--limit", "0", "--format", "json")
                 block, = json.loads(blocks.stdout)["allocations"]
