@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,7 +19,7 @@ from test_daemon import announce
 from test_daemon_events import Driven, Telling
 from test_daemon_limits import Lasting
 from test_faults import environment
-from tools import FIREHOSE, children, replaying, report, run, wait_until
+from tools import FIREHOSE, children, remove_folder, replaying, report, run, wait_until
 
 SERIES = re.compile(r"^(tidemark_\w+)(\{.*\})? (\S+)$", re.M)
 BEGIN = frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64) + alloc(20, 7, 0x2000, 128))
@@ -344,12 +343,7 @@ class Removed(Parts):
         return child
 
     def remove(self):
-        def removed():
-            with contextlib.suppress(OSError):  # the session makes files there, and renames them
-                shutil.rmtree(self.traces)
-                return True
-            return False
-        wait_until(removed)
+        remove_folder(self.traces)
         self.wait_said("is gone: it was made again")
 
     def found(self):

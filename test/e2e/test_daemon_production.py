@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import resource
-import shutil
 import signal
 import socket
 import subprocess
@@ -19,8 +18,8 @@ from clients import thread_name
 from passing import journal_bytes
 from test_capture import TERMINATE, FakeClient, alloc, frame
 from test_daemon import announce, free_udp_port
-from tools import (BUILD, LIMIT, ROOT, TIDEMARK, Case, children, end_daemon, interrupt, report,
-                   run, wait_until)
+from tools import (BUILD, LIMIT, ROOT, TIDEMARK, Case, children, end_daemon, interrupt,
+                   remove_folder, report, run, wait_until)
 
 ONE = thread_name(7, b"main") + alloc(10, 7, 0x1000, 64)
 STAYS = frame(ONE)
@@ -558,7 +557,7 @@ class Elsewhere(Running):
         self.temporary.mkdir()
         (self.temporary / "x.tracy").write_bytes(b"somebody's")
         with self.recording() as process:
-            shutil.rmtree(self.traces)
+            remove_folder(self.traces)
             self.wait_said("is gone: it was made again")
             self.assertEqual(self.stop(process), 4, self.said())
         trace = self.temporary / "x.2.tracy"
@@ -574,7 +573,7 @@ class Elsewhere(Running):
         """That leads from where the daemon was started, not from the folder."""
         self.temporary.mkdir()
         with self.recording(temporary="temporary") as process:
-            shutil.rmtree(self.traces)
+            remove_folder(self.traces)
             self.wait_said("is gone: it was made again")
             self.assertEqual(self.stop(process), 4, self.said())
         self.assertEqual(os.listdir(self.temporary), ["x.tracy"])
@@ -593,7 +592,7 @@ class Elsewhere(Running):
 
     def test_it_was_removed_and_there_is_nowhere_to_go(self):
         with self.recording() as process:
-            shutil.rmtree(self.traces)
+            remove_folder(self.traces)
             self.wait_said("is gone: it was made again")
             self.assertEqual(self.stop(process), 4, self.said())
         self.assertIn("was removed meanwhile: tidemark: what was recorded is lost: its journal was "
@@ -610,7 +609,7 @@ class Elsewhere(Running):
             process.wait()
             # It looks for the daemon's words ten times a second, and then knows.
             wait_until(lambda: self.sockets(session) == before - 1)
-            shutil.rmtree(self.traces)
+            remove_folder(self.traces)
             os.kill(session, signal.SIGTERM)
             wait_until(lambda: os.listdir(self.temporary) == ["x.tracy"])
         self.assertEqual(report(self.temporary / "x.tracy")["pools"][0]["allocations"], 1)

@@ -8,12 +8,11 @@ import pathlib
 import random
 import re
 import resource
-import shutil
 import signal
 import subprocess
 
 from passing import Player, Proxy, body_begins, frame_ends, journal_bytes, wait_for
-from tools import FIREHOSE, LIMIT, TIDEMARK, WIRE, Case, replaying, run
+from tools import FIREHOSE, LIMIT, TIDEMARK, WIRE, Case, remove_folder, replaying, run
 
 KILLS = int(os.environ.get("KILLS", "8"))
 SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
@@ -359,7 +358,7 @@ class RemovedFolders(Killed):
             begin = body_begins(stream, 82)
             wait_for(lambda: self.journal.exists() and
                      begin + len(journal_bytes(self.journal)) == stop, "the journal")
-            shutil.rmtree(self.folder)
+            remove_folder(self.folder)
             then(capture, proxy)
             out, err = capture.communicate(timeout=LIMIT)
         self.assertEqual(capture.returncode, 4, out + err)

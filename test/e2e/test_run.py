@@ -14,7 +14,7 @@ import time
 import unittest
 from unittest import mock
 
-from tools import LIMIT, ROOT, TIDEMARK, Case, report, run
+from tools import LIMIT, ROOT, TIDEMARK, Case, remove_folder, report, run
 
 SOURCE = ROOT / "test" / "e2e" / "run_program.c"
 CC = os.environ.get("CC", "gcc")
@@ -381,7 +381,7 @@ class Signals(RunCase):
         blocked = self.dir / "blocked"
         blocked.mkdir()
         process = self.start("-o", str(blocked / "out.tracy"), "--spool", str(self.dir))
-        shutil.rmtree(blocked)
+        remove_folder(blocked)
         blocked.touch()
         (self.dir / "go").touch()
         _, errors = process.communicate(timeout=LIMIT)
@@ -405,8 +405,7 @@ class Signals(RunCase):
         folder.mkdir()
         with mock.patch.dict(os.environ, TMPDIR=str(tmpdir)):
             process = self.start("-o", str(folder / "x.tracy"))
-        while folder.exists():
-            shutil.rmtree(folder, ignore_errors=True) # `run` may still add to it
+        remove_folder(folder)
         (self.dir / "go").touch()
         _, errors = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 4, errors)

@@ -135,6 +135,16 @@ def wait_until(holds, what="nothing happened"):
         time.sleep(0.02)
 
 
+def remove_folder(folder):
+    """Also one in which a program makes and renames files meanwhile."""
+    def removed():
+        with contextlib.suppress(OSError):
+            shutil.rmtree(folder)
+            return True
+        return False
+    wait_until(removed, f"{folder} is there")
+
+
 def wait_for(process, text):
     """Reads what a process prints until `text` has come; gives that."""
     said = ""
