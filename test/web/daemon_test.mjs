@@ -10,8 +10,8 @@ import { join, resolve } from "node:path";
 
 const [, , chromium, folder, url, token, port] = process.argv;
 const { chromium: driver } = createRequire(join(resolve(folder), "x.js"))("playwright-core");
-const LIMIT = 120000;
-const browser = await driver.launch({ executablePath: chromium, args: ["--no-sandbox"] });
+const LIMIT = 300000;
+const browser = await driver.launch({ executablePath: chromium, args: ["--no-sandbox"], timeout: LIMIT });
 const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
 context.setDefaultTimeout(LIMIT);
 const page = await context.newPage();

@@ -17,7 +17,8 @@ const { chromium: driver } = createRequire(join(folder, "x.js"))("playwright-cor
 const names = JSON.parse(readFileSync(new URL("checks.json", import.meta.url)));
 const shots = join(folder, "shots");
 mkdirSync(shots, { recursive: true });
-const browser = await driver.launch({ executablePath: chromium, args: ["--no-sandbox"] });
+const LIMIT = 300000; // ms: a busy machine takes longer, and does not fail
+const browser = await driver.launch({ executablePath: chromium, args: ["--no-sandbox"], timeout: LIMIT });
 
 // The data block of a page, with its tables.
 const dataOf = (page) =>
@@ -35,6 +36,7 @@ const dataOf = (page) =>
 // A page in a browser of its own. `errors` is what should not happen: it is empty in the end.
 async function open(name, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(LIMIT);
   const page = await context.newPage();
   const errors = [];
   page.on("console", (m) => errors.push(`console ${m.type()}: ${m.text()}`));
@@ -42,7 +44,7 @@ async function open(name, options = {}) {
   page.on("dialog", (d) => (errors.push(`dialog: ${d.message()}`), d.dismiss()));
   page.on("request", (r) => /^(blob|data):/.test(r.url()) || r.isNavigationRequest() || errors.push(`request: ${r.url()}`));
   await page.goto(pathToFileURL(join(folder, `${name}.html`)).href);
-  await page.waitForSelector("html[data-ready]", { timeout: 120000 });
+  await page.waitForSelector("html[data-ready]");
   return { page, errors, done: async () => (assert.deepEqual(errors, []), await context.close()) };
 }
 
@@ -505,6 +507,7 @@ const checks = {
 
   "nothing moves while the page loads": async () => {
     const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+    context.setDefaultTimeout(LIMIT);
     const page = await context.newPage();
     await page.addInitScript(() => {
       window.shifts = 0;
