@@ -13,6 +13,7 @@ struct tool_call {
     struct tidetrace *trace; /* "trace" */
     struct tidetrace *base;  /* "base", if the tool compares */
     struct tidetrace_selection selection;
+    struct param_texts skip, no_skip;
 };
 
 struct tool {

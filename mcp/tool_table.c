@@ -32,6 +32,12 @@ static const char *const diff_groupings[] = {"site", "callstack", "type", NULL};
         .name = NULL                                                                               \
     }
 
+/* What every request `o` of a tool begins with, and the rules for sites of those that have them. */
+#define ASKED(c) .struct_size = sizeof o, .selection = &(c)->selection
+#define RULES(c)                                                                                   \
+    .skip = (c)->skip.at, .skip_count = (c)->skip.len, .no_skip = (c)->no_skip.at,                 \
+    .no_skip_count = (c)->no_skip.len
+
 /* ---- traces */
 
 static const struct param folder_params[] = {
@@ -66,19 +72,13 @@ static const struct param report_params[] = {
 static int ask_report(struct tool_call *c, struct tidetrace_result **r,
                       struct tidetrace_error *error)
 {
-    struct param_texts skip = params_texts(c->arguments, "skip");
-    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
     struct tidetrace_report_options o = {
-        .struct_size = sizeof o,
-        .selection = &c->selection,
+        ASKED(c),
         .by = params_choice(&c->tool->params, c->arguments, "by"),
         .sort = params_choice(&c->tool->params, c->arguments, "sort"),
         .min_bytes = (uint64_t)params_integer(c->arguments, "min_bytes", 0),
         .min_count = (uint64_t)params_integer(c->arguments, "min_count", 0),
-        .skip = skip.at,
-        .skip_count = skip.len,
-        .no_skip = no_skip.at,
-        .no_skip_count = no_skip.len};
+        RULES(c)};
     return tidetrace_report(c->trace, &o, r, error);
 }
 
@@ -193,18 +193,12 @@ static const struct param tree_params[] = {
 static int ask_tree(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
 {
     const struct param_lists *lists = &c->tool->params;
-    struct param_texts skip = params_texts(c->arguments, "skip");
-    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
-    struct tidetrace_tree_options o = {.struct_size = sizeof o,
-                                       .selection = &c->selection,
+    struct tidetrace_tree_options o = {ASKED(c),
                                        .by = params_choice(lists, c->arguments, "by"),
                                        .metric = params_choice(lists, c->arguments, "metric"),
                                        .depth = (uint32_t)params_integer(c->arguments, "depth", 0),
                                        .min_share = params_number(c->arguments, "min_share", 0.01),
-                                       .skip = skip.at,
-                                       .skip_count = skip.len,
-                                       .no_skip = no_skip.at,
-                                       .no_skip_count = no_skip.len};
+                                       RULES(c)};
     if (params_choice(lists, c->arguments, "direction"))
         o.flags |= TIDETRACE_TREE_BOTTOM_UP;
     if (!params_boolean(c->arguments, "inlines", true))
@@ -232,11 +226,8 @@ static const struct param find_params[] = {
 /* `at` is the time of the request; events before and after it are searched, too. */
 static int ask_find(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
 {
-    struct tidetrace_find_options o = {.struct_size = sizeof o,
-                                       .selection = &c->selection,
-                                       .low = params_address(c->arguments, "address"),
-                                       .time = c->selection.at,
-                                       .limit = FOUND_MOST};
+    struct tidetrace_find_options o = {ASKED(c), .low = params_address(c->arguments, "address"),
+                                       .time = c->selection.at, .limit = FOUND_MOST};
     uint64_t more = (uint64_t)params_integer(c->arguments, "length", 1) - 1;
     o.high = more > UINT64_MAX - o.low ? UINT64_MAX : o.low + more;
     if (c->selection.flags & TIDETRACE_SELECT_AT) {
@@ -258,16 +249,8 @@ static const struct param leak_params[] = {
 static int ask_leaks(struct tool_call *c, struct tidetrace_result **r,
                      struct tidetrace_error *error)
 {
-    struct param_texts skip = params_texts(c->arguments, "skip");
-    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
-    const struct tidetrace_leak_options o = {.struct_size = sizeof o,
-                                             .selection = &c->selection,
-                                             .suppressions =
-                                                 params_text(c->arguments, "suppressions"),
-                                             .skip = skip.at,
-                                             .skip_count = skip.len,
-                                             .no_skip = no_skip.at,
-                                             .no_skip_count = no_skip.len};
+    const struct tidetrace_leak_options o = {
+        ASKED(c), .suppressions = params_text(c->arguments, "suppressions"), RULES(c)};
     return tidetrace_leaks(c->trace, &o, r, error);
 }
 
@@ -285,16 +268,8 @@ static const struct param resident_params[] = {
 static int ask_resident(struct tool_call *c, struct tidetrace_result **r,
                         struct tidetrace_error *error)
 {
-    struct param_texts skip = params_texts(c->arguments, "skip");
-    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
     const struct tidetrace_resident_options o = {
-        .struct_size = sizeof o,
-        .selection = &c->selection,
-        .look = (uint64_t)params_integer(c->arguments, "look", 0),
-        .skip = skip.at,
-        .skip_count = skip.len,
-        .no_skip = no_skip.at,
-        .no_skip_count = no_skip.len};
+        ASKED(c), .look = (uint64_t)params_integer(c->arguments, "look", 0), RULES(c)};
     return tidetrace_resident(c->trace, &o, r, error);
 }
 
@@ -317,43 +292,23 @@ static const struct param growth_params[] = {
 static int ask_growth(struct tool_call *c, struct tidetrace_result **r,
                       struct tidetrace_error *error)
 {
-    struct param_texts skip = params_texts(c->arguments, "skip");
-    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
-    const struct tidetrace_growth_options o = {.struct_size = sizeof o,
-                                               .selection = &c->selection,
-                                               .from = params_integer(c->arguments, "from_ns", -1),
-                                               .to =
-                                                   params_integer(c->arguments, "to_ns", INT64_MAX),
-                                               .skip = skip.at,
-                                               .skip_count = skip.len,
-                                               .no_skip = no_skip.at,
-                                               .no_skip_count = no_skip.len};
+    const struct tidetrace_growth_options o = {
+        ASKED(c), .from = params_integer(c->arguments, "from_ns", -1),
+        .to = params_integer(c->arguments, "to_ns", INT64_MAX), RULES(c)};
     return tidetrace_growth(c->trace, &o, r, error);
-}
-
-static struct tidetrace_site_options site_options(const struct tool_call *c)
-{
-    struct param_texts skip = params_texts(c->arguments, "skip");
-    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
-    return (struct tidetrace_site_options){.struct_size = sizeof(struct tidetrace_site_options),
-                                           .selection = &c->selection,
-                                           .skip = skip.at,
-                                           .skip_count = skip.len,
-                                           .no_skip = no_skip.at,
-                                           .no_skip_count = no_skip.len};
 }
 
 static int ask_patterns(struct tool_call *c, struct tidetrace_result **r,
                         struct tidetrace_error *error)
 {
-    const struct tidetrace_site_options o = site_options(c);
+    const struct tidetrace_site_options o = {ASKED(c), RULES(c)};
     return tidetrace_patterns(c->trace, &o, r, error);
 }
 
 static int ask_faults(struct tool_call *c, struct tidetrace_result **r,
                       struct tidetrace_error *error)
 {
-    const struct tidetrace_site_options o = site_options(c);
+    const struct tidetrace_site_options o = {ASKED(c), RULES(c)};
     return tidetrace_faults(c->trace, &o, r, error);
 }
 
@@ -383,10 +338,8 @@ static const struct param related_params[] = {
 static int ask_related(struct tool_call *c, struct tidetrace_result **r,
                        struct tidetrace_error *error)
 {
-    const struct tidetrace_related_options o = {.struct_size = sizeof o,
-                                                .selection = &c->selection,
-                                                .window =
-                                                    params_integer(c->arguments, "window_ns", 0)};
+    const struct tidetrace_related_options o = {
+        ASKED(c), .window = params_integer(c->arguments, "window_ns", 0)};
     return tidetrace_related(c->trace, &o, r, error);
 }
 
@@ -425,11 +378,8 @@ static int ask_timeline(struct tool_call *c, struct tidetrace_result **r,
                         struct tidetrace_error *error)
 {
     struct tidetrace_timeline_options o = {
-        .struct_size = sizeof o,
-        .selection = &c->selection,
-        .buckets = (uint32_t)params_integer(c->arguments, "buckets", 12),
-        .begin = c->selection.begin,
-        .end = c->selection.end};
+        ASKED(c), .buckets = (uint32_t)params_integer(c->arguments, "buckets", 12),
+        .begin = c->selection.begin, .end = c->selection.end};
     if (c->selection.flags & TIDETRACE_SELECT_RANGE)
         o.flags |= TIDETRACE_TIMELINE_WINDOW;
     if (params_boolean(c->arguments, "together", false))
@@ -455,10 +405,7 @@ static int ask_map(struct tool_call *c, struct tidetrace_result **r, struct tide
 {
     uint32_t lines = (uint32_t)params_integer(c->arguments, "lines", 0);
     const struct tidetrace_map_options o = {
-        .struct_size = sizeof o,
-        .selection = &c->selection,
-        .columns = lines ? 16 : 0,
-        .lines = lines,
+        ASKED(c), .columns = lines ? 16 : 0, .lines = lines,
         .samples = (uint32_t)params_integer(c->arguments, "samples", 8)};
     return tidetrace_map(c->trace, &o, r, error);
 }
@@ -481,18 +428,12 @@ static const struct param diff_params[] = {
 
 static int ask_diff(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
 {
-    struct param_texts skip = params_texts(c->arguments, "skip");
-    struct param_texts no_skip = params_texts(c->arguments, "no_skip");
     struct param_texts fail_if = params_texts(c->arguments, "fail_if");
     const struct tidetrace_diff_options o = {
-        .struct_size = sizeof o,
-        .selection = &c->selection,
+        ASKED(c),
         .by = params_choice(&c->tool->params, c->arguments, "by"),
         .metric = params_choice(&c->tool->params, c->arguments, "metric"),
-        .skip = skip.at,
-        .skip_count = skip.len,
-        .no_skip = no_skip.at,
-        .no_skip_count = no_skip.len,
+        RULES(c),
         .fail_if = fail_if.at,
         .fail_if_count = fail_if.len};
     return tidetrace_diff(c->base, c->trace, &o, r, error);

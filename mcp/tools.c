@@ -231,6 +231,8 @@ static json_t *ask_traces(struct tool_call *c, struct page *page, struct err *e)
     if (c->tool->list)
         return c->tool->list(c, page, e);
     take_selection(c);
+    c->skip = params_texts(c->arguments, "skip");
+    c->no_skip = params_texts(c->arguments, "no_skip");
     struct tidetrace_result *result = get_result(c, question, e);
     return result ? make_answer(c, result, page, e) : NULL;
 }
