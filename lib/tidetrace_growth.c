@@ -55,10 +55,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     const struct growth_row *from = &g->growth.rows.at[row];
     const struct tidetrace_growth_row out = {
         .pool = lib_text(g->base.selection.pools.at[from->pool].name),
-        .function = lib_text(from->frame.function),
-        .file = lib_text(from->frame.file),
-        .image = lib_text(from->frame.image),
-        .line = from->frame.line,
+        LIB_FRAME(from->frame),
         .callstack = from->callstack,
         .count_before = from->count_before,
         .bytes_before = from->bytes_before,

@@ -72,6 +72,11 @@ static inline struct tidetrace_text lib_text(struct view v)
     return (struct tidetrace_text){v.len ? v.p : "", v.len};
 }
 
+/* The location of a row, from a struct frame_view. */
+#define LIB_FRAME(at)                                                                              \
+    .function = lib_text((at).function), .file = lib_text((at).file),                              \
+    .image = lib_text((at).image), .line = (at).line
+
 /* ---- analysis requests */
 
 /* A selection with copies of its texts, and the skip rules for sites. */

@@ -47,10 +47,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     const struct pattern_row *from = &p->patterns.rows.at[row];
     const struct tidetrace_pattern_row out = {
         .pool = lib_text(p->base.selection.pools.at[from->pool].name),
-        .function = lib_text(from->frame.function),
-        .file = lib_text(from->frame.file),
-        .image = lib_text(from->frame.image),
-        .line = from->frame.line,
+        LIB_FRAME(from->frame),
         .callstack = from->callstack,
         .flags = (pattern_grows(from) ? (uint32_t)TIDETRACE_PATTERN_GROWS : 0) |
                  (pattern_never_grew(from) ? (uint32_t)TIDETRACE_PATTERN_NEVER_GREW : 0),

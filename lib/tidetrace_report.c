@@ -97,10 +97,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     struct summary *s = &((struct report_result *)r)->summary;
     const struct summary_row *from = &rows_of(s)->at[row];
     struct tidetrace_report_row out = {.pool = lib_text(s->pools.at[from->pool].name),
-                                       .function = lib_text(from->frame.function),
-                                       .file = lib_text(from->frame.file),
-                                       .image = lib_text(from->frame.image),
-                                       .line = from->frame.line,
+                                       LIB_FRAME(from->frame),
                                        .callstack = from->callstack,
                                        .type = lib_text(from->type),
                                        .figures = lib_figures(&from->figures)};

@@ -43,10 +43,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     const struct resident_row *from = &((struct resident_result *)r)->resident.rows.at[row];
     const struct tidetrace_resident_row out = {.pool =
                                                    lib_text(r->selection.pools.at[from->pool].name),
-                                               .function = lib_text(from->frame.function),
-                                               .file = lib_text(from->frame.file),
-                                               .image = lib_text(from->frame.image),
-                                               .line = from->frame.line,
+                                               LIB_FRAME(from->frame),
                                                .callstack = from->callstack,
                                                .count = from->count,
                                                .bytes = from->bytes,
