@@ -122,6 +122,15 @@ static void put_stacks(struct page *p)
     html_end_list(out, "],");
 }
 
+/* Ends a member whose text was begun; `raw`, which it releases, is that text. */
+static int end_packed(struct page *p, struct buf *raw, struct err *e)
+{
+    int status = pack_text(raw, &p->json.out, e);
+    buf_puts(&p->json.out, "\",");
+    buf_release(raw);
+    return status;
+}
+
 static int put_tree(struct page *p, struct err *e)
 {
     const struct page_data *d = p->d;
@@ -129,10 +138,7 @@ static int put_tree(struct page *p, struct err *e)
     pack_tree(d, &raw);
     buf_printf(&p->json.out, "\"nodeCount\":%zu,\"stackCount\":%zu,\"keyCount\":%zu,\"tree\":\"",
                d->nodes.len, d->stacks.len, d->series.keys.len);
-    int status = pack_text(&raw, &p->json.out, e);
-    buf_puts(&p->json.out, "\",");
-    buf_release(&raw);
-    return status;
+    return end_packed(p, &raw, e);
 }
 
 static void put_faults(struct page *p)
@@ -315,10 +321,7 @@ static int put_timeline(struct page *p, struct err *e)
         }
     }
     buf_puts(&p->json.out, "\"points\":\"");
-    int status = pack_text(&raw, &p->json.out, e);
-    buf_puts(&p->json.out, "\",");
-    buf_release(&raw);
-    return status;
+    return end_packed(p, &raw, e);
 }
 
 /* Two numbers per slot, the RSS and what is swapped; both 0 where they are not known. */
@@ -336,10 +339,7 @@ static int put_resident(struct page *p, struct err *e)
         last = *r;
     }
     buf_puts(&p->json.out, "\"resident\":\"");
-    int status = pack_text(&raw, &p->json.out, e);
-    buf_puts(&p->json.out, "\",");
-    buf_release(&raw);
-    return status;
+    return end_packed(p, &raw, e);
 }
 
 /* Two numbers per piece: the thread and the site that allocated most there. */
@@ -358,11 +358,8 @@ static int put_owners(struct page *p, struct err *e)
             pack_unsigned(&raw, most[k * n + i]);
     }
     buf_printf(&p->json.out, "\"ownerCount\":%u,\"owners\":\"", PAGE_MAP_OWNERS);
-    int status = pack_text(&raw, &p->json.out, e);
-    buf_puts(&p->json.out, "\",");
-    buf_release(&raw);
     free(most);
-    return status;
+    return end_packed(p, &raw, e);
 }
 
 static int put_map(struct page *p, struct err *e)
@@ -380,10 +377,7 @@ static int put_map(struct page *p, struct err *e)
     }
     buf_printf(&p->json.out, "\"pieceShift\":%u,\"pieceCount\":%zu,\"pieces\":\"", m->shift,
                m->pieces.len);
-    int status = pack_text(&raw, &p->json.out, e);
-    buf_puts(&p->json.out, "\",");
-    buf_release(&raw);
-    return status;
+    return end_packed(p, &raw, e);
 }
 
 static int put_lives(struct page *p, struct err *e)
@@ -393,10 +387,7 @@ static int put_lives(struct page *p, struct err *e)
     pack_lives(l, &raw);
     buf_printf(&p->json.out, "\"lifeParts\":%u,\"lifeCount\":%zu,\"lives\":\"", l->parts,
                l->list.len);
-    int status = pack_text(&raw, &p->json.out, e);
-    buf_puts(&p->json.out, "\",");
-    buf_release(&raw);
-    return status;
+    return end_packed(p, &raw, e);
 }
 
 static int put_blocks(struct page *p, struct err *e)
@@ -406,10 +397,7 @@ static int put_blocks(struct page *p, struct err *e)
     pack_blocks(p->d, &raw, &n);
     buf_printf(&p->json.out, "\"allBlocks\":%" PRIu64 ",\"listedBlocks\":%zu,\"singles\":\"",
                p->d->blocks.count, n);
-    int status = pack_text(&raw, &p->json.out, e);
-    buf_puts(&p->json.out, "\",");
-    buf_release(&raw);
-    return status;
+    return end_packed(p, &raw, e);
 }
 
 static void put_site(struct page *p, const struct frame_view *frame, bool no_callstack)
