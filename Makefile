@@ -393,11 +393,9 @@ e2e: deps-test $(BUILD)/tidemark libtidetrace $(PRELOADED) $(TEST_TOOLS)
 
 ## check: what a developer runs before each commit: layers, subjects, format, documents, unit tests,
 ## some e2e
-check: deps-test all $(UNIT_TESTS) $(TEST_TOOLS) check-layers check-subjects format-check check-docs
-	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit
-	@for name in report update verify; do \
-	    BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e --pattern test_$$name.py || exit 1; \
-	done
+check: deps-test all $(UNIT_TESTS) $(TEST_TOOLS)
+	@$(MAKE) --no-print-directory -j2 check-layers check-subjects format-check check-docs
+	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit --beside update,report,verify
 
 ## check-layers: holds every #include against the folder table
 check-layers:

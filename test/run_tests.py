@@ -144,9 +144,9 @@ def run_alone(job):
     return result.stdout, result.returncode
 
 
-def jobs_of(only, pattern):
+def jobs_of(only, pattern, names):
     """The jobs that may run beside each other, longest first, and those that must be alone."""
-    beside, alone = [], []
+    beside, alone = [("e2e", f"test_{name}.py") for name in names], []
     if only != "e2e":
         beside += [("unit", p.name) for p in sorted((ROOT / "test" / "unit").glob("test_*.c"))]
     if only != "unit":
@@ -156,9 +156,9 @@ def jobs_of(only, pattern):
     return beside, alone
 
 
-def run_all(only, pattern):
+def run_all(only, pattern, names):
     """Runs every job in a process of its own; what failed is told once more at the end."""
-    beside, alone = jobs_of(only, pattern)
+    beside, alone = jobs_of(only, pattern, names)
     total, reports = [0, 0, 0], []
 
     def take(job, answer):
@@ -190,6 +190,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=("unit", "e2e"))
     parser.add_argument("--pattern", help="only this end-to-end file or unit test's source, here")
+    parser.add_argument("--beside", default="",
+                        help="with --only unit: these end-to-end tests, too (report,update)")
     options = parser.parse_args()
     if options.pattern and options.only == "unit":
         program = BUILD / "test" / "unit" / pathlib.Path(options.pattern).stem
@@ -197,7 +199,7 @@ def main():
     elif options.pattern:
         passed, failed, skipped = run_e2e(options.pattern)
     else:
-        passed, failed, skipped = run_all(options.only, "test_*.py")
+        passed, failed, skipped = run_all(options.only, "test_*.py", list(filter(None, options.beside.split(","))))
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     # A file may have nothing but tests for which something is missing here.
     return 1 if failed or not passed + skipped else 0
