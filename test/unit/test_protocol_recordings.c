@@ -229,17 +229,46 @@ static void test_pieces(void **state)
     }
 }
 
+/* The events of a decoder that got `bytes` of a recording are the first ones of the whole. */
+static void check_first(const struct recording *rec, const struct rig *whole,
+                        const struct rig *part, size_t bytes)
+{
+    size_t n = part->log.chain.len;
+    assert_false(decoder_terminated(part->decoder) && bytes < rec->len / 2);
+    assert_true(n <= whole->log.chain.len);
+    if (n > 0)
+        assert_int_equal(part->log.chain.at[n - 1], whole->log.chain.at[n - 1]);
+}
+
 static void check_cut(const struct recording *rec, const struct rig *whole, size_t cut)
 {
     struct rig part;
     struct frame_reader *frames = frame_reader_new();
     rig_init(&part, rec->protocol, &rec->welcome);
     assert_int_equal(rig_feed(&part, frames, rec->bytes + rec->stream, cut, SIZE_MAX), 0);
-    assert_false(decoder_terminated(part.decoder) && cut < rec->len / 2);
-    size_t n = part.log.chain.len;
-    assert_true(n <= whole->log.chain.len);
-    if (n > 0)
-        assert_int_equal(part.log.chain.at[n - 1], whole->log.chain.at[n - 1]);
+    check_first(rec, whole, &part, cut);
+    frame_reader_free(frames);
+    rig_release(&part);
+}
+
+/* Looks at a decoder on its way through a recording, at `cuts` places or more. */
+static void check_on_the_way(const struct recording *rec, const struct rig *whole, size_t cuts,
+                             uint32_t *seed)
+{
+    struct rig part;
+    struct frame_reader *frames = frame_reader_new();
+    size_t len = rec->len - rec->stream, done = 0;
+    rig_init(&part, rec->protocol, &rec->welcome);
+    while (done < len) {
+        *seed = *seed * 1664525 + 1013904223;
+        size_t piece = 1 + (*seed >> 4) % (len / cuts), left = len - done;
+        piece = piece < left ? piece : left;
+        const uint8_t *from = rec->bytes + rec->stream + done;
+        assert_int_equal(rig_feed(&part, frames, from, piece, SIZE_MAX), 0);
+        done += piece;
+        check_first(rec, whole, &part, done);
+    }
+    assert_int_equal(part.log.chain.len, whole->log.chain.len);
     frame_reader_free(frames);
     rig_release(&part);
 }
@@ -254,7 +283,8 @@ static void test_truncated(void **state)
         struct rig whole;
         recording_load(&rec, tags[i / 2], i % 2 ? "allscen" : "memscen");
         decode(&whole, &rec, SIZE_MAX);
-        for (size_t k = 0; k < 2000 / (2 * TAGS) + 1; k++) {
+        check_on_the_way(&rec, &whole, 2000 / (2 * TAGS) + 1, &seed);
+        for (size_t k = 0; k < 10; k++) {
             seed = seed * 1664525 + 1013904223;
             check_cut(&rec, &whole, (seed >> 4) % (rec.len - rec.stream));
         }
