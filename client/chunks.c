@@ -115,7 +115,7 @@ static int wait_for_room(enum rec_chunk_kind kind, uint32_t units)
         if (fits(released, units))
             return 0;
         if (options->when_full != REC_FULL_WAIT || !wait_for_release(released))
-            return ENOSPC;
+            return ENOBUFS;
     }
 }
 

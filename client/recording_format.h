@@ -306,7 +306,7 @@ struct rec_header {
     _Alignas(64) _Atomic uint32_t state; /* enum rec_state */
     _Atomic uint32_t units_taken;        /* unit 0 included */
     _Atomic uint64_t end_stamp;          /* of REC_STATE_FULL */
-    _Atomic uint32_t end_errno;          /* why: ENOSPC, EFBIG, EBADF, …; EPERM: seccomp(2) */
+    _Atomic uint32_t end_errno;          /* why: ENOSPC, EPERM (seccomp(2)), ENOBUFS (limit), … */
     _Atomic uint32_t threads;            /* number of thread numbers given */
     _Atomic uint32_t epoch;
     _Atomic uint32_t children;          /* not followed: forks and spawns */

@@ -247,7 +247,7 @@ static int save_separately(struct run_tree *t, const struct run_process *p, cons
     int status = name ? run_trace_save(t->traces, &record->trace, record->version, name, e) : -1;
     if (status == 0)
         fprintf(stderr, "tidemark: %s has a separate trace, %s: %s\n", client, name,
-                t->options->buffer
+                t->options->when_full != RUN_FULL_STOP
                     ? "with --buffer what was read of the recording is given back"
                     : "its times and those of malloc are not both of the processor's "
                       "time stamp counter");
@@ -260,7 +260,7 @@ static int join(struct run_tree *t, struct run_process *p, const char *output, c
                 struct err *e)
 {
     char n[FORMAT_SIZE];
-    int fit = t->options->buffer ? 0 : fits(&p->client, p->collected->fd, e);
+    int fit = t->options->when_full != RUN_FULL_STOP ? 0 : fits(&p->client, p->collected->fd, e);
     if (fit <= 0)
         return fit < 0 ? -1 : save_separately(t, p, output, client, e);
     p->joined = read_both(t, p, p->collected->fd, e);

@@ -14,7 +14,8 @@
 #include "protocol/wire_version.h"
 #include "trace/file/container.h"
 
-enum run_full { RUN_FULL_WAIT, RUN_FULL_DROP, RUN_FULL_STOP };
+/* RUN_FULL_UNSAID: with a limit that was given they wait, else they stop. */
+enum run_full { RUN_FULL_WAIT, RUN_FULL_DROP, RUN_FULL_STOP, RUN_FULL_UNSAID };
 
 enum run_report { RUN_TEXT, RUN_JSON, RUN_CSV, RUN_HTML, RUN_MARKDOWN, RUN_JUNIT, RUN_NONE };
 
@@ -34,7 +35,7 @@ struct run_options {
     bool no_resident;       /* do not look at the pages of processes */
     struct look_wishes looks;
     bool gpu;                /* also load the library for device memory */
-    uint64_t buffer;         /* limit of the recording in bytes; 0: none */
+    uint64_t buffer;         /* limit of each recording in bytes; 0: by the disk */
     enum run_full when_full; /* what happens at that limit */
     bool figures;            /* keep no memory events (analysis/figures/figures_only.h) */
     bool follow_fork;
@@ -83,7 +84,7 @@ struct run_options {
 #define RUN_OPTIONS_EMPTY                                                                          \
     ((struct run_options){.depth = RUN_DEPTH,                                                      \
                           .memory_hz = MEMORY_HZ,                                                  \
-                          .when_full = RUN_FULL_WAIT,                                              \
+                          .when_full = RUN_FULL_UNSAID,                                            \
                           .min_lifetime = -1,                                                      \
                           .seconds = -1,                                                           \
                           .protocol = PROTOCOL_MAX,                                                \

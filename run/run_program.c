@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +35,9 @@
 
 /* Seconds that an adopted process lives before servers can connect. */
 #define LISTEN_AFTER 1.0
+
+/* The least that a recording may take of a disk. */
+#define SHARE_LEAST ((uint64_t)16 << 20)
 
 /* When nothing was run. */
 #define EXIT_CANNOT_RUN 126
@@ -116,8 +120,26 @@ static struct rec_options recording_options(const struct run_options *o)
     };
 }
 
+/*
+ * Without --buffer, a recording takes half of what its disk has free: the trace needs the other. A
+ * disk with hardly any room stops recordings when it is full.
+ */
+static void bound_recording(struct run *r)
+{
+    struct statvfs fs;
+    char most[FORMAT_SIZE], room[FORMAT_SIZE];
+    if (r->options->buffer || statvfs(r->spool, &fs) != 0)
+        return;
+    uint64_t left = (uint64_t)fs.f_bavail * fs.f_frsize;
+    r->options->buffer = left / 2 > SHARE_LEAST ? left / 2 : SHARE_LEAST;
+    if (!r->options->adopt && isatty(STDERR_FILENO))
+        fprintf(stderr, "tidemark: a recording takes at most %s of the %s that are free\n",
+                format_bytes(most, r->options->buffer), format_bytes(room, left));
+}
+
 static int prepare(struct run *r, struct err *e)
 {
+    bound_recording(r);
     const struct collector_options collecting = {.spool = r->spool,
                                                  .children = r->options->follow_fork,
                                                  .threads = r->options->threads,
@@ -334,7 +356,7 @@ static void attend(struct run *r)
             r->tree.root_ended = true;
             r->ended = monotonic_ns();
         }
-        bool wanted = r->options->buffer || r->options->listen;
+        bool wanted = r->options->when_full != RUN_FULL_STOP || r->options->listen;
         int most = longest_pause(r);
         uint64_t taken = run_tree_step(&r->tree, wanted || has_spare(r));
         run_tree_read_memory(&r->tree);

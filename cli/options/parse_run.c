@@ -162,10 +162,13 @@ static const struct option_row rows[] = {
     {"--python-allocators", NULL, "record each Python object: sets PYTHONMALLOC=malloc",
      .take = take_python_allocators},
     {"--no-python", NULL, "record native frames only where Python functions run", FIELD(no_python)},
-    {"--buffer", "SIZE", "what the recording may take on disk (no limit)", .take = take_buffer},
+    {"--buffer", "SIZE", "what the recording may take on disk (half of what is free)",
+     .take = take_buffer},
     {"--when-full", "WHAT",
-     "then {}: wait until some of it was read, drop allocations until then, or stop recording",
-     "wait", .type = VALUE_WORD, .words = "wait, drop or stop", FIELD(when_full)}, /* run_full */
+     "then {}: wait until some of it was read (with --buffer), drop allocations until then, or "
+     "stop "
+     "recording (without)",
+     .type = VALUE_WORD, .words = "wait, drop or stop", FIELD(when_full)}, /* run_full */
     {"--figures", NULL,
      "keep no memory events, only their exact figures by call stack, site and pool, behind the "
      "trace; without --resident and the program's own Tracy client",
@@ -344,6 +347,8 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
         status = take_environment_of_clients(o);
     if (o->min_lifetime < 0)
         o->min_lifetime = leaks_of_children(o) ? 0 : 1;
+    if (o->when_full == RUN_FULL_UNSAID)
+        o->when_full = o->buffer ? RUN_FULL_WAIT : RUN_FULL_STOP;
     /* No debuginfod server is queried unless the user named one. */
     o->resolving.no_debuginfod = !o->resolving.debuginfod;
     o->resolving.of_files_only = true;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/format.h"
 #include "run/recording/recording_internal.h"
 
 /* public/common/TracyProtocol.hpp CpuArchitecture @ v0.14.0 */
@@ -74,6 +75,7 @@ static int header_facts(const struct recording *r, const struct rec_header *h, s
 /* Adds each fact that has a value. */
 static int loss_facts(struct recording *r, const struct rec_header *h, struct err *e)
 {
+    char limit[FORMAT_SIZE];
     struct trace *t = r->target->in->trace;
     uint64_t allocations, bytes, frees, dropped_allocations, dropped_bytes;
     if (dropped(r, h, &dropped_allocations, &dropped_bytes, e) != 0)
@@ -120,6 +122,9 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
     if (h->unseen[0] &&
         trace_add_fact(t, e, "unseen_functions", "%.*s", (int)sizeof h->unseen - 1, h->unseen) != 0)
         return -1;
+    if (h->state == REC_STATE_FULL && h->end_errno == ENOBUFS)
+        return trace_add_fact(t, e, "incomplete", "the recording reached its limit of %s",
+                              format_bytes(limit, h->options.file_bytes));
     if (h->state == REC_STATE_FULL)
         return trace_add_fact(t, e, "incomplete", "%s",
                               h->end_errno == EPERM

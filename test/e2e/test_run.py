@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import pathlib
+import pty
 import re
 import resource
 import shutil
@@ -1014,6 +1015,8 @@ class Limits(RunCase):
         self.assertLess(row["count"], 5000000)
         self.assertGreater(row["count"], 1000)
         self.assertFalse(report(self.trace)["trace"]["complete"])
+        self.assertIn("the recording reached its limit of 16.0 MiB",
+                      run("info", self.trace).stdout)
 
     def test_the_program_waits_for_space(self):
         result = record(self.dir, self.program, "threads", 2, 3000000,
@@ -1038,22 +1041,41 @@ class Limits(RunCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("--min-size", result.stderr)
 
-    @unittest.skipUnless(shutil.which("unshare"), "needs unshare")
     def test_full_disk(self):
+        result = self.record_on_disk_of("2m", 1000000)
+        self.assertIn("there was no room for more", result.stderr)
+
+    def test_half_of_the_disk(self):
+        result = self.record_on_disk_of("40m", 5000000)
+        self.assertRegex(result.stderr, "the recording reached its limit of (19|20)\\.")
+
+    def test_the_limit_is_printed_at_the_start(self):
+        terminal, ours = pty.openpty()
+        command = [TIDEMARK, "run", "-o", str(self.trace), "--report", "none", "--no-debuginfod"]
+        subprocess.run([*command, "--", str(self.program), "exit", "0"], stderr=ours, timeout=LIMIT)
+        os.close(ours)
+        text = os.read(terminal, 4096).decode()
+        os.close(terminal)
+        self.assertRegex(text, r"^tidemark: a recording takes at most .* of the .* that are free")
+
+    def record_on_disk_of(self, size, blocks):
+        if not shutil.which("unshare"):
+            self.skipTest("needs unshare")
         small = self.dir / "small"
         small.mkdir()
-        script = ('mount -t tmpfs -o size=2m none "$1" && shift && exec "$@"')
+        script = f'mount -t tmpfs -o size={size} none "$1" && shift && exec "$@"'
         command = ["unshare", "-rm", "sh", "-c", script, "sh", str(small)]
         if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("no mounts here")
         result = subprocess.run([*command, TIDEMARK, "run", "-o", str(self.trace),
                                  "--no-debuginfod", "--spool", str(small), "--",
-                                 str(self.program), "threads", "1", "1000000"],
+                                 str(self.program), "threads", "1", str(blocks)],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 timeout=LIMIT)
-        self.assertEqual(result.stdout.split(), ["1000000", "1000000"], result.stderr)
+        self.assertEqual(result.stdout.split(), [str(blocks)] * 2, result.stderr)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("incomplete", result.stderr)
+        return result
 
 
 if __name__ == "__main__":
