@@ -55,6 +55,7 @@ struct builder {
     VEC(uint32_t) path; /* nodes of a call stack that the page does not have, innermost first */
     struct candidates candidates;
     bool all_threads;     /* see page_series_options */
+    struct timeline use;  /* of a trace of figures only */
     struct limits limits; /* fewer sites and stacks when there is too much history for all */
 };
 
@@ -277,7 +278,8 @@ static int choose_threads(struct builder *b, struct err *e)
     const struct trace_threads *threads = &b->trace->threads;
     struct page_data *d = b->d;
     b->candidates.len = 0;
-    for (size_t i = 0; i < rows->len; i++) {
+    /* Figures are by thread or by call stack: the page has those of call stacks. */
+    for (size_t i = 0; i < rows->len && !b->trace->memory.only.is; i++) {
         if (add_candidate(b, &rows->at[i].figures, rows->at[i].pool, rows->at[i].key, i, e) != 0)
             return -1;
     }
@@ -657,12 +659,39 @@ static int read_blocks(struct builder *b, uint32_t number, struct err *e)
     return status;
 }
 
+/* Of a trace of figures only, and its use over time. */
+static int find_use(struct builder *b, struct err *e)
+{
+    const struct summary *s = b->s;
+    struct page_data *d = b->d;
+    if (selection_figures(&b->selection, e) != 0)
+        return -1;
+    if (s->pools.len > PAGE_POOLS_MAX)
+        return memory_refuse("the peak of several pools together is not known, and a page shows up "
+                             "to 24: choose one",
+                             e);
+    for (size_t i = 0; i < s->stacks.len; i++) {
+        widen(d, s->stacks.at[i].figures.first_time);
+        widen(d, s->stacks.at[i].figures.last_time);
+    }
+    if (d->from > d->to)
+        d->from = d->to = 0;
+    const struct timeline_options window = {
+        .begin = d->from, .end = d->to + 1, .buckets = PAGE_SLOTS / 2};
+    if (timeline_build(&b->use, &b->selection, &window, e) != 0)
+        return -1;
+    d->figure_step = timeline_time(&b->use, 1) - b->use.begin;
+    return 0;
+}
+
 static int find_span(struct builder *b, struct err *e)
 {
     struct page_data *d = b->d;
     d->from = INT64_MAX;
     d->to = INT64_MIN;
     d->blocks.max = b->limits.blocks;
+    if (b->trace->memory.only.is)
+        return find_use(b, e);
     for (uint32_t i = 0; i < b->trace->memory.pools.len; i++) {
         if (b->pools[i] < d->pools.len && read_blocks(b, i, e) != 0)
             return -1;
@@ -721,7 +750,8 @@ static int list_sites(struct builder *b, struct err *e)
     return 0;
 }
 
-static int build_series(struct builder *b, const struct memory_observer *also, struct err *e)
+/* `first`: leaks share the pass. */
+static int build_series(struct builder *b, bool first, struct err *e)
 {
     struct page_data *d = b->d;
     choose_owners(b);
@@ -748,7 +778,11 @@ static int build_series(struct builder *b, const struct memory_observer *also, s
         .map_max = b->limits.map,
         .lives_max = b->limits.lives,
     };
-    return page_series_build(&d->series, &o, also, e);
+    if (!b->trace->memory.only.is)
+        return page_series_build(&d->series, &o, first ? &b->leaks.to : NULL, e);
+    if (first && b->leaks.figures(b->leaks.to.ctx, e) != 0)
+        return -1;
+    return page_series_figures(&d->series, &o, b->s, &b->use, e);
 }
 
 /* Discards all sites and call stacks, for another choice. */
@@ -827,7 +861,8 @@ static int find_scale(const struct builder *b, double *scale, struct err *e)
     if (find_room(d, &tree, &cells, &others, e) != 0)
         return -1;
     double need = (double)cells + 1;
-    for (uint32_t steps = page_cells_steps(&d->series.cells); steps < PAGE_STEPS_MIN; steps *= 2)
+    for (uint32_t steps = page_cells_steps(&d->series.cells);
+         steps < PAGE_STEPS_MIN && !d->figure_step; steps *= 2)
         need *= CELLS_BY_STEPS;
     double room = (double)d->size - (double)others - (double)tree;
     /* What is chosen less makes room in the tree, too. */
@@ -876,7 +911,7 @@ static int build(struct builder *b, struct err *e)
         return -1;
     for (int attempt = 1;; attempt++) {
         if (choose_sites(b, e) != 0 || choose_stacks(b, e) != 0 ||
-            build_series(b, attempt == 1 ? &b->leaks.to : NULL, e) != 0)
+            build_series(b, attempt == 1, e) != 0)
             return -1;
         find_block_sites(b);
         double scale = 1;
@@ -944,6 +979,7 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     map_release(&b.node_numbers);
     map_release(&b.frame_numbers);
     page_tree_release(&b.tree);
+    timeline_release(&b.use);
     vec_release(&b.sites);
     vec_release(&b.path);
     vec_release(&b.candidates);

@@ -88,6 +88,11 @@ struct page_data {
     struct resident_findings findings;
     struct leaks leaks; /* of everything shown; pools are those of the summary's selection */
     int64_t from, to;   /* ns; of the first and the last memory event shown */
+    /*
+     * Of a trace of figures only: the length of the steps in which its use over time is known, ns;
+     * 0 with events. The page then has one step, one thread ("rest") for all, and no single blocks.
+     */
+    int64_t figure_step;
     uint64_t other_threads, other_sites,
         other_stacks;              /* the numbers of those combined as "other" */
     char cut_name[FRAME_CUT_SIZE]; /* a frame's function, which it holds */

@@ -99,7 +99,7 @@ static void join_peaks(void *ctx, uint32_t key, uint32_t first, uint32_t half, c
 }
 
 /* Ends the nanosecond `now` of the pool. */
-static void pool_advance(struct page_series_pool *p, int64_t time)
+static void use_advance(struct page_series_pool *p, int64_t time)
 {
     struct page_point *point = &p->points[p->slot];
     if (p->live_bytes > p->peak) {
@@ -114,7 +114,7 @@ static void pool_advance(struct page_series_pool *p, int64_t time)
 /* Ends the pool's points before `slot`. */
 static void pool_fill(struct page_series_pool *p, uint32_t slot)
 {
-    pool_advance(p, p->now);
+    use_advance(p, p->now);
     while (p->slot < slot) {
         struct page_point *point = &p->points[p->slot];
         point->end = p->live_bytes;
@@ -156,15 +156,9 @@ static uint64_t key_content(struct page_key key)
 }
 
 /* The first keys, one for each pool, are for blocks without a separate key. */
-static int key_number(struct page_series *s, const struct memory_op *op, uint32_t *number,
-                      struct err *e)
+static int key_number(struct page_series *s, struct page_key key, uint64_t allocations,
+                      uint32_t *number, struct err *e)
 {
-    const struct page_series_options *o = &s->options;
-    struct page_key key = {s->shown_as[op->pool], o->thread_other, o->stack_other};
-    if (op->block.thread < o->thread_limit)
-        key.thread = o->threads[op->block.thread];
-    if (op->block.callstack < o->stack_limit)
-        key.stack = o->stacks[op->block.callstack];
     uint64_t content = key_content(key);
     const uint64_t *known = map_find(&s->key_numbers, content);
     if (known) {
@@ -172,7 +166,7 @@ static int key_number(struct page_series *s, const struct memory_op *op, uint32_
         return 0;
     }
     if (s->keys.len >= PAGE_KEYS_MAX) {
-        s->folded += op->kind == MEMORY_ALLOC;
+        s->folded += allocations;
         *number = key.pool;
         return 0;
     }
@@ -182,6 +176,17 @@ static int key_number(struct page_series *s, const struct memory_op *op, uint32_
     *fresh = s->keys.len - 1;
     *number = (uint32_t)*fresh;
     return 0;
+}
+
+static struct page_key key_of(const struct page_series *s, const struct memory_op *op)
+{
+    const struct page_series_options *o = &s->options;
+    struct page_key key = {s->shown_as[op->pool], o->thread_other, o->stack_other};
+    if (op->block.thread < o->thread_limit)
+        key.thread = o->threads[op->block.thread];
+    if (op->block.callstack < o->stack_limit)
+        key.stack = o->stacks[op->block.callstack];
+    return key;
 }
 
 /* ---- one step of the history */
@@ -314,10 +319,11 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
     if (slot > p->slot && advance(s, slot, e) != 0)
         return -1;
     if (op->time > p->now)
-        pool_advance(p, op->time);
+        use_advance(p, op->time);
     uint32_t key;
-    if (key_number(s, op, &key, e) != 0 || count_key(s, op, key, e) != 0 ||
-        count_histogram(s, op, key, e) != 0 || count_life(s, op, key, p->slot, e) != 0)
+    if (key_number(s, key_of(s, op), op->kind == MEMORY_ALLOC, &key, e) != 0 ||
+        count_key(s, op, key, e) != 0 || count_histogram(s, op, key, e) != 0 ||
+        count_life(s, op, key, p->slot, e) != 0)
         return -1;
     return count_map(s, op, e);
 }
@@ -349,7 +355,7 @@ static int begin_pools(struct page_series *s, struct err *e)
     const struct page_series_options *o = &s->options;
     const struct selection *from = o->selection;
     s->pools = calloc(o->pool_count + 1, sizeof *s->pools);
-    s->shown_as = malloc((from->pools.len + 1) * sizeof *s->shown_as);
+    s->shown_as = calloc(from->pools.len + 1, sizeof *s->shown_as);
     if (!s->pools || !s->shown_as)
         return err_no_memory(e, "figures of memory pools");
     for (size_t i = 0; i < from->trace->memory.pools.len; i++) {
@@ -402,31 +408,105 @@ static size_t limit(size_t max)
     return max ? max : SIZE_MAX;
 }
 
-int page_series_build(struct page_series *s, const struct page_series_options *options,
-                      const struct memory_observer *also, struct err *e)
+/* `slots`: the maximum number of steps. */
+static void init(struct page_series *s, const struct page_series_options *options, uint32_t slots)
 {
     *s = (struct page_series){.options = *options};
     uint64_t span = (uint64_t)options->to - (uint64_t)options->from;
     s->slot_ns = span / PAGE_SLOTS + 1;
     const struct page_cells_options cells = {.values = PAGE_VALUES,
-                                             .slots = PAGE_SLOTS,
+                                             .slots = slots,
                                              .cells_max = limit(options->cells_max),
                                              .ctx = s,
                                              .settle = settle_peak,
                                              .join = join_peaks};
     const struct page_cells_options histogram = {
-        .values = 2, .slots = PAGE_SLOTS, .cells_max = limit(options->histogram_max)};
+        .values = 2, .slots = slots, .cells_max = limit(options->histogram_max)};
     const struct page_cells_options blocks = {
-        .values = BLOCK_VALUES, .slots = PAGE_SLOTS, .cells_max = limit(options->map_max)};
+        .values = BLOCK_VALUES, .slots = slots, .cells_max = limit(options->map_max)};
     page_cells_init(&s->cells, &cells);
     page_cells_init(&s->histogram, &histogram);
     page_cells_init(&s->blocks, &blocks);
     page_map_init(&s->map);
     page_lives_init(&s->lives, PAGE_SLOTS, limit(options->lives_max));
+}
+
+int page_series_build(struct page_series *s, const struct page_series_options *options,
+                      const struct memory_observer *also, struct err *e)
+{
+    init(s, options, PAGE_SLOTS);
     if (build(s, also, e) == 0)
         return 0;
     page_series_release(s);
     return -1;
+}
+
+/* ---- of figures only */
+
+static int add_stack(struct page_series *s, uint32_t pool, const struct summary_stack *stack,
+                     struct err *e)
+{
+    const struct page_series_options *o = &s->options;
+    const struct counter *c = &stack->figures;
+    const struct page_key key = {pool, o->thread_other,
+                                 stack->callstack < o->stack_limit ? o->stacks[stack->callstack]
+                                                                   : o->stack_other};
+    uint32_t number;
+    bool fresh;
+    if (key_number(s, key, c->count, &number, e) != 0)
+        return -1;
+    int64_t *v = page_cells_at(&s->cells, number, &fresh, e);
+    if (!v)
+        return -1;
+    add(&v[PAGE_ALLOCS], c->count);
+    add(&v[PAGE_ALLOC_BYTES], c->bytes);
+    add(&v[PAGE_FREES], c->count - c->live_count);
+    add(&v[PAGE_FREE_BYTES], saturating_sub(c->bytes, c->live_bytes));
+    add(&v[PAGE_TEMPORARY], c->temporary);
+    add(&v[PAGE_TEMPORARY_BYTES], c->temporary_bytes);
+    add(&v[PAGE_PEAK], c->at_peak_count);
+    add(&v[PAGE_PEAK_BYTES], c->at_peak_bytes);
+    return 0;
+}
+
+/* A slot has the highest use of the buckets that it meets, and else what the last of them has. */
+static void take_use(struct page_series *s, const struct timeline *use)
+{
+    for (size_t i = 0; i < use->series.len; i++) {
+        struct page_point *points = s->pools[s->shown_as[i]].points;
+        const struct timeline_bucket *b = use->series.at[i].buckets;
+        int64_t end = s->options.from;
+        for (size_t k = 0, at = 0; k < PAGE_SLOTS; k++) {
+            uint64_t high = b[at].high;
+            end += (int64_t)s->slot_ns;
+            while (at + 1 < use->count && timeline_time(use, at + 1) < end) {
+                at++;
+                high = b[at].high > high ? b[at].high : high;
+            }
+            points[k] = (struct page_point){high, b[at].last, b[at].last_live, b[at].allocations};
+        }
+    }
+}
+
+int page_series_figures(struct page_series *s, const struct page_series_options *options,
+                        const struct summary *sums, const struct timeline *use, struct err *e)
+{
+    init(s, options, 1);
+    int status = begin_pools(s, e);
+    for (size_t i = 0; i < sums->sites.len && status == 0; i++) {
+        const struct summary_row *row = &sums->sites.at[i];
+        const struct summary_stack *stacks = &sums->stacks.at[row->first_stack];
+        for (size_t k = 0; k < row->stack_count && status == 0; k++)
+            status = add_stack(s, row->pool, &stacks[k], e);
+    }
+    if (status == 0) {
+        take_use(s, use);
+        page_lives_finish(&s->lives);
+        status = page_cells_finish(&s->cells, e);
+    }
+    if (status != 0)
+        page_series_release(s);
+    return status;
 }
 
 void page_series_release(struct page_series *s)

@@ -15,9 +15,11 @@
 #include <stdint.h>
 
 #include "analysis/figures/selection.h"
+#include "analysis/figures/summary.h"
 #include "analysis/html/html_cells.h"
 #include "analysis/html/html_lives.h"
 #include "analysis/html/html_map.h"
+#include "analysis/questions/timeline.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -102,6 +104,15 @@ struct page_series {
  */
 int page_series_build(struct page_series *s, const struct page_series_options *options,
                       const struct memory_observer *also, struct err *e);
+
+/*
+ * The same of a trace of figures only: one step with the sums of each call stack, as of
+ * thread_other, and a timeline whose points have the figures of the whole bucket of `use` that they
+ * begin in. The map, histograms and lives are empty. Each of the summary's pools is a pool of the
+ * page by the same number.
+ */
+int page_series_figures(struct page_series *s, const struct page_series_options *options,
+                        const struct summary *sums, const struct timeline *use, struct err *e);
 void page_series_release(struct page_series *s);
 
 /* The timeline of a pool: PAGE_SLOTS points. */

@@ -252,9 +252,8 @@ static const struct option_rule rules[] = {
     {"--repeat", OPTION_EXCLUDES, "--follow-fork",
      "several runs are compared by the trace of the program's own process: --repeat does not go "
      "with --follow-fork"},
-    {"--figures", OPTION_EXCLUDES, "--listen --open --report=html --resident-at --resident-on",
-     "--figures keep no events: they do not go with --listen, --open, --report html, --resident-at "
-     "and --resident-on"},
+    {"--figures", OPTION_EXCLUDES, "--listen --resident-at --resident-on",
+     "--figures keep no events: they do not go with --listen, --resident-at and --resident-on"},
     {"--recover", OPTION_EXCLUDES, "--listen --port --protocol --no-exit",
      "--recover runs nothing that a server could watch"},
     {0},

@@ -498,9 +498,11 @@ static void put_bounds(struct page *p)
     const struct page_data *d = p->d;
     buf_printf(&p->json.out,
                "\"other\":{\"threads\":%" PRIu64 ",\"sites\":%" PRIu64 ",\"stacks\":%" PRIu64
-               ",\"allocations\":%" PRIu64 "},\"allThreads\":%s,\"textsLeftOut\":%" PRIu64 ",",
+               ",\"allocations\":%" PRIu64 "},\"allThreads\":%s,\"figureStep\":%" PRId64
+               ",\"textsLeftOut\":%" PRIu64 ",",
                d->other_threads, d->other_sites, d->other_stacks, d->series.folded,
-               d->series.options.all_threads ? "true" : "false", p->texts->left_out);
+               d->series.options.all_threads ? "true" : "false", d->figure_step,
+               p->texts->left_out);
 }
 
 /* The tables that refer to the list of texts, and this list: JSON, which compresses well. */

@@ -5,9 +5,13 @@ import json
 import re
 import shutil
 import subprocess
+import unittest
 
+from pagedata import Page
 from test_recover import Killed
-from tools import TIDEMARK, WIRE, Case, run
+from tools import TIDEMARK, UNBUILT, WIRE, Case, page_built, run
+
+BUILT = page_built()
 
 REFUSAL = "figures only, no events"
 PROGRAM = """
@@ -54,7 +58,47 @@ REFUSED = [
 ]
 
 
-class Figures(Case):
+def by_stack(page):
+    """The sums of the page by pool and call stack, of all threads and steps."""
+    out, strings = {}, page.data["strings"]
+    for _, key, values in page.cells:
+        pool, _, stack = page.keys[key]
+        node, path = page.stack_nodes[stack], []
+        while node:
+            node, frame = page.nodes[node]
+            path.append(tuple(strings[n] for n in page.data["frames"][frame][:2]))
+        sums = out.setdefault((pool, page.stack_sites[stack] and tuple(path)), [0] * 6)
+        for i in range(6):
+            sums[i] += values[i]
+    return out
+
+
+class PageCase(Case):
+    def pages(self):
+        """Of self.plain and of self.only, compared."""
+        out = []
+        for trace in (self.plain, self.only):
+            result = run("report", trace, "--format", "html", "-f", "-o", self.dir / "x.html")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            out.append(Page(self.dir / "x.html"))
+        a, b = out
+        self.assertEqual((b.steps, a.data["figureStep"]), (1, 0))
+        self.assertGreater(b.data["figureStep"], 0)
+        self.assertGreater(len(by_stack(a)), 1)
+        self.assertEqual(by_stack(a), by_stack(b))
+        self.assertEqual(a.figures(0, a.steps), b.figures(0, 1))
+        for one, other in zip(a.points(), b.points(), strict=True):
+            self.assertEqual(max(p[0] for p in one), max(p[0] for p in other))
+            self.assertEqual(one[-1][1:3], other[-1][1:3])
+        for key in ("pools", "lines", "answer"):
+            self.assertEqual(a.data[key], b.data[key])
+        leaks = run("report", self.only, "--leaks").stdout.split("\n")[0]
+        self.assertEqual(b.data["leakHead"], leaks)
+        self.assertEqual((b.data["pieceCount"], b.data["listedBlocks"], b.data["lifeCount"]), (0, 0, 0))
+        return out
+
+
+class Figures(PageCase):
     def both(self, release="v0.14.0", scenario="memscen", *args):
         recording = WIRE / release / f"{scenario}.c2s.bin"
         self.plain, self.only = self.dir / "plain.tracy", self.dir / "only.tracy"
@@ -129,6 +173,17 @@ class Figures(Case):
             for name in ("count", "bytes", "largest", "live_bytes", "peak_bytes", "only_size"):
                 self.assertEqual(a[name], b[name], name)
             self.assertEqual(a["glibc_waste"]["bytes"], b["glibc_waste"]["bytes"])
+
+    @unittest.skipUnless(BUILT, UNBUILT)
+    def test_the_page(self):
+        """Its figures of the whole trace, and those of each call stack, are those of the page of events."""
+        for scenario in ("memscen", "allscen"):
+            self.both("v0.14.0", scenario, "-f")
+            _, b = self.pages()
+            self.assertEqual(b.data["threads"], [{"name": "", "id": "0", "rest": 1}])
+            result = run("report", self.only, "--format", "html", "--range", "0:1s")
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertIn(REFUSAL, result.stderr)
 
     def test_the_summary_of_the_capture(self):
         a, b = self.both()
@@ -264,7 +319,7 @@ class Cut(Killed):
         self.assertEqual(figures, events)
 
 
-class Recorded(Case):
+class Recorded(PageCase):
     def setUp(self):
         super().setUp()
         source, self.program = self.dir / "p.c", self.dir / "p"
@@ -304,8 +359,17 @@ class Recorded(Case):
             self.assertEqual(a["sites"], b["sites"])
             self.assertEqual(a.get("groups"), b.get("groups"))
 
+    @unittest.skipUnless(BUILT, UNBUILT)
+    def test_the_page_of_a_run(self):
+        page = self.dir / "only.html"
+        result = run("run", "--figures", "--report", "html", "-o", self.dir / "only.tracy", self.program)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = Page(page).figures(0, 1)
+        grow = next(row for (_, site), row in rows.items() if site[0] == "grow")
+        self.assertEqual((grow["count"], grow["live"]), (20000, 64))
+
     def test_what_does_not_go_together(self):
-        for args in (["--listen"], ["--resident-at", "1"], ["--report", "html"],
+        for args in (["--listen"], ["--resident-at", "1"],
                      ["--trace-version", "0.10.0"], ["--compression", "lz4"]):
             result = run("run", "--figures", *args, "--", self.program)
             self.assertEqual(result.returncode, 2, (args, result.stderr))

@@ -18,7 +18,7 @@ from clients import alloc_plain, capture_items, frame_name, string, thread_name
 from pagedata import Page, Reader
 from test_capture import alloc, callstack
 from test_run_memory import plots
-from tools import (BUILD, FIREHOSE, RELEASES, ROOT, TRACES, UNBUILT, Case, page_built, replaying,
+from tools import (BUILD, FIREHOSE, LIMIT, RELEASES, ROOT, TRACES, UNBUILT, WIRE, Case, page_built, replaying,
                    report, run)
 
 MT = TRACES / "v0.14.0" / "memscen_mt.tracy"
@@ -688,11 +688,14 @@ class Browser(Case):
             return
         work = BUILD / "test-web"
         traces = {"mt": MT, "lanes": ALL, "source": SOURCE, "hostile": work / "hostile.tracy",
-                  "empty": work / "empty.tracy", "resident": work / "resident.tracy"}
-        for name in ("hostile", "empty"):
+                  "empty": work / "empty.tracy", "resident": work / "resident.tracy",
+                  "figures": work / "figures.tracy"}
+        for name in ("hostile", "empty", "figures"):
             traces[name].unlink(missing_ok=True)
         hostile_trace(traces["hostile"])
         record_resident(traces["resident"])
+        with replaying(WIRE / "v0.14.0" / "memscen.c2s.bin") as (_, port):
+            run("capture", "--figures", "-o", traces["figures"], "-p", port, "--connect-timeout", LIMIT)
         run("update", "-s", "M", MT, traces["empty"])
         for name, trace in traces.items():
             make_page(trace, work / f"{name}.html", "--force")

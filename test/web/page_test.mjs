@@ -892,6 +892,20 @@ const checks = {
     await done();
   },
 
+  "a trace of figures only has the views of sums": async () => {
+    const { page, done } = await open("figures");
+    assert.match(await text(page, "findings"), /figures only, no events/i);
+    assert.deepEqual(await page.locator("#tabs button").allInnerTexts(), ["Flame graph", "Tree", "Sites", "Leaks", "Faults and checks"]);
+    for (const tab of ["tree", "sites", "leaks", "notes", "flame"]) await page.click(`#tab-${tab}`);
+    assert.ok((await number(page, "Allocations")) > 0);
+    assert.ok((await frames(page)).length > 1);
+    await page.selectOption("#plot-what", "allocs");
+    await page.selectOption("#flame-what", "live");
+    await page.click("#tab-sites");
+    await page.locator("#sites-table tbody a, #sites-table tbody button").first().click();
+    await done();
+  },
+
   "what was selected is told": async () => {
     const { page, done } = await open("selected");
     assert.equal(await text(page, "selection"), "Only allocations by thread Main thread, of 1.00 KiB (1,024) or more, with a call stack that matches <b>|..");

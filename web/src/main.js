@@ -27,13 +27,15 @@ const LINES_MAX = 6; // pools with a separate line at first
 const CONTROLS = ["plot-what", "plot-resident", "flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators", "flame-search", "flame-regex", "tree-sort", "tree-way", "sites-show", "sites-search", "blocks-show", "blocks-search", "map-what"];
 const TABLES = ["sites-table", "blocks-table", "leaks-table", "look-table"];
 
+const NEED_EVENTS = ["blocks", "map", "histograms"]; // panels
+
 class App {
   constructor(model) {
     const { data } = model;
     this.model = model;
     this.range = { from: 0, to: model.steps };
     this.filter = { pools: data.pools.map((p) => !p.beside), threads: data.threads.map(() => true), site: -1, frames: new FrameFilters(model, () => this.chosen()) };
-    for (const name of ["rows", "totals", ...(data.look ? [] : ["look"])]) $(`panel-${name}`).remove(); // the first two are of comparisons
+    for (const name of ["rows", "totals", ...(data.look ? [] : ["look"]), ...(data.figureStep ? NEED_EVENTS : [])]) $(`panel-${name}`).remove(); // the first two are of comparisons
     $("main").hidden = false;
     $("lanes-choice").addEventListener("change", () => this.save());
     this.timeline = new Timeline($("timeline"), model, (from, to) => this.choose(from, to), (from, to) => this.zoom(from, to).save(true));
@@ -51,27 +53,28 @@ class App {
     this.tree = new Tree(model, (what, frame) => this.filterFrame(what, frame));
     if (kept) Object.assign(this.tree, { open: kept.open, way: kept.way });
     const leaks = new Leaks(model, (site) => this.openSite(site));
-    const map = new MemoryMap(model, (site) => this.openSite(site));
-    const blocks = new Blocks(model, (site) => this.openSite(site));
-    const histograms = new Histograms(model);
+    const events = !model.data.figureStep;
+    const map = events && new MemoryMap(model, (site) => this.openSite(site));
+    const blocks = events && new Blocks(model, (site) => this.openSite(site));
+    const histograms = events && new Histograms(model);
     this.tabs = new Tabs({
       flame: () => this.showFlame(),
       tree: () => this.showTree(),
       sites: () => this.sites.update(this.query, this.mask),
-      blocks: () => blocks.update(this.query, this.mask, this.filter),
+      ...(events && { blocks: () => blocks.update(this.query, this.mask, this.filter) }),
       leaks: () => leaks.update(this.query, this.mask, this.range),
       ...(model.data.look && { look: () => {} }),
-      map: () => map.update(this.range, this.filter),
-      histograms: () => histograms.update(this.range, this.filter),
+      ...(events && { map: () => map.update(this.range, this.filter), histograms: () => histograms.update(this.range, this.filter) }),
       notes: () => {},
     }, () => this.save());
     this.dropIdleThread();
+    if (!events) for (const way of ["thread", "age"]) $("flame-color").querySelector(`[value=${way}]`).remove();
     if (model.data.pools.length > 1) $("flame-what").options[0].text = "at each pool's peak";
     this.addFlame();
     showNotes(model);
     if (model.data.look) showLook(model, (site) => this.openSite(site));
     this.refresh();
-    this.state = new State(CONTROLS, TABLES, () => this.readState(), (state) => this.applyState(state));
+    this.state = new State(CONTROLS.filter($), TABLES, () => this.readState(), (state) => this.applyState(state));
   }
 
   redraw() {
@@ -255,7 +258,7 @@ class App {
     if (this.showsResident()) lines.push(...this.residentLines(lines[0].values.length));
     this.timeline.draw(lines, unit);
     const each = whole ? { bytes: "highest use", blocks: "blocks in use at the end", allocs: "allocations" }[what] : { bytes: "use at the end", blocks: "blocks in use at the end", allocs: "allocations" }[what];
-    $("timeline-text").textContent = `The plot shows the ${each} of each ${duration(whole ? model.data.time.slot : model.stepNs())}${shown.length < pools.length ? `, for ${shown.length} of ${pools.length} pools and their sum` : ""}. Ranges begin and end with steps of ${duration(model.stepNs())}. ${this.poolPeaks(pools)}${this.residentText()}`;
+    $("timeline-text").textContent = `The plot shows the ${each} of each ${duration(whole ? model.data.figureStep || model.data.time.slot : model.stepNs())}${shown.length < pools.length ? `, for ${shown.length} of ${pools.length} pools and their sum` : ""}. ${model.data.figureStep ? "The trace has figures only, no events: the views that need them are left out, and there is one range." : `Ranges begin and end with steps of ${duration(model.stepNs())}.`} ${this.poolPeaks(pools)}${this.residentText()}`;
   }
 
   showsResident() {
@@ -432,11 +435,12 @@ function showTrace({ trace, answer, verdict, selection }) {
 }
 
 // What is never freed, and which checks failed, with their remedies.
-function showFindings({ leakHead, lines, checks, pools }) {
+function showFindings({ leakHead, lines, checks, pools, figureStep }) {
   const failed = checks.filter((c) => !c.holds && c.name !== "memory-data");
   const link = (text, tab) => make("button", { type: "button", class: "link", text, onclick: () => $(`tab-${tab}`)?.click() });
   const parts = [...lines.flatMap((line) => [foreign(sentence(line)), " · "]), ...(pools.length ? [link(sentence(leakHead), "leaks"), " "] : []), link(checksSum(checks), "notes"), failed.length ? ": " : ""];
   failed.forEach((c, i) => parts.push(i ? "; " : "", foreign(c.detail), c.remedy ? ` (${c.remedy})` : ""));
+  if (figureStep) parts.push(" · Figures only, no events: ", link("views that need events", "notes"), " are left out");
   $("findings").replaceChildren(...parts);
 }
 

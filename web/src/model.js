@@ -113,7 +113,7 @@ class Model {
 
   threadName(i) {
     const t = this.data.threads[i];
-    if (t.rest) return "(other threads)";
+    if (t.rest) return this.data.figureStep ? "(all threads)" : "(other threads)";
     if (!t.name) return `thread ${t.id}`;
     // Threads that inherit the program's name are distinguished by their ids.
     const shared = this.data.threads.some((other, k) => k !== i && other.name === t.name);

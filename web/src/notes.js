@@ -43,10 +43,13 @@ export function checksSum(checks) {
 function bounds(model) {
   const { data } = model;
   const { other } = data;
-  const texts = [
-    `The page divides the time into ${count(model.steps)} steps of ${duration(model.stepNs())}. A range begins and ends with a step, and its figures are exact. The plot has ${count(data.time.slots)} points.`,
-    `The memory map has squares of ${bytes(2 ** data.pieceShift)}.`,
-  ];
+  const texts = data.figureStep
+    ? ["The trace has figures only, no events (--figures): there is one range of time. Ranges, figures by thread, the memory map, single blocks, and sizes and lifetimes need events."]
+    : [
+        `The page divides the time into ${count(model.steps)} steps of ${duration(model.stepNs())}. A range begins and ends with a step, and its figures are exact. The plot has ${count(data.time.slots)} points.`,
+        `The memory map has squares of ${bytes(2 ** data.pieceShift)}.`,
+      ];
+  const first = texts.length;
   if (other.stacks) texts.push(`${count(other.stacks)} call stacks with the smallest shares, ${model.foldedShare()} of all bytes allocated, are combined with others of their site that have the outer frames in common. A larger report --page-size keeps more apart.`);
   if (other.sites) texts.push(`${count(other.sites)} sites with the smallest shares count together, as "(other sites)".`);
   if (other.threads) texts.push(`${count(other.threads)} threads with the smallest shares count together, as "(other threads)".`);
@@ -55,6 +58,6 @@ function bounds(model) {
   if (other.allocations) texts.push(`${count(other.allocations)} allocations came in pairs of thread and call stack for which there was no room: they count as "(other threads)" and "(other sites)".`);
   if (data.allThreads) texts.push("Sizes and lifetimes of blocks are of all threads together.");
   if (data.textsLeftOut) texts.push(`Source and machine code of ${count(data.textsLeftOut)} sites had no room.`);
-  if (texts.length === 2) texts.push("Every pool, thread, site and call stack of the trace has figures of its own.");
+  if (texts.length === first) texts.push(`Every pool, ${data.figureStep ? "" : "thread, "}site and call stack of the trace has figures of its own.`);
   return texts;
 }
