@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "analysis/questions/tree_stacks.h"
+#include "base/heap.h"
 #include "base/map.h"
 #include "base/saturate.h"
 #include "trace/store/frame_name.h"
@@ -35,7 +36,7 @@ const char *tree_metric_name(enum tree_metric metric)
 
 /* ---- how it grows */
 
-#define NO_LABEL UINT32_MAX
+#define NO_TAG UINT32_MAX
 #define NOT_GROWN UINT8_MAX /* in tree.sorted */
 
 /* The call stacks through a node: a range of growth.order. */
@@ -43,17 +44,19 @@ struct range {
     size_t begin, end;
 };
 
-/* The identity of a label; texts by their number. */
-struct label_key {
-    uint32_t function, file, image, name;
-    uint32_t line;
-    uint32_t kind; /* 1: of a type, 2: no call stack */
-    uint64_t address;
-};
+/*
+ * What distinguishes labels, their key: by line the number of the function, else the number of a
+ * text and one of these. The empty name: no call stack.
+ */
+enum { KEY_NAME, KEY_FILE, KEY_IMAGE, KEY_GROUP, KEY_KINDS };
 
-struct child_of {
+/* A label. Only those of nodes are in tree.labels. */
+struct tag {
+    uint32_t key;
     uint32_t parent; /* node + 1; 0: none */
-    uint32_t child;
+    uint32_t child;  /* the last one made with it, of `parent` */
+    uint32_t label;  /* in tree.labels; 0: not there */
+    uint64_t hash;   /* of its texts, the same in other trees; 0: not known yet */
 };
 
 struct tree_growth {
@@ -64,14 +67,12 @@ struct tree_growth {
     VEC(uint64_t) paths;      /* by node */
     VEC(uint32_t) order;      /* numbers of call stacks */
     VEC(uint32_t) at;         /* by call stack: how many of its functions nodes have used up */
-    VEC(uint32_t) labels;     /* by position in a range: of the node that grows */
-    VEC(uint32_t) moved;
-    VEC(uint32_t) function_labels; /* by function; NO_LABEL: not yet */
-    VEC(uint32_t) group_labels;    /* by thread or type */
-    VEC(struct child_of) children; /* by label: the last child made with it */
-    VEC(struct label_key) keys;    /* by label */
-    VEC(uint64_t) hashes;          /* by label: of its texts, the same in other trees */
-    struct map numbers;            /* hash of a key → label; on a collision, the next one */
+    /* By position in a range, while a node grows: the tag below it, `at` after that; then order. */
+    VEC(uint32_t) found, after;
+    VEC(uint32_t) numbers; /* by key: its tag + 1 */
+    VEC(struct tag) tags;
+    VEC(uint32_t) group_tags; /* by thread or type; NO_TAG: not yet */
+    bool has_others;          /* a node stands for others */
     uint64_t steps;
 };
 
@@ -82,135 +83,106 @@ static int no_room(struct err *e)
 
 /* ---- labels */
 
-static struct tree_label label_of_key(const struct tree_stacks *s, const struct label_key *k)
+struct tree_label tree_tag_label(const struct tree *t, uint32_t tag)
 {
-    return (struct tree_label){.frame = {.function = s->texts.at[k->function].view,
-                                         .file = s->texts.at[k->file].view,
-                                         .image = s->texts.at[k->image].view,
-                                         .line = k->line,
-                                         .address = k->address},
-                               .name = s->texts.at[k->name].view,
-                               .is_type = k->kind == 1,
-                               .no_callstack = k->kind == 2};
+    const struct tree_stacks *s = t->growth->stacks;
+    uint32_t key = t->growth->tags.at[tag].key;
+    bool by_line = t->options.by == TREE_LINE;
+    struct view empty = s->texts.at[0].view;
+    struct tree_label l = {.frame = {.function = empty, .file = empty, .image = empty},
+                           .name = empty,
+                           .no_callstack = key == (by_line ? tree_stacks_none(s) : KEY_NAME)};
+    if (by_line) {
+        const struct tree_function *f = &s->functions[key];
+        l.frame.function = s->texts.at[f->function].view;
+        l.frame.file = s->texts.at[f->file].view;
+        l.frame.image = s->texts.at[f->image].view;
+        l.frame.line = f->line;
+        l.frame.address = f->address;
+        return l;
+    }
+    struct view *const at[] = {[KEY_NAME] = &l.frame.function,
+                               [KEY_FILE] = &l.frame.file,
+                               [KEY_IMAGE] = &l.frame.image,
+                               [KEY_GROUP] = &l.name};
+    *at[key % KEY_KINDS] = s->texts.at[key / KEY_KINDS].view;
+    l.is_type = key % KEY_KINDS == KEY_GROUP && t->options.by == TREE_TYPE;
+    return l;
 }
 
-static uint64_t hash_of_key(const struct tree_stacks *s, const struct label_key *k)
+static uint64_t hash_of_tag(struct tree *t, uint32_t tag)
 {
-    const uint64_t parts[] = {s->texts.at[k->function].hash,    s->texts.at[k->file].hash,
-                              s->texts.at[k->image].hash,       s->texts.at[k->name].hash,
-                              (uint64_t)k->line << 2 | k->kind, k->address};
-    return XXH3_64bits_withSeed(parts, sizeof parts, map_hash(UINT64_C(0x74726565)));
+    const struct tree_stacks *s = t->growth->stacks;
+    struct tag *at = &t->growth->tags.at[tag];
+    uint64_t parts[6] = {at->key % KEY_KINDS};
+    if (at->hash)
+        return at->hash;
+    if (t->options.by == TREE_LINE) {
+        const struct tree_function *f = &s->functions[at->key];
+        const uint64_t own[] = {KEY_KINDS + (at->key == tree_stacks_none(s)),
+                                s->texts.at[f->function].hash,
+                                s->texts.at[f->file].hash,
+                                s->texts.at[f->image].hash,
+                                f->line,
+                                f->address};
+        memcpy(parts, own, sizeof parts);
+    } else {
+        parts[1] = s->texts.at[at->key / KEY_KINDS].hash;
+    }
+    at->hash = XXH3_64bits_withSeed(parts, sizeof parts, map_hash(UINT64_C(0x74726565))) | 1;
+    return at->hash;
 }
 
-/* The number of a label, added if new; NO_LABEL if memory is short. */
-static uint32_t label_number(struct tree *t, const struct label_key *k)
+/* The tag of a key, added if new; NO_TAG if memory is short. */
+static uint32_t tag_of_key(struct tree *t, uint32_t key)
 {
     struct tree_growth *g = t->growth;
-    uint64_t hash = hash_of_key(g->stacks, k);
-    for (uint64_t at = hash;; at++) {
-        bool fresh;
-        uint64_t *number = map_add(&g->numbers, at, &fresh);
-        if (!number)
-            break;
-        if (!fresh && memcmp(&g->keys.at[*number], k, sizeof *k) == 0)
-            return (uint32_t)*number;
-        if (!fresh)
-            continue;
-        *number = t->labels.len;
-        if (t->labels.len >= NO_LABEL || !vec_push(&t->labels, label_of_key(g->stacks, k)) ||
-            !vec_push(&g->keys, *k) || !vec_push(&g->hashes, hash) ||
-            !vec_push(&g->children, (struct child_of){0}))
-            break;
-        return (uint32_t)*number;
+    while (g->numbers.len <= key && !t->failed)
+        t->failed = !vec_push(&g->numbers, 0);
+    if (t->failed)
+        return NO_TAG;
+    if (g->numbers.at[key] == 0) {
+        if (!vec_push(&g->tags, ((struct tag){.key = key}))) {
+            t->failed = true;
+            return NO_TAG;
+        }
+        g->numbers.at[key] = (uint32_t)g->tags.len;
     }
-    t->failed = true;
-    return NO_LABEL;
+    return g->numbers.at[key] - 1;
 }
 
 /* The part of a function that the grouping compares. */
-static struct label_key key_of_function(enum tree_by by, const struct tree_function *f)
+static uint32_t key_of_function(const struct tree *t, uint32_t number)
 {
-    struct label_key k = {0};
-    if (f->is_cut) {
-        k.function = f->function;
-        return k;
-    }
-    switch (by) {
-    case TREE_FILE:
-        k.file = f->file;
-        if (f->file == 0)
-            k.image = f->image;
-        break;
-    case TREE_IMAGE:
-        k.image = f->image;
-        break;
-    case TREE_MODULE:
-        k.image = f->module;
-        break;
-    default:
-        k.function = f->function;
-        /* Nodes without a name are distinguished by image, and by address with TREE_LINE. */
-        if (by == TREE_LINE || f->function == 0)
-            k.image = f->image;
-        if (by == TREE_LINE) {
-            k.file = f->file;
-            k.line = f->line;
-            k.address = f->function ? 0 : f->address;
-        }
-    }
-    return k;
+    const struct tree_function *f = &t->growth->stacks->functions[number];
+    enum tree_by by = t->options.by;
+    if (by == TREE_LINE)
+        return number;
+    if (f->is_cut || number == tree_stacks_none(t->growth->stacks))
+        return f->function * KEY_KINDS + KEY_NAME;
+    if (by == TREE_MODULE)
+        return f->module * KEY_KINDS + KEY_IMAGE;
+    if (by == TREE_FILE && f->file)
+        return f->file * KEY_KINDS + KEY_FILE;
+    /* Functions without a name are distinguished by image. */
+    if (by == TREE_FILE || by == TREE_IMAGE || f->function == 0)
+        return f->image * KEY_KINDS + KEY_IMAGE;
+    return f->function * KEY_KINDS + KEY_NAME;
 }
 
-/* The number of a text that is made here. */
-static uint32_t keep_text(struct tree *t, char *text)
-{
-    uint32_t number = text ? tree_stacks_keep(t->growth->stacks, text) : UINT32_MAX;
-    t->failed |= number == UINT32_MAX;
-    return number;
-}
-
-static uint32_t label_of_thread(struct tree *t, uint32_t thread)
+static uint32_t text_of_thread(struct tree *t, uint32_t thread)
 {
     const struct trace_threads *threads = &t->trace->threads;
     bool known = thread < threads->list.len;
     struct view name = known ? strings_get(&t->trace->strings, threads->list.at[thread].name)
                              : (struct view){"", 0};
     char *text = NULL;
-    if (name.len == 0 &&
-        asprintf(&text, "thread %llu",
+    if (name.len)
+        return tree_stacks_text(t->growth->stacks, name);
+    if (asprintf(&text, "thread %llu",
                  (unsigned long long)(known ? threads->list.at[thread].id : thread)) < 0)
-        text = NULL;
-    struct label_key k = {.name = name.len ? tree_stacks_text(t->growth->stacks, name)
-                                           : keep_text(t, text)};
-    return k.name == UINT32_MAX ? NO_LABEL : label_number(t, &k);
-}
-
-static uint32_t label_of_type(struct tree *t, uint32_t type)
-{
-    struct tree_stacks *s = t->growth->stacks;
-    struct label_key k = {.name = tree_stacks_text(s, s->types.names.at[type]), .kind = 1};
-    return k.name == UINT32_MAX ? NO_LABEL : label_number(t, &k);
-}
-
-/* The parent of cut call stacks, if the trace has no frame for it. */
-static uint32_t label_of_cut(struct tree *t)
-{
-    char *text = malloc(FRAME_CUT_SIZE);
-    if (text)
-        frame_name_cut(text, cut_stacks_depth(&t->growth->stacks->cut));
-    struct label_key k = {.function = keep_text(t, text)};
-    return t->failed ? NO_LABEL : label_number(t, &k);
-}
-
-static uint32_t make_function_label(struct tree *t, uint32_t function)
-{
-    const struct tree_stacks *s = t->growth->stacks;
-    if (function == tree_stacks_cut(s))
-        return label_of_cut(t);
-    const struct label_key k = function == tree_stacks_none(s)
-                                   ? (struct label_key){.kind = 2}
-                                   : key_of_function(t->options.by, &s->functions[function]);
-    return label_number(t, &k);
+        return UINT32_MAX;
+    return tree_stacks_keep(t->growth->stacks, text);
 }
 
 /* ---- nodes */
@@ -225,54 +197,51 @@ static bool is_grouped(const struct tree *t)
     return t->options.by == TREE_THREAD || t->options.by == TREE_TYPE;
 }
 
-/* The label of the `at`th function of a call stack, in the tree's direction. */
-static uint32_t function_label(struct tree *t, const struct tree_stack *s, uint32_t at)
+/* The tag of the `at`th function of a call stack, in the tree's direction. */
+static uint32_t function_tag(struct tree *t, const struct tree_stack *s, uint32_t at)
 {
-    struct tree_growth *g = t->growth;
     uint32_t from_inside = t->options.bottom_up ? at : s->way.len - 1 - at;
-    uint32_t function = g->stacks->numbers.at[s->way.first + from_inside];
-    uint32_t *label = &g->function_labels.at[function];
-    if (*label == NO_LABEL)
-        *label = make_function_label(t, function);
-    return *label;
+    uint32_t number = t->growth->stacks->numbers.at[s->way.first + from_inside];
+    return tag_of_key(t, key_of_function(t, number));
 }
 
-static uint32_t group_label(struct tree *t, const struct tree_stack *s)
+static uint32_t group_tag(struct tree *t, const struct tree_stack *s)
 {
     struct tree_growth *g = t->growth;
     bool by_thread = t->options.by == TREE_THREAD;
     uint32_t group = by_thread ? s->thread : types_of(&g->stacks->types, s->callstack);
-    while (g->group_labels.len <= group) {
-        if (!vec_push(&g->group_labels, NO_LABEL)) {
-            t->failed = true;
-            return NO_LABEL;
-        }
-    }
-    if (g->group_labels.at[group] == NO_LABEL)
-        g->group_labels.at[group] = by_thread ? label_of_thread(t, group) : label_of_type(t, group);
-    return g->group_labels.at[group];
+    while (g->group_tags.len <= group && !t->failed)
+        t->failed = !vec_push(&g->group_tags, NO_TAG);
+    if (t->failed || g->group_tags.at[group] != NO_TAG)
+        return t->failed ? NO_TAG : g->group_tags.at[group];
+    uint32_t text = by_thread ? text_of_thread(t, group)
+                              : tree_stacks_text(g->stacks, g->stacks->types.names.at[group]);
+    t->failed = text == UINT32_MAX;
+    if (!t->failed)
+        g->group_tags.at[group] = tag_of_key(t, text * KEY_KINDS + KEY_GROUP);
+    return g->group_tags.at[group];
 }
 
 /*
- * The label of the node of a call stack below one at `depth`; *at: its functions used up so far.
- * NO_LABEL: there is none, or t->failed.
+ * The tag of the node of a call stack below one at `depth`; *at: its functions used up so far.
+ * NO_TAG: there is none, or t->failed.
  */
-static uint32_t next_label(struct tree *t, const struct tree_stack *s, uint32_t depth, uint32_t *at)
+static uint32_t next_tag(struct tree *t, const struct tree_stack *s, uint32_t depth, uint32_t *at)
 {
     t->growth->steps++;
     if (depth == 0 && is_grouped(t))
-        return group_label(t, s);
+        return group_tag(t, s);
     if (*at >= s->way.len)
-        return NO_LABEL;
-    uint32_t label = function_label(t, s, (*at)++);
-    while (collapses(t->options.by) && *at < s->way.len && function_label(t, s, *at) == label)
+        return NO_TAG;
+    uint32_t tag = function_tag(t, s, (*at)++);
+    while (collapses(t->options.by) && *at < s->way.len && function_tag(t, s, *at) == tag)
         ++*at;
-    return label;
+    return tag;
 }
 
-static uint64_t path_below(const struct tree_growth *g, uint64_t path, uint32_t label)
+static uint64_t path_below(struct tree *t, uint64_t path, uint32_t tag)
 {
-    uint64_t h = (path << 23 | path >> 41) * UINT64_C(0x9e3779b97f4a7c15) ^ g->hashes.at[label];
+    uint64_t h = (path << 23 | path >> 41) * UINT64_C(0x9e3779b97f4a7c15) ^ hash_of_tag(t, tag);
     return h * UINT64_C(0xff51afd7ed558ccd);
 }
 
@@ -297,32 +266,34 @@ static void pass_node(const struct tree *t, struct tree_node *n, const struct tr
     }
 }
 
-static bool push_node(struct tree *t, const struct tree_node *n, struct range range, uint64_t path)
+/* The number of a new node; TREE_ROOT: t->failed. */
+static uint32_t push_node(struct tree *t, const struct tree_node *n, uint64_t path)
 {
     struct tree_growth *g = t->growth;
     if (t->nodes.len < UINT32_MAX && vec_push(&t->nodes, *n) && vec_push(&t->sorted, NOT_GROWN) &&
-        vec_push(&g->ranges, range) && vec_push(&g->paths, path))
-        return true;
+        vec_push(&g->ranges, ((struct range){0, 0})) && vec_push(&g->paths, path))
+        return (uint32_t)t->nodes.len - 1;
     t->failed = true;
-    return false;
+    return TREE_ROOT;
 }
 
-/* The child of `parent` with that label, created if new. */
-static uint32_t child_with(struct tree *t, uint32_t parent, uint32_t label)
+/* The child of `parent` with that tag, created if new. */
+static uint32_t child_with(struct tree *t, uint32_t parent, uint32_t tag)
 {
-    struct tree_growth *g = t->growth;
-    struct child_of *known = &g->children.at[label];
-    if (known->parent == parent + 1)
-        return known->child;
-    const struct tree_node node = {
-        .parent = parent, .label = label, .depth = t->nodes.at[parent].depth + 1};
-    if (!push_node(t, &node, (struct range){0, 0}, path_below(g, g->paths.at[parent], label)) ||
-        !vec_push(&t->children, (uint32_t)t->nodes.len - 1)) {
-        t->failed = true;
-        return TREE_ROOT;
+    struct tag *of = &t->growth->tags.at[tag];
+    if (of->parent == parent + 1)
+        return of->child;
+    if (of->label == 0) {
+        of->label = (uint32_t)t->labels.len;
+        t->failed |= !vec_push(&t->labels, tree_tag_label(t, tag));
     }
-    *known = (struct child_of){parent + 1, (uint32_t)t->nodes.len - 1};
-    return known->child;
+    const struct tree_node node = {
+        .parent = parent, .label = of->label, .depth = t->nodes.at[parent].depth + 1};
+    *of = (struct tag){of->key, parent + 1,
+                       push_node(t, &node, path_below(t, t->growth->paths.at[parent], tag)),
+                       of->label, of->hash};
+    t->failed |= !vec_push(&t->children, of->child);
+    return of->child;
 }
 
 /* Whether a call stack's allocating function is the node that it came to. */
@@ -331,63 +302,164 @@ static bool is_own(const struct tree *t, const struct tree_stack *s, uint32_t be
     return at != before && (t->options.bottom_up ? before == 0 : at == s->way.len);
 }
 
-/* Finds the labels below a node, makes its children, and counts the stacks of each in its range. */
-static void find_children(struct tree *t, uint32_t node)
+/* A child with what it is sorted by: nodes lie too far apart to be compared themselves. */
+struct place {
+    uint64_t metric, bytes;
+    uint32_t child; /* or tag */
+};
+
+static bool is_smaller(const struct place *a, const struct place *b)
+{
+    if (a->metric != b->metric)
+        return a->metric < b->metric;
+    return a->bytes != b->bytes ? a->bytes < b->bytes : a->child > b->child;
+}
+
+/* Moves the `most` largest places to the front. */
+static void select_places(struct place *at, size_t n, size_t most)
+{
+    for (size_t i = most; i-- > 0;) {
+        HEAP_DOWN(at, most, i, a, b, is_smaller(&at[a], &at[b]));
+    }
+    for (size_t i = most; i < n; i++) {
+        if (is_smaller(&at[i], &at[0]))
+            continue;
+        HEAP_SWAP(at, i, 0);
+        HEAP_DOWN(at, most, 0, a, b, is_smaller(&at[a], &at[b]));
+    }
+}
+
+#define IN_PLACES UINT32_MAX /* as tag.parent: tag.child is a place */
+
+/* Adds up the children that a range of a node's call stacks has. Returns how many there are. */
+static size_t list_places(struct tree *t, uint32_t node, struct range of, struct place *places)
 {
     struct tree_growth *g = t->growth;
-    const struct range of = g->ranges.at[node];
+    uint32_t depth = t->nodes.at[node].depth, n = 0;
+    for (size_t i = of.begin; i < of.end && !t->failed; i++) {
+        const struct tree_stack *s = &g->list[g->order.at[i]];
+        g->after.at[i] = g->at.at[g->order.at[i]];
+        uint32_t number = g->found.at[i] = next_tag(t, s, depth, &g->after.at[i]);
+        if (number == NO_TAG)
+            continue;
+        struct tag *tag = &g->tags.at[number];
+        if (tag->parent != IN_PLACES) {
+            tag->parent = IN_PLACES;
+            tag->child = n;
+            places[n++] = (struct place){.child = number};
+        }
+        struct place *place = &places[tag->child];
+        place->metric = saturating_add(place->metric, s->figures.at[t->options.sort]);
+        place->bytes = saturating_add(place->bytes, s->figures.at[TREE_BYTES]);
+    }
+    return n;
+}
+
+/*
+ * Lets all children but the `most` largest, or but that of the tag `only`, share a node. Returns
+ * it; TREE_ROOT: there are no others.
+ */
+static uint32_t leave_others(struct tree *t, uint32_t node, struct range of, uint32_t most,
+                             uint32_t only)
+{
+    struct tree_growth *g = t->growth;
+    struct place *places = calloc(of.end - of.begin, sizeof *places);
+    uint32_t others = TREE_ROOT;
+    t->failed |= !places;
+    size_t n = places ? list_places(t, node, of, places) : 0, kept = n < most ? n : most;
+    if (n && only != NO_TAG)
+        HEAP_SWAP(places, g->tags.at[only].child, 0);
+    else if (kept < n)
+        select_places(places, n, kept);
+    if (kept < n && !t->failed) {
+        const struct tree_node all = {
+            .parent = node, .depth = t->nodes.at[node].depth + 1, .others = (uint32_t)(n - kept)};
+        others = push_node(t, &all, ~g->paths.at[node]);
+        t->sorted.at[others] = (uint8_t)t->options.sort; /* nothing grows below it */
+        g->has_others = true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct tag *tag = &g->tags.at[places[i].child];
+        tag->parent = i < kept ? 0 : node + 1;
+        tag->child = others;
+    }
+    free(places);
+    return others;
+}
+
+/*
+ * Makes the children of a node, and counts the stacks of each in its range. With others, the tags
+ * are found already.
+ */
+static void find_children(struct tree *t, uint32_t node, struct range of, uint32_t others)
+{
+    struct tree_growth *g = t->growth;
     uint32_t depth = t->nodes.at[node].depth;
     for (size_t i = of.begin; i < of.end && !t->failed; i++) {
         const struct tree_stack *s = &g->list[g->order.at[i]];
         uint32_t *at = &g->at.at[g->order.at[i]], before = *at;
-        uint32_t label = next_label(t, s, depth, at);
-        g->labels.at[i] = label;
-        if (label == NO_LABEL)
+        if (others == TREE_ROOT)
+            g->found.at[i] = next_tag(t, s, depth, at);
+        else
+            *at = g->after.at[i];
+        if (g->found.at[i] == NO_TAG)
             continue;
-        uint32_t child = child_with(t, node, label);
+        uint32_t child = child_with(t, node, g->found.at[i]);
         if (t->failed)
             break;
         g->ranges.at[child].end++;
         pass_node(t, &t->nodes.at[child], s);
         if (is_own(t, s, before, *at))
             add_figures(t, &t->nodes.at[child].exclusive, &s->figures);
+        if (child == others)
+            *at = before;
     }
 }
 
-/* Divides the call stacks of a node among its children; those that end in it come first. */
-static void divide(struct tree *t, uint32_t node)
+/* Divides call stacks among the children from `first` on; those that end in the node come first. */
+static void divide(struct tree *t, struct range of, size_t first)
 {
     struct tree_growth *g = t->growth;
-    const struct range of = g->ranges.at[node];
-    const struct tree_node *n = &t->nodes.at[node];
     size_t to = of.begin, ended = of.begin;
-    for (uint32_t i = 0; i < n->count; i++)
-        to += g->ranges.at[t->children.at[n->first + i]].end;
+    for (size_t i = first; i < t->children.len; i++)
+        to += g->ranges.at[t->children.at[i]].end;
     to = of.end - (to - of.begin);
-    for (uint32_t i = 0; i < n->count; i++) {
-        struct range *child = &g->ranges.at[t->children.at[n->first + i]];
+    for (size_t i = first; i < t->children.len; i++) {
+        struct range *child = &g->ranges.at[t->children.at[i]];
         size_t stacks = child->end;
         *child = (struct range){to, to};
         to += stacks;
     }
-    memcpy(g->moved.at + of.begin, g->order.at + of.begin,
-           (of.end - of.begin) * sizeof *g->moved.at);
+    memcpy(g->after.at + of.begin, g->order.at + of.begin,
+           (of.end - of.begin) * sizeof *g->after.at);
     for (size_t i = of.begin; i < of.end; i++) {
-        uint32_t label = g->labels.at[i];
-        size_t *place = label == NO_LABEL ? &ended : &g->ranges.at[g->children.at[label].child].end;
-        g->order.at[(*place)++] = g->moved.at[i];
+        uint32_t tag = g->found.at[i];
+        size_t *place = tag == NO_TAG ? &ended : &g->ranges.at[g->tags.at[tag].child].end;
+        g->order.at[(*place)++] = g->after.at[i];
     }
+}
+
+/* Appends the children of a range of a node's call stacks, all new ones or `others`. */
+static void make_children(struct tree *t, uint32_t node, struct range of, uint32_t others)
+{
+    size_t first = t->children.len;
+    find_children(t, node, of, others);
+    if (others != TREE_ROOT)
+        t->failed |= !vec_push(&t->children, others);
+    if (!t->failed && t->children.len > first)
+        divide(t, of, first);
 }
 
 static void grow(struct tree *t, uint32_t node)
 {
+    const struct range of = t->growth->ranges.at[node];
+    uint32_t most = t->options.most, others = TREE_ROOT;
+    if (most && of.end - of.begin > most)
+        others = leave_others(t, node, of, most, NO_TAG);
     t->nodes.at[node].first = (uint32_t)t->children.len;
-    find_children(t, node);
-    if (t->failed)
-        return;
-    t->nodes.at[node].count = (uint32_t)t->children.len - t->nodes.at[node].first;
-    if (t->nodes.at[node].count)
-        divide(t, node);
+    make_children(t, node, of, others);
+    if (!t->failed)
+        t->nodes.at[node].count = (uint32_t)t->children.len - t->nodes.at[node].first;
 }
 
 /* ---- order */
@@ -413,12 +485,6 @@ static int compare_labels(const struct tree_label *a, const struct tree_label *b
     return (a->frame.address > b->frame.address) - (a->frame.address < b->frame.address);
 }
 
-/* A child with what it is sorted by: nodes lie too far apart to be compared themselves. */
-struct place {
-    uint64_t metric, bytes;
-    uint32_t child;
-};
-
 static int compare_places(const void *a, const void *b, void *ctx)
 {
     const struct tree *t = ctx;
@@ -431,27 +497,47 @@ static int compare_places(const void *a, const void *b, void *ctx)
                           &t->labels.at[t->nodes.at[y->child].label]);
 }
 
-void tree_sort(struct tree *t, enum tree_metric metric)
+/* The child of a node that stands for others; TREE_ROOT: none does. */
+static uint32_t others_of(const struct tree *t, uint32_t node)
 {
-    t->options.sort = metric;
+    const struct tree_node *n = &t->nodes.at[node];
+    uint32_t last = n->count ? t->children.at[n->first + n->count - 1] : TREE_ROOT;
+    return t->nodes.at[last].others ? last : TREE_ROOT;
 }
 
 static void sort_children(struct tree *t, uint32_t node)
 {
     const struct tree_node *n = &t->nodes.at[node];
-    uint32_t *children = n->count ? t->children.at + n->first : NULL;
-    struct place *places = n->count > 1 ? malloc(n->count * sizeof *places) : NULL;
-    t->failed |= n->count > 1 && !places;
-    for (uint32_t i = 0; i < n->count && places; i++) {
+    uint32_t count = n->count - (others_of(t, node) != TREE_ROOT);
+    uint32_t *children = count ? t->children.at + n->first : NULL;
+    struct place *places = count > 1 ? malloc(count * sizeof *places) : NULL;
+    t->failed |= count > 1 && !places;
+    for (uint32_t i = 0; i < count && places; i++) {
         const struct tree_figures *f = &t->nodes.at[children[i]].inclusive;
         places[i] = (struct place){f->at[t->options.sort], f->at[TREE_BYTES], children[i]};
     }
     if (places)
-        qsort_r(places, n->count, sizeof *places, compare_places, t);
-    for (uint32_t i = 0; i < n->count && places; i++)
+        qsort_r(places, count, sizeof *places, compare_places, t);
+    for (uint32_t i = 0; i < count && places; i++)
         children[i] = places[i].child;
     free(places);
     t->sorted.at[node] = (uint8_t)t->options.sort;
+}
+
+void tree_sort(struct tree *t, enum tree_metric metric)
+{
+    struct tree_growth *g = t->growth;
+    t->options.sort = metric;
+    if (!g || !g->has_others)
+        return;
+    t->nodes.len = t->sorted.len = g->ranges.len = g->paths.len = 1;
+    t->children.len = 0;
+    t->nodes.at[TREE_ROOT].count = 0;
+    t->sorted.at[TREE_ROOT] = NOT_GROWN;
+    memset(g->at.at, 0, g->at.len * sizeof *g->at.at);
+    for (size_t i = 0; i < g->tags.len; i++)
+        g->tags.at[i].parent = 0;
+    g->has_others = false;
 }
 
 const uint32_t *tree_children(struct tree *t, uint32_t node)
@@ -463,32 +549,77 @@ const uint32_t *tree_children(struct tree *t, uint32_t node)
     return t->children.at ? t->children.at + t->nodes.at[node].first : NULL;
 }
 
-/* ---- all of it */
-
-static bool fill(void *vec_at, size_t n, size_t size)
+/* Makes children of the call stacks that one stands for: see leave_others. */
+static void take_out(struct tree *t, uint32_t node, uint32_t most, uint32_t only)
 {
-    memset(vec_at, 0xff, n * size);
-    return true;
+    const struct range of = t->growth->ranges.at[others_of(t, node)];
+    uint32_t first = (uint32_t)t->children.len, count = t->nodes.at[node].count - 1;
+    uint32_t others = leave_others(t, node, of, most, only);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t child = t->children.at[t->nodes.at[node].first + i];
+        t->failed |= !vec_push(&t->children, child);
+    }
+    make_children(t, node, of, others);
+    if (t->failed)
+        return;
+    t->nodes.at[node].first = first;
+    t->nodes.at[node].count = (uint32_t)t->children.len - first;
+    sort_children(t, node);
 }
+
+void tree_more(struct tree *t, uint32_t node, uint32_t most)
+{
+    (void)tree_children(t, node);
+    if (others_of(t, node) != TREE_ROOT && !t->failed)
+        take_out(t, node, most, NO_TAG);
+}
+
+uint32_t tree_child(struct tree *t, uint32_t node, uint64_t path)
+{
+    struct tree_growth *g = t->growth;
+    const uint32_t *children = tree_children(t, node);
+    for (uint32_t i = 0; i < t->nodes.at[node].count; i++) {
+        if (g->paths.at[children[i]] == path)
+            return children[i];
+    }
+    uint32_t others = others_of(t, node);
+    const struct range of = others != TREE_ROOT ? g->ranges.at[others] : (struct range){0, 0};
+    for (size_t i = of.begin; i < of.end && !t->failed; i++) {
+        uint32_t at = g->at.at[g->order.at[i]];
+        uint32_t tag = next_tag(t, &g->list[g->order.at[i]], t->nodes.at[node].depth, &at);
+        if (tag != NO_TAG && path_below(t, g->paths.at[node], tag) == path) {
+            take_out(t, node, 1, tag);
+            return t->failed ? TREE_ROOT : g->tags.at[tag].child;
+        }
+    }
+    return TREE_ROOT;
+}
+
+/* ---- all of it */
 
 static bool start(struct tree *t)
 {
     struct tree_growth *g = t->growth;
-    static const struct label_key all = {.kind = 3};
     struct tree_node root = {0};
+    const struct tree_stacks *s = g->stacks;
     size_t n = g->stack_count;
-    size_t functions = (size_t)tree_stacks_cut(g->stacks) + 1;
-    if (!vec_reserve(&g->order, n) || !vec_reserve(&g->at, n) || !vec_reserve(&g->labels, n) ||
-        !vec_reserve(&g->moved, n) || !vec_reserve(&g->function_labels, functions) ||
-        !fill(g->function_labels.at, functions, sizeof *g->function_labels.at) ||
-        label_number(t, &all) == NO_LABEL)
+    size_t keys =
+        t->options.by == TREE_LINE ? (size_t)tree_stacks_cut(s) + 1 : KEY_KINDS * s->texts.len;
+    g->numbers.at = calloc(keys, sizeof *g->numbers.at);
+    if (!g->numbers.at || !vec_reserve(&g->order, n) || !vec_reserve(&g->at, n) ||
+        !vec_reserve(&g->found, n) || !vec_reserve(&g->after, n) ||
+        !vec_push(&t->labels, (struct tree_label){0}))
         return false;
+    g->numbers.len = g->numbers.cap = keys;
     for (size_t i = 0; i < n; i++) {
         g->order.at[g->order.len++] = (uint32_t)i;
         g->at.at[g->at.len++] = 0;
         pass_node(t, &root, &g->list[i]);
     }
-    return push_node(t, &root, (struct range){0, n}, 0);
+    (void)push_node(t, &root, 0);
+    if (!t->failed)
+        g->ranges.at[TREE_ROOT].end = n;
+    return !t->failed;
 }
 
 int tree_open(struct tree *t, struct tree_stacks *stacks, const struct tree_options *options,
@@ -525,14 +656,11 @@ static void growth_release(struct tree *t)
     vec_release(&g->paths);
     vec_release(&g->order);
     vec_release(&g->at);
-    vec_release(&g->labels);
-    vec_release(&g->moved);
-    vec_release(&g->function_labels);
-    vec_release(&g->group_labels);
-    vec_release(&g->children);
-    vec_release(&g->hashes);
-    map_release(&g->numbers);
-    vec_release(&g->keys);
+    vec_release(&g->found);
+    vec_release(&g->after);
+    vec_release(&g->numbers);
+    vec_release(&g->tags);
+    vec_release(&g->group_tags);
     free(g);
     t->growth = NULL;
 }
@@ -550,6 +678,7 @@ int tree_build(struct tree *t, struct selection *s, const struct tree_options *o
     if (tree_stacks_init(&stacks, s, &counted, e) != 0)
         return -1;
     int status = tree_open(t, &stacks, options, e);
+    t->options.most = 0;
     for (uint32_t i = 0; status == 0 && i < t->nodes.len; i++) {
         (void)tree_children(t, i);
         status = t->failed ? no_room(e) : 0;
@@ -600,7 +729,7 @@ unsigned tree_peek(struct tree *t, uint32_t node, bool live)
 {
     struct tree_growth *g = t->growth;
     const struct range of = g->ranges.at[node];
-    uint32_t first = NO_LABEL;
+    uint32_t first = NO_TAG;
     if (t->sorted.at[node] != NOT_GROWN)
         return count_children(t, node, live);
     for (size_t i = of.begin; i < of.end; i++) {
@@ -608,12 +737,12 @@ unsigned tree_peek(struct tree *t, uint32_t node, bool live)
         uint32_t at = g->at.at[g->order.at[i]];
         if (live && s->figures.at[TREE_LIVE_COUNT] == 0)
             continue;
-        uint32_t label = next_label(t, s, t->nodes.at[node].depth, &at);
-        if (label != NO_LABEL && first != NO_LABEL && label != first)
+        uint32_t tag = next_tag(t, s, t->nodes.at[node].depth, &at);
+        if (tag != NO_TAG && first != NO_TAG && tag != first)
             return 2;
-        first = label != NO_LABEL ? label : first;
+        first = tag != NO_TAG ? tag : first;
     }
-    return first != NO_LABEL;
+    return first != NO_TAG;
 }
 
 size_t tree_stack_count(const struct tree *t)
@@ -628,12 +757,20 @@ const struct tree_figures *tree_stack_figures(const struct tree *t, size_t numbe
 
 bool tree_step(struct tree *t, size_t number, struct tree_step *s)
 {
-    s->label = next_label(t, &t->growth->list[number], s->depth, &s->at);
-    if (s->label == NO_LABEL)
+    s->tag = next_tag(t, &t->growth->list[number], s->depth, &s->at);
+    if (s->tag == NO_TAG)
         return false;
-    s->path = path_below(t->growth, s->path, s->label);
     s->depth++;
     return true;
+}
+
+uint64_t tree_stack_path(struct tree *t, size_t number, uint32_t depth)
+{
+    struct tree_step step = {0};
+    uint64_t path = t->growth->paths.at[TREE_ROOT];
+    while (step.depth < depth && tree_step(t, number, &step))
+        path = path_below(t, path, step.tag);
+    return path;
 }
 
 uint64_t tree_steps(const struct tree *t)

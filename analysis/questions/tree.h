@@ -65,6 +65,7 @@ struct tree_node {
     uint32_t first, count; /* its children: a range of tree.children, highest metric first */
     uint32_t depth;        /* of the root: 0 */
     uint32_t callstack;    /* the one through it with most bytes; 0: none */
+    uint32_t others;       /* 0, or how many smaller siblings it stands for; it has no label */
     uint64_t callstack_bytes;
     struct tree_figures inclusive, exclusive;
 };
@@ -85,6 +86,7 @@ struct tree_options {
     bool no_inlines; /* one node for each frame, its outermost function, as in the profiler */
     bool all_frames; /* with the allocator's and the instrumentation's functions */
     enum tree_metric sort;
+    uint32_t most; /* of tree_open: children made at a time, the largest first; 0: all */
     const struct skiplist *skip; /* NULL: the built-in rules */
     /* NULL, or a trace that is compared: its wrappers are passed over, too (program_frames.h). */
     const struct program_frames *beside;
@@ -135,12 +137,16 @@ void tree_release(struct tree *t);
 int tree_open(struct tree *t, struct tree_stacks *stacks, const struct tree_options *options,
               struct err *e);
 
-/* Sorts by another metric: the children of each node when tree_children is called for it. */
+/*
+ * Sorts by another metric: the children of each node when tree_children is called for it. A tree
+ * in which a node stands for others begins anew with its root; so numbers of nodes are not kept.
+ */
 void tree_sort(struct tree *t, enum tree_metric metric);
 
 /*
- * The children of a node, sorted; nodes[node].count of them, which is valid from this call on.
- * Moves the nodes in memory. If t->failed is set, some are missing.
+ * The children of a node, sorted; nodes[node].count of them, which is valid from this call on. If
+ * there are more than options.most, the last one stands for the others. Moves the nodes in memory.
+ * If t->failed is set, some are missing.
  */
 const uint32_t *tree_children(struct tree *t, uint32_t node);
 
@@ -155,14 +161,25 @@ unsigned tree_peek(struct tree *t, uint32_t node, bool live);
 /* The identity of a node: of the labels from the root to it, equal in other trees. */
 uint64_t tree_path(const struct tree *t, uint32_t node);
 
+/* Takes the next `most` children of a node out of those that its last one stands for. */
+void tree_more(struct tree *t, uint32_t node, uint32_t most);
+
+/* Makes the child of a node that has a path. Returns it; TREE_ROOT: there is none. */
+uint32_t tree_child(struct tree *t, uint32_t node, uint64_t path);
+
 /* The nodes of the `number`th call stack, whether they are there or not: from the root's child. */
 struct tree_step {
-    uint32_t label;
+    uint32_t tag;   /* of the node's label: see tree_tag_label */
     uint32_t depth; /* begin with 0 */
-    uint64_t path;  /* tree_path */
     uint32_t at;
 };
 bool tree_step(struct tree *t, size_t number, struct tree_step *s);
+
+/* tree_path of the last of the first `depth` of them. */
+uint64_t tree_stack_path(struct tree *t, size_t number, uint32_t depth);
+
+/* The label of nodes with a tag. Tags are small numbers. */
+struct tree_label tree_tag_label(const struct tree *t, uint32_t tag);
 
 /* How many call stacks are in the tree, and the figures of each. */
 size_t tree_stack_count(const struct tree *t);

@@ -88,7 +88,7 @@ static int number_functions(struct tree_stacks *s, struct err *e)
             return no_room(e);
     }
     s->function_count = (uint32_t)n;
-    s->functions = pageable_zeroed(from, (n + 1) * sizeof *s->functions);
+    s->functions = pageable_zeroed(from, (n + 2) * sizeof *s->functions);
     return s->functions && tree_stacks_text(s, (struct view){"", 0}) == 0 ? 0 : no_room(e);
 }
 
@@ -105,7 +105,7 @@ uint32_t tree_stacks_text(struct tree_stacks *s, struct view text)
         if (!fresh)
             continue;
         *number = s->texts.len;
-        if (s->texts.len >= UINT32_MAX - 1 ||
+        if (s->texts.len >= TREE_TEXTS_MAX ||
             !vec_push(&s->texts, ((struct tree_text){text, hash})))
             return UINT32_MAX;
         return (uint32_t)*number;
@@ -130,22 +130,62 @@ uint32_t tree_stacks_keep(struct tree_stacks *s, char *text)
     return number;
 }
 
-static bool describe(struct tree_stacks *s, uint32_t frame, uint32_t inlined)
+static bool is_equal(const struct tree_function *a, const struct tree_function *b)
 {
-    struct tree_function *f = &s->functions[s->first_function[frame] + inlined];
-    if (f->known)
-        return true;
+    return a->function == b->function && a->file == b->file && a->image == b->image &&
+           a->line == b->line && a->address == b->address;
+}
+
+/* The number of the first function equal to a described one; UINT32_MAX: memory is short. */
+static uint32_t first_equal(struct tree_stacks *s, uint32_t number)
+{
+    struct tree_function *f = &s->functions[number];
+    const uint64_t parts[] = {(uint64_t)f->function << 32 | f->file,
+                              (uint64_t)f->image << 32 | f->line, f->address};
+    for (uint64_t key = XXH3_64bits_withSeed(parts, sizeof parts, map_hash(0)); !f->first; key++) {
+        bool fresh;
+        uint64_t *first = map_add(&s->function_numbers, key, &fresh);
+        if (!first)
+            return UINT32_MAX;
+        if (fresh)
+            *first = number;
+        if (fresh || is_equal(&s->functions[*first], f))
+            f->first = (uint32_t)*first + 1;
+    }
+    return f->first - 1;
+}
+
+static uint32_t describe(struct tree_stacks *s, uint32_t frame, uint32_t inlined)
+{
+    uint32_t number = s->first_function[frame] + inlined;
+    struct tree_function *f = &s->functions[number];
+    if (f->first)
+        return f->first - 1;
     struct frame_view v = frame_describe(s->trace, frame, inlined);
-    f->known = true;
     f->is_cut = frame_name_is_cut(v.function);
     f->function = tree_stacks_text(s, v.function);
-    f->file = tree_stacks_text(s, v.file);
-    f->image = tree_stacks_text(s, v.image);
-    f->module = tree_stacks_text(s, view_base_name(v.image));
-    f->line = v.line;
-    f->address = v.address;
-    return f->function != UINT32_MAX && f->file != UINT32_MAX && f->image != UINT32_MAX &&
-           f->module != UINT32_MAX;
+    if (!f->is_cut) {
+        f->file = tree_stacks_text(s, v.file);
+        f->image = tree_stacks_text(s, v.image);
+        f->module = tree_stacks_text(s, view_base_name(v.image));
+        f->line = v.line;
+        f->address = v.function.len ? 0 : v.address;
+    }
+    bool failed = f->function == UINT32_MAX || f->file == UINT32_MAX || f->image == UINT32_MAX ||
+                  f->module == UINT32_MAX;
+    return failed ? UINT32_MAX : first_equal(s, number);
+}
+
+/* The parent of cut call stacks, if the trace has no frame for it. */
+static bool describe_cut(struct tree_stacks *s)
+{
+    struct tree_function *f = &s->functions[tree_stacks_cut(s)];
+    char *text = malloc(FRAME_CUT_SIZE);
+    if (text)
+        frame_name_cut(text, cut_stacks_depth(&s->cut));
+    f->is_cut = true;
+    f->function = text ? tree_stacks_keep(s, text) : UINT32_MAX;
+    return f->function != UINT32_MAX && first_equal(s, tree_stacks_cut(s)) != UINT32_MAX;
 }
 
 /* Appends the functions of a call stack, innermost first. */
@@ -162,12 +202,13 @@ static bool push_way(struct tree_stacks *s, uint32_t callstack)
         uint32_t frame = c->nodes.at[at.node].frame;
         uint32_t depth = frame_depth(s->trace, frame);
         for (uint32_t i = s->options.no_inlines ? depth - 1 : at.inlined; i < depth; i++) {
-            if (!describe(s, frame, i) || !vec_push(&s->numbers, s->first_function[frame] + i))
+            uint32_t number = describe(s, frame, i);
+            if (number == UINT32_MAX || !vec_push(&s->numbers, number))
                 return false;
         }
     }
     return !s->cut.is_bound || !cut_stacks_has(&s->cut, callstack) ||
-           vec_push(&s->numbers, tree_stacks_cut(s));
+           vec_push(&s->numbers, s->functions[tree_stacks_cut(s)].first - 1);
 }
 
 /* NULL: memory is short. */
@@ -295,6 +336,8 @@ static int build(struct tree_stacks *s, struct selection *from, const struct tre
     struct counter c;
     while (accounting_next(&s->all, 0, &iter, &key, &c))
         cut_stacks_note(&s->cut, callstack_of(s, key));
+    if (s->cut.is_bound && !describe_cut(s))
+        return no_room(e);
     tree_stacks_choose(s, TREE_ALL_POOLS);
     /* With each_pool, callers may show all pools by thread next. */
     if ((o->each_pool && !tree_stacks_list(s, false)) || !tree_stacks_list(s, o->by_thread))
@@ -333,9 +376,10 @@ void tree_stacks_release(struct tree_stacks *s)
     vec_release(&s->texts);
     owned_texts_release(&s->owned);
     map_release(&s->text_numbers);
+    map_release(&s->function_numbers);
     free(s->first_function);
     pageable_free(s->trace->memory.pageable, s->functions,
-                  ((size_t)s->function_count + 1) * sizeof *s->functions);
+                  ((size_t)s->function_count + 2) * sizeof *s->functions);
     free(s->pool_of);
     pageable_free(s->trace->memory.pageable, s->ways, s->callstack_count * sizeof *s->ways);
     vec_release(&s->numbers);

@@ -18,16 +18,20 @@ struct tree_text {
     uint64_t hash;
 };
 
-/* A function of a frame; texts by number. */
+#define TREE_TEXTS_MAX (UINT32_MAX / 4)
+
+/* A function of a frame; texts by number. What no grouping compares is 0. */
 struct tree_function {
     uint32_t function, file, image;
     uint32_t module; /* the image without folders */
     uint32_t line;
-    bool known, is_cut; /* cut: frame_name_is_cut */
+    uint32_t first; /* the number of the first equal one, + 1; 0: not described yet */
+    bool is_cut;    /* frame_name_is_cut */
     uint64_t address;
 };
 
-/* The functions of a call stack: a range of tree_stacks.numbers, innermost first. */
+/* The functions of a call stack: a range of tree_stacks.numbers, innermost first, equal ones by
+   the number of the first. */
 struct tree_way {
     size_t first;
     uint32_t len; /* at least 1; 0 while unknown */
@@ -68,6 +72,7 @@ struct tree_stacks {
     VEC(struct tree_text) texts;
     struct owned_texts owned;        /* texts made for trees */
     struct map text_numbers;         /* hash → number; on a collision, the next key */
+    struct map function_numbers;     /* the same of functions, of the first equal ones */
     uint32_t *first_function;        /* by frame: the number of its innermost function */
     struct tree_function *functions; /* by number; then the two special ones */
     uint32_t function_count;

@@ -9,6 +9,10 @@ void browser_release(struct browser *b)
 {
     vec_release(&b->rows);
     map_release(&b->open);
+    map_release(&b->more);
+    map_release(&b->chosen);
+    vec_release(&b->hits);
+    buf_release(&b->searched);
     *b = (struct browser){0};
 }
 
@@ -62,7 +66,8 @@ const struct browser_row *browser_row(struct browser *b, size_t at)
     struct browser_row *row = &b->rows.at[at];
     if (!row->known) {
         row->node = row_node(b, row->head);
-        row->has_children = tree_peek(b->tree, row->node, b->only_live) != 0;
+        row->has_children = tree_peek(b->tree, row->node, b->only_live) != 0 ||
+                            b->tree->nodes.at[row->node].others != 0;
         row->known = true;
     }
     return row;
@@ -74,7 +79,7 @@ struct walk_step {
 
 /* Nodes in display order, including those in closed nodes. */
 struct walk {
-    const struct browser *b;
+    struct browser *b;
     VEC(struct walk_step) waiting; /* the next one last */
     bool failed;
 };
@@ -87,9 +92,24 @@ static bool walk_next(struct walk *w, struct walk_step *step)
     return true;
 }
 
+/* The children of a node, with those that were asked for. */
+static const uint32_t *shown_children(struct browser *b, uint32_t node)
+{
+    struct tree *t = b->tree;
+    uint64_t path = tree_path(t, node);
+    const uint64_t *more = map_find(&b->more, path), *chosen = map_find(&b->chosen, path);
+    (void)tree_children(t, node);
+    uint64_t wanted = t->options.most + (more ? *more : 0), there = t->nodes.at[node].count - 1;
+    if (more && there < wanted)
+        tree_more(t, node, (uint32_t)(wanted - there));
+    if (chosen && tree_child(t, node, *chosen) == TREE_ROOT)
+        map_remove(&b->chosen, path);
+    return tree_children(t, node);
+}
+
 static void walk_children(struct walk *w, uint32_t node, uint32_t depth)
 {
-    const uint32_t *children = tree_children(w->b->tree, node);
+    const uint32_t *children = shown_children(w->b, node);
     for (uint32_t i = w->b->tree->nodes.at[node].count; i-- > 0 && !w->failed;) {
         if (is_shown(w->b, children[i]))
             w->failed |= !vec_push(&w->waiting, ((struct walk_step){children[i], depth}));
@@ -123,6 +143,7 @@ static bool list_rows(struct browser *b)
     while (walk_next(&w, &step)) {
         struct browser_row row = {
             .head = step.node, .depth = step.depth, .path = tree_path(b->tree, step.node)};
+        row.above = tree_path(b->tree, b->tree->nodes.at[step.node].parent);
         bool maybe = is_open(b, step.node);
         uint32_t node = maybe ? row_node(b, step.node) : step.node;
         row.open = maybe && is_open(b, node);
@@ -148,34 +169,42 @@ static uint32_t chosen_node(struct browser *b)
     return b->cursor < b->rows.len ? browser_row(b, b->cursor)->node : TREE_ROOT;
 }
 
+/* Shows the child of that path of the node of another, however small it is. */
+static bool choose(struct browser *b, uint64_t above, uint64_t path)
+{
+    uint64_t *chosen = map_add(&b->chosen, above, NULL);
+    if (chosen)
+        *chosen = path;
+    return chosen != NULL;
+}
+
 bool browser_show(struct browser *b, struct tree *t)
 {
-    uint64_t path = b->cursor < b->rows.len ? b->rows.at[b->cursor].path : 0;
+    struct browser_row was = {0};
     size_t row = b->cursor;
     uint32_t chosen = TREE_ROOT;
+    if (b->cursor < b->rows.len)
+        was = b->rows.at[b->cursor];
     b->tree = t;
-    if (!list_rows(b))
+    buf_clear(&b->searched);
+    if ((was.path && !choose(b, was.above, was.path)) || !list_rows(b))
         return false;
-    for (uint32_t i = 1; i < t->nodes.len && path; i++) {
-        if (tree_path(t, i) == path)
+    for (uint32_t i = 1; i < t->nodes.len && was.path; i++) {
+        if (tree_path(t, i) == was.path)
             chosen = i;
     }
     place_cursor(b, chosen);
     /* No such node in this tree: the cursor stays at its row. */
-    if (path && chosen == TREE_ROOT)
+    if (was.path && chosen == TREE_ROOT)
         b->cursor = row < b->rows.len ? row : b->rows.len - 1;
     return !t->failed;
-}
-
-bool browser_show_sorted(struct browser *b)
-{
-    return make_rows(b, chosen_node(b));
 }
 
 bool browser_set_only_live(struct browser *b, bool only_live)
 {
     uint32_t chosen = chosen_node(b);
     b->only_live = only_live;
+    buf_clear(&b->searched);
     return make_rows(b, chosen);
 }
 
@@ -207,9 +236,20 @@ static bool set_row_open(struct browser *b, uint32_t head, uint32_t node, bool o
     return false;
 }
 
+/* Shows more of a node's children. The cursor comes to the first of them. */
+static bool show_more(struct browser *b, uint32_t node)
+{
+    uint64_t *more = map_add(&b->more, tree_path(b->tree, node), NULL);
+    if (more)
+        *more += b->tree->options.most;
+    return more && list_rows(b) && !b->tree->failed;
+}
+
 bool browser_set_open(struct browser *b, bool open)
 {
     uint32_t node = chosen_node(b);
+    if (b->tree->nodes.at[node].others)
+        return !open || show_more(b, b->tree->nodes.at[node].parent);
     return node == TREE_ROOT ||
            (set_row_open(b, b->rows.at[b->cursor].head, node, open) && make_rows(b, node));
 }
@@ -237,6 +277,8 @@ bool browser_close_all(struct browser *b)
 {
     uint32_t node = chosen_node(b);
     map_release(&b->open);
+    map_release(&b->more);
+    map_release(&b->chosen);
     return make_rows(b, node);
 }
 
@@ -259,21 +301,10 @@ void browser_move(struct browser *b, ptrdiff_t by)
 
 /* ---- searching */
 
-static uint8_t lower(uint8_t c)
+static void lower(struct buf *b)
 {
-    return c >= 'A' && c <= 'Z' ? (uint8_t)(c + ('a' - 'A')) : c;
-}
-
-static bool holds(struct view in, struct view text)
-{
-    for (size_t i = 0; i + text.len <= in.len; i++) {
-        size_t n = 0;
-        while (n < text.len && lower((uint8_t)in.p[i + n]) == lower((uint8_t)text.p[n]))
-            n++;
-        if (n == text.len)
-            return true;
-    }
-    return false;
+    for (size_t i = 0; i < b->len; i++)
+        b->data[i] |= b->data[i] >= 'A' && b->data[i] <= 'Z' ? 0x20 : 0;
 }
 
 /* Opens the parents of the node to which a call stack comes after `depth` nodes. */
@@ -282,33 +313,24 @@ static bool reveal(struct browser *b, size_t stack, uint32_t depth)
     struct tree_step step = {0};
     uint32_t node = TREE_ROOT;
     while (step.depth < depth && tree_step(b->tree, stack, &step)) {
-        const uint32_t *children = tree_children(b->tree, node);
-        uint32_t count = b->tree->nodes.at[node].count, i = 0;
         if (node != TREE_ROOT && !set_open(b, node, true))
             return false;
-        while (i < count && b->tree->nodes.at[children[i]].label != step.label)
-            i++;
-        if (b->tree->failed || i == count)
+        uint64_t path = tree_stack_path(b->tree, stack, step.depth);
+        if (!choose(b, tree_path(b->tree, node), path))
             return false;
-        node = children[i];
+        node = tree_child(b->tree, node, path);
+        if (node == TREE_ROOT)
+            return false;
     }
     return make_rows(b, node);
 }
 
-/* A node whose label contains the text, grown or not. */
-struct hit {
-    uint64_t path, weight, live;
-    size_t stack; /* one through it */
-    uint32_t depth;
-};
-
 struct search {
     struct browser *b;
-    struct view text;
-    struct buf name;
-    VEC(int8_t) labels; /* by label: 1: contains the text, 0: does not, -1: not yet known */
+    struct buf name; /* in lower case */
+    VEC(int8_t)
+    tags; /* by tag of its label: 1: contains the text, 0: does not, -1: not yet known */
     struct map numbers; /* path → number */
-    VEC(struct hit) hits;
     bool failed;
 };
 
@@ -316,85 +338,97 @@ static bool label_holds(struct search *s, const struct tree_label *l)
 {
     buf_clear(&s->name);
     tree_label_name(&s->name, s->b->tree, l);
+    buf_put(&s->name, "", 1);
+    buf_put(&s->name, l->frame.file.p, l->frame.file.len);
+    buf_put(&s->name, "", 1);
+    buf_put(&s->name, l->frame.image.p, l->frame.image.len);
+    lower(&s->name);
     s->failed |= s->name.failed;
-    return holds(buf_view(&s->name), s->text) || holds(l->frame.file, s->text) ||
-           holds(l->frame.image, s->text);
+    return memmem(s->name.data, s->name.len, s->b->searched.data, s->b->searched.len) != NULL;
 }
 
-static bool is_hit(struct search *s, uint32_t label)
+static bool is_hit(struct search *s, uint32_t tag)
 {
-    while (s->labels.len <= label && !s->failed)
-        s->failed = !vec_push(&s->labels, -1);
+    while (s->tags.len <= tag && !s->failed)
+        s->failed = !vec_push(&s->tags, -1);
     if (s->failed)
         return false;
-    if (s->labels.at[label] < 0)
-        s->labels.at[label] = label_holds(s, &s->b->tree->labels.at[label]) ? 1 : 0;
-    return s->labels.at[label] == 1;
+    if (s->tags.at[tag] < 0) {
+        const struct tree_label label = tree_tag_label(s->b->tree, tag);
+        s->tags.at[tag] = label_holds(s, &label) ? 1 : 0;
+    }
+    return s->tags.at[tag] == 1;
 }
 
 static void add_hit(struct search *s, size_t stack, const struct tree_step *step)
 {
-    const struct tree *t = s->b->tree;
+    struct tree *t = s->b->tree;
     const struct tree_figures *f = tree_stack_figures(t, stack);
+    uint64_t path = tree_stack_path(t, stack, step->depth);
+    const struct browser_hit one = {.path = path, .stack = stack, .depth = step->depth};
     bool fresh;
-    uint64_t *number = map_add(&s->numbers, step->path, &fresh);
+    uint64_t *number = map_add(&s->numbers, path, &fresh);
     if (number && fresh) {
-        *number = s->hits.len;
-        s->failed |= !vec_push(
-            &s->hits, ((struct hit){.path = step->path, .stack = stack, .depth = step->depth}));
+        *number = s->b->hits.len;
+        s->failed |= !vec_push(&s->b->hits, one);
     }
     s->failed |= !number;
     if (s->failed)
         return;
-    struct hit *hit = &s->hits.at[*number];
+    struct browser_hit *hit = &s->b->hits.at[*number];
     hit->weight = saturating_add(hit->weight, f->at[t->options.sort]);
     hit->live = saturating_add(hit->live, f->at[TREE_LIVE_COUNT]);
 }
 
 /* Finds all nodes, grown or not, and drops those that are not shown. */
-static bool find_hits(struct search *s)
+static bool find_hits(struct browser *b)
 {
-    struct tree *t = s->b->tree;
+    struct search s = {.b = b};
+    struct tree *t = b->tree;
     size_t kept = 0;
-    for (size_t i = 0; i < tree_stack_count(t) && !s->failed; i++) {
+    b->hits.len = 0;
+    for (size_t i = 0; i < tree_stack_count(t) && !s.failed; i++) {
         struct tree_step step = {0};
-        while (!s->failed && tree_step(t, i, &step)) {
-            if (is_hit(s, step.label))
-                add_hit(s, i, &step);
+        while (!s.failed && tree_step(t, i, &step)) {
+            if (is_hit(&s, step.tag))
+                add_hit(&s, i, &step);
         }
     }
-    for (size_t i = 0; i < s->hits.len; i++) {
-        if (!s->b->only_live || s->hits.at[i].live)
-            s->hits.at[kept++] = s->hits.at[i];
+    for (size_t i = 0; i < b->hits.len; i++) {
+        if (!b->only_live || b->hits.at[i].live)
+            b->hits.at[kept++] = b->hits.at[i];
     }
-    s->hits.len = kept;
-    return !s->failed && !t->failed;
+    b->hits.len = kept;
+    buf_release(&s.name);
+    vec_release(&s.tags);
+    map_release(&s.numbers);
+    return !s.failed && !t->failed;
 }
 
 /* Whether a match comes before another: the heavier one, or the one found first. */
-static bool is_before(const struct hit *x, const struct hit *y)
+static bool is_before(const struct browser_hit *x, const struct browser_hit *y)
 {
     return x->weight != y->weight ? x->weight > y->weight : x < y;
 }
 
-static const struct hit *first_of(const struct hit *x, const struct hit *y)
+static const struct browser_hit *first_of(const struct browser_hit *x, const struct browser_hit *y)
 {
     return !x || is_before(y, x) ? y : x;
 }
 
-static const struct hit *last_of(const struct hit *x, const struct hit *y)
+static const struct browser_hit *last_of(const struct browser_hit *x, const struct browser_hit *y)
 {
     return !x || is_before(x, y) ? y : x;
 }
 
 /* The match to go to; NULL: there is none. */
-static const struct hit *choose_hit(const struct search *s, uint64_t here, bool forward)
+static const struct browser_hit *choose_hit(const struct browser *b, uint64_t here, bool forward)
 {
-    const struct hit *at = NULL, *first = NULL, *last = NULL, *before = NULL, *after = NULL;
-    const struct hit *end = s->hits.at + s->hits.len;
-    for (const struct hit *h = s->hits.at; h < end && !at; h++)
+    const struct browser_hit *at = NULL, *first = NULL, *last = NULL, *before = NULL, *after = NULL;
+    const struct browser_hit *end = b->hits.at + b->hits.len;
+    for (const struct browser_hit *h = b->hits.at; h < end && !at; h++)
         at = h->path == here ? h : NULL;
-    for (const struct hit *h = s->hits.at; h < end; h++) {
+    for (const struct browser_hit *h = b->hits.at; h < end; h++) {
         first = first_of(first, h);
         last = last_of(last, h);
         if (at && is_before(h, at))
@@ -407,18 +441,21 @@ static const struct hit *choose_hit(const struct search *s, uint64_t here, bool 
 
 bool browser_find(struct browser *b, const char *text, bool forward, struct browser_match *match)
 {
-    struct search s = {.b = b, .text = view_of(text)};
+    struct buf wanted = {0};
     *match = (struct browser_match){0};
-    bool done = find_hits(&s);
-    const struct hit *to =
-        done && s.hits.len ? choose_hit(&s, tree_path(b->tree, chosen_node(b)), forward) : NULL;
-    for (size_t i = 0; i < s.hits.len && to; i++)
-        match->at += !is_before(to, &s.hits.at[i]);
-    match->count = done ? s.hits.len : 0;
-    done = done && (!to || reveal(b, to->stack, to->depth));
-    buf_release(&s.name);
-    vec_release(&s.labels);
-    map_release(&s.numbers);
-    vec_release(&s.hits);
-    return done;
+    buf_puts(&wanted, text);
+    lower(&wanted);
+    bool known = b->searched.len && strcmp(buf_str(&wanted), buf_str(&b->searched)) == 0;
+    buf_release(&b->searched);
+    b->searched = wanted;
+    if (wanted.failed || (!known && !find_hits(b))) {
+        buf_release(&b->searched);
+        return false;
+    }
+    const struct browser_hit *to =
+        b->hits.len ? choose_hit(b, tree_path(b->tree, chosen_node(b)), forward) : NULL;
+    for (size_t i = 0; i < b->hits.len && to; i++)
+        match->at += !is_before(to, &b->hits.at[i]);
+    match->count = b->hits.len;
+    return !to || reveal(b, to->stack, to->depth);
 }

@@ -12,18 +12,27 @@
 #include <stdint.h>
 
 #include "analysis/questions/tree.h"
+#include "base/buf.h"
 #include "base/map.h"
 #include "base/vec.h"
 
 struct browser_row {
     uint32_t head;  /* the first node of a folded chain that ends in `node`; else `node` */
     uint32_t depth; /* rows above it that it is in */
-    uint64_t path;  /* of the head */
+    uint64_t path;  /* of the head, */
+    uint64_t above; /* and of its parent */
     bool open;
     /* From browser_row: */
     bool known;
     uint32_t node;
     bool has_children; /* visible ones */
+};
+
+/* A node whose label contains a text, grown or not. */
+struct browser_hit {
+    uint64_t path, weight, live;
+    size_t stack; /* one through it */
+    uint32_t depth;
 };
 
 struct browser {
@@ -33,16 +42,21 @@ struct browser {
     VEC(struct browser_row) rows;
     size_t cursor;   /* a row; there is always one, the root's, once there is a tree */
     struct map open; /* tree_path of open nodes; of a chain, all of it */
+    /* Of nodes with so many children that one stands for others (options.most), by path: */
+    struct map more;              /* how many more the user has asked for, */
+    struct map chosen;            /* the path of a child that is shown however small it is */
+    VEC(struct browser_hit) hits; /* in the tree, */
+    struct buf searched;          /* and for what, in lower case; empty: not known */
 };
 
 /* Zero-initialise. All of these return false if memory is short. */
 void browser_release(struct browser *b);
 
-/* Shows another tree, whose children are sorted as they are shown; it must outlive its use. */
+/*
+ * Shows another tree, or the same after tree_sort: children are sorted as they are shown. The tree
+ * must outlive its use.
+ */
 bool browser_show(struct browser *b, struct tree *t);
-
-/* Shows the same tree after tree_sort. */
-bool browser_show_sorted(struct browser *b);
 
 bool browser_set_only_live(struct browser *b, bool only_live);
 bool browser_set_fold(struct browser *b, bool fold);
@@ -50,7 +64,10 @@ bool browser_set_fold(struct browser *b, bool fold);
 /* A row, completed. b->tree->failed is set if memory is short. */
 const struct browser_row *browser_row(struct browser *b, size_t at);
 
-/* Opens or closes the row of the cursor. The root stays open. */
+/*
+ * Opens or closes the row of the cursor. The root stays open. A row that stands for others makes
+ * place for the next ones, as many as options.most.
+ */
 bool browser_set_open(struct browser *b, bool open);
 
 /* Opens everything below the row of the cursor, up to `most` rows in all. */

@@ -146,6 +146,7 @@ const struct timeline_series *top_usage(const struct top *t, const struct timeli
 int top_open(struct top *t, bool stdin_taken, struct err *e)
 {
     t->browser.fold = true;
+    t->options.most = TOP_CHILDREN;
     t->pool = TREE_ALL_POOLS;
     if (top_build(t, e) != 0)
         return -1;

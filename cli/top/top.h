@@ -16,6 +16,7 @@
 #include "server/net/stop.h"
 
 #define TOP_SEARCH_SIZE 128
+#define TOP_CHILDREN 1000u     /* rows of a node; another row stands for the smaller ones */
 #define TOP_SPARKS 512u        /* time steps of the usage line */
 #define TOP_POOL_SPARKS 32768u /* of those of all pools, one after the other; at least one each */
 

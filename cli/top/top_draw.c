@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "base/saturate.h"
 #include "cli/top/top.h"
 #include "report/write/text_cells.h"
 
@@ -181,10 +182,15 @@ static void draw_titles(struct top *t, const struct column_shown *columns, unsig
 }
 
 static const char *column_text(char out[FORMAT_SIZE], const struct top *t,
-                               const struct column_shown *c, const struct tree_node *n)
+                               const struct column_shown *c, const struct browser_row *row)
 {
-    uint64_t value =
-        c->kind == COLUMN_OWN ? n->exclusive.at[c->metric] : n->inclusive.at[c->metric];
+    const struct tree_node *nodes = t->tree.nodes.at;
+    uint64_t value = nodes[row->node].inclusive.at[c->metric];
+    if (c->kind == COLUMN_OWN) {
+        value = nodes[row->head].exclusive.at[c->metric];
+        for (uint32_t at = row->node; at != row->head; at = nodes[at].parent)
+            value = saturating_add(value, nodes[at].exclusive.at[c->metric]);
+    }
     if (c->kind == COLUMN_SHARE)
         return format_percent(out, value, whole(t)->at[c->metric]);
     return tree_metric_is_bytes(c->metric) ? format_bytes(out, value) : format_count(out, value);
@@ -218,8 +224,13 @@ static void put_label(struct top *t, struct buf *b, const struct tree_node *n)
 {
     const struct tree_label *l = &t->tree.labels.at[n->label];
     struct buf name = {0};
+    char count[FORMAT_SIZE];
     if (n->depth == 0) {
         buf_puts(b, "all");
+        return;
+    }
+    if (n->others) {
+        buf_printf(b, "%s others", format_count(count, n->others));
         return;
     }
     tree_label_name(&name, &t->tree, l);
@@ -267,7 +278,7 @@ static void draw_row(struct top *t, unsigned line, size_t at, const struct colum
     if (chosen)
         screen_fill(&t->screen, line, 0, SCREEN_CHOSEN);
     for (unsigned i = 0; i < n; i++) {
-        put_right(t, line, x, columns[i].width, style, column_text(number, t, &columns[i], node));
+        put_right(t, line, x, columns[i].width, style, column_text(number, t, &columns[i], row));
         x += columns[i].width;
     }
     x += 2;
@@ -439,7 +450,7 @@ static void draw_help(struct top *t)
         "up, down, k, j       a row up or down; page up, page down; home, end, g, G",
         "right, l, +          open a node, or go into it",
         "left, h, -           close it, or go to its caller",
-        "enter, space         open or close it",
+        "enter, space         open or close it; on \"N others\": the next 1000 of them",
         "*                    open all below it",
         "z                    close all",
         "s, S, >, <           sort by the next column, or the one before",

@@ -34,7 +34,7 @@ static int sort_by(struct top *t, enum tree_metric metric, struct err *e)
 {
     t->options.sort = metric;
     tree_sort(&t->tree, metric);
-    return browser_show_sorted(&t->browser) ? 0 : no_memory(e);
+    return browser_show(&t->browser, &t->tree) ? 0 : no_memory(e);
 }
 
 static int group_by_next(struct top *t, struct err *e)

@@ -209,6 +209,35 @@ class Browse(Case):
             t.keys("q")
             self.assertEqual(t.end(), 0)
 
+    def test_many_functions(self):
+        """1,200 functions: 1,000 rows and one of the others, which shows them; search finds each."""
+        lines, sizes = ["v 10500 3", "X /bin/many", "s 4 main", "i 900 0 1", "t 1 0"], {}
+        for i in range(1200):
+            lines += [f"s {len(f'f{i}()'):x} f{i}()", f"i {4096 + i:x} 0 {i + 2:x}", f"t {i + 2:x} 1",
+                      f"a {2000 - i:x} {i + 2:x}", f"+ {i:x}"]
+            sizes[f"f{i}()"] = 2000 - i
+        text, trace = self.dir / "many.txt", self.dir / "many.tracy"
+        text.write_text("\n".join(lines) + "\nc 5\n")
+        run("import", "--format", "heaptrack", text, trace)
+        with top(trace, "--bottom-up", width=120, height=40) as t:
+            t.wait_for("q quit")
+            t.keys(END)
+            others = t.wait(lambda lines: next((row for row in rows(lines)
+                                                if row[1] == "200 others"), None))
+            self.assertTrue(others[2])
+            self.assertEqual(others[3][0], f"{sum(sorted(sizes.values())[:200]) / 1024:.0f} KiB")
+            t.keys("/f1150()\r")
+            t.wait(lambda lines: lines[-1].startswith(" 1 of 1,"))
+            t.wait(lambda lines: [row[1] for row in rows(lines)][-1:] == ["f1150() ← main"])
+            t.keys("j")
+            t.wait(lambda lines: [row[1] for row in rows(lines)][-1:] == ["199 others"])
+            t.keys(END + "\r" + END)
+            t.wait(lambda lines: [row[1] for row in rows(lines)][-1:] == ["f1199() ← main"])
+            self.assertEqual(rows(t.screen.lines())[-1][3][2], "801 B")  # own, of the whole chain
+            self.assertFalse(any("others" in line for line in t.screen.lines()))
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+
     def test_keys_that_fit(self):
         for width in (30, 80, 200):
             with top(MEMSCEN, width=width) as t:

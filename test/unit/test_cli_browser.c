@@ -104,7 +104,7 @@ static void check_below(struct fixture *f, uint32_t node, size_t *at)
         if (row->open && is_shown(f, child))
             check_below(f, child, at);
     }
-    assert_int_equal(row->has_children, children != 0);
+    assert_int_equal(row->has_children, children != 0 || f->tree.nodes.at[node].others != 0);
 }
 
 static void check_rows(struct fixture *f)
@@ -432,6 +432,184 @@ static void test_one_count_for_all(void **state)
     close_fixture(&f);
 }
 
+/* ---- nodes with many children */
+
+#define MOST 3u
+
+/* A child that stands for others: NULL if none does. */
+static const struct tree_node *others_in(const struct tree *t, uint32_t node)
+{
+    const struct tree_node *n = &t->nodes.at[node];
+    const struct tree_node *last =
+        n->count ? &t->nodes.at[t->children.at[n->first + n->count - 1]] : n;
+    return last->others ? last : NULL;
+}
+
+/*
+ * The children of a node of a limited tree are the first ones in the whole tree, and one with the
+ * sums of the others. Where metrics are equal, others may be chosen.
+ */
+static void check_limited(struct tree *x, uint32_t a, struct tree *whole, uint32_t b)
+{
+    (void)tree_children(x, a);
+    const uint32_t *all = tree_children(whole, b);
+    uint32_t count = whole->nodes.at[b].count, kept = count < MOST ? count : MOST;
+    enum tree_metric sort = x->options.sort;
+    const struct tree_node *others = others_in(x, a);
+    struct tree_figures inclusive = {0}, exclusive = {0};
+    assert_false(x->failed);
+    assert_int_equal(x->nodes.at[a].count, kept + (count > kept));
+    assert_int_equal(others ? others->others : 0, count - kept);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tree_node *in_whole = &whole->nodes.at[all[i]];
+        const struct tree_node *in_x =
+            &x->nodes.at[x->children.at[x->nodes.at[a].first + (i < kept ? i : kept)]];
+        if (i < kept)
+            assert_int_equal(in_x->inclusive.at[sort], in_whole->inclusive.at[sort]);
+        for (unsigned m = 0; m < TREE_METRICS; m++) {
+            inclusive.at[m] += in_whole->inclusive.at[m];
+            exclusive.at[m] += in_whole->exclusive.at[m];
+        }
+    }
+    for (uint32_t i = 0; i < x->nodes.at[a].count; i++) {
+        const struct tree_node *n = &x->nodes.at[x->children.at[x->nodes.at[a].first + i]];
+        for (unsigned m = 0; m < TREE_METRICS; m++) {
+            inclusive.at[m] -= n->inclusive.at[m];
+            exclusive.at[m] -= n->exclusive.at[m];
+        }
+    }
+    static const struct tree_figures none;
+    assert_memory_equal(&inclusive, &none, sizeof none);
+    assert_memory_equal(&exclusive, &none, sizeof none);
+}
+
+/* All nodes that can be reached, then all that others stood for: the whole tree. */
+static void check_growth(struct tree *x, struct tree *whole, uint32_t a, uint32_t b)
+{
+    check_limited(x, a, whole, b);
+    uint32_t before = x->nodes.at[a].count;
+    uint32_t count = whole->nodes.at[b].count;
+    /* The last one by its path, then the rest in two steps. */
+    if (others_in(x, a)) {
+        uint32_t last = whole->children.at[whole->nodes.at[b].first + count - 1];
+        uint32_t made = tree_child(x, a, tree_path(whole, last));
+        assert_int_not_equal(made, TREE_ROOT);
+        assert_memory_equal(&x->nodes.at[made].inclusive, &whole->nodes.at[last].inclusive,
+                            sizeof(struct tree_figures));
+        assert_int_equal(tree_child(x, a, tree_path(whole, last)), made);
+        assert_true(x->nodes.at[a].count == before || x->nodes.at[a].count == before + 1);
+        assert_int_equal(tree_child(x, a, 1), TREE_ROOT);
+    }
+    tree_more(x, a, 1);
+    tree_more(x, a, 1000);
+    assert_null(others_in(x, a));
+    for (uint32_t i = 0; i < count; i++)
+        check_growth(x, whole, x->children.at[x->nodes.at[a].first + i],
+                     whole->children.at[whole->nodes.at[b].first + i]);
+}
+
+static void test_limited_trees(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    size_t limited = 0;
+    open_fixture(&f, 13, &(struct tree_options){0});
+    for (unsigned form = 0; form < 2 * 7 * TREE_RESIDENT; form++) {
+        struct tree_options o = {.by = (enum tree_by)(form / 2 % 7),
+                                 .bottom_up = form & 1,
+                                 .sort = (enum tree_metric)(form / 14)};
+        struct tree whole, x;
+        assert_int_equal(tree_open(&whole, &f.stacks, &o, &f.e), 0);
+        o.most = MOST;
+        o.sort = TREE_COUNT;
+        assert_int_equal(tree_open(&x, &f.stacks, &o, &f.e), 0);
+        (void)tree_children(&x, TREE_ROOT);
+        limited += others_in(&x, TREE_ROOT) != NULL;
+        tree_sort(&x, whole.options.sort);
+        check_growth(&x, &whole, TREE_ROOT, TREE_ROOT);
+        same_nodes(&x, TREE_ROOT, &whole, TREE_ROOT);
+        tree_release(&whole);
+        tree_release(&x);
+    }
+    assert_true(limited > 10);
+    browser_release(&f.browser);
+    f.browser = (struct browser){0};
+    close_fixture(&f);
+}
+
+/* Rows of others are opened in place; search and another order keep the node of the cursor. */
+static void test_rows_of_others(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    char name[NAME_SIZE], again[NAME_SIZE];
+    struct browser_match match;
+    open_fixture(&f, 13, &(struct tree_options){.bottom_up = true, .all_frames = true});
+    uint32_t all = f.tree.nodes.at[TREE_ROOT].count;
+    name_of(&f, f.tree.children.at[f.tree.nodes.at[TREE_ROOT].first + all - 1], name);
+    assert_true(all > 2 * MOST + 1);
+    tree_release(&f.tree);
+    browser_release(&f.browser);
+    build(&f, &(struct tree_options){.bottom_up = true, .all_frames = true, .most = MOST});
+    assert_int_equal(f.browser.rows.len, 1 + MOST + 1);
+
+    browser_move(&f.browser, PTRDIFF_MAX);
+    const struct browser_row *last = browser_row(&f.browser, f.browser.cursor);
+    assert_int_equal(f.tree.nodes.at[last->node].others, all - MOST);
+    assert_true(last->has_children);
+    assert_true(browser_open_below(&f.browser, 1000)); /* it has nothing below */
+    assert_int_equal(f.browser.rows.len, 1 + MOST + 1);
+    assert_true(browser_set_open(&f.browser, false));
+    assert_int_equal(f.browser.rows.len, 1 + MOST + 1);
+    assert_true(browser_set_open(&f.browser, true));
+    assert_int_equal(f.browser.rows.len, 1 + 2 * MOST + 1);
+    assert_int_equal(f.browser.cursor, 1 + MOST);
+    assert_int_equal(f.tree.nodes.at[chosen(&f)].others, 0);
+    check_rows(&f);
+
+    /* It stays so in another tree and another order, for which others are the largest. */
+    name_of(&f, chosen(&f), name);
+    for (int m = 0; m < 2 * TREE_RESIDENT; m++) {
+        tree_sort(&f.tree, (enum tree_metric)(m / 2));
+        struct tree old = f.tree;
+        if (m & 1)
+            build(&f, &old.options);
+        else
+            assert_true(browser_show(&f.browser, &f.tree));
+        if (m & 1)
+            tree_release(&old);
+        name_of(&f, chosen(&f), again);
+        assert_string_equal(name, again);
+        assert_in_range(f.browser.rows.len, 1 + 2 * MOST + 1, 1 + 2 * MOST + 2);
+        check_rows(&f);
+    }
+
+    /* The smallest is found. */
+    assert_true(browser_close_all(&f.browser));
+    tree_sort(&f.tree, TREE_COUNT);
+    browser_move(&f.browser, PTRDIFF_MIN);
+    assert_true(browser_show(&f.browser, &f.tree));
+    assert_int_equal(f.browser.rows.len, 1 + MOST + 1);
+    static struct fixture whole;
+    open_fixture(&whole, 13, &f.tree.options);
+    tree_release(&whole.tree);
+    browser_release(&whole.browser);
+    build(&whole,
+          &(struct tree_options){.bottom_up = true, .all_frames = true, .sort = TREE_COUNT});
+    name_of(&whole, whole.tree.children.at[whole.tree.nodes.at[TREE_ROOT].first + all - 1], name);
+    close_fixture(&whole);
+    bool seen = false;
+    do {
+        assert_true(browser_find(&f.browser, name, true, &match));
+        assert_true(match.count > 0);
+        name_of(&f, chosen(&f), again);
+        seen |= strcmp(name, again) == 0 && f.tree.nodes.at[chosen(&f)].depth == 1;
+        check_rows(&f);
+    } while (match.at < match.count);
+    assert_true(seen);
+    close_fixture(&f);
+}
+
 #define MANY 3000u
 #define DEEP 24u
 #define SCREEN 50u
@@ -481,6 +659,30 @@ static void check_work(struct fixture *f, const struct tree_options *o, uint64_t
     assert_true(f->tree.nodes.len * 4 < nodes_of_all);
 }
 
+/* A view of a node with many children: two steps along each call stack, and a node for few. */
+static void test_work_of_many_children(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    const struct tree_options o = {.bottom_up = true, .by = TREE_LINE, .most = 100};
+    f = (struct fixture){0};
+    rh_make(&f.h, 17);
+    add_many(&f.h);
+    build(&f, &o);
+    const struct tree_node *root = &f.tree.nodes.at[TREE_ROOT];
+    assert_true(root->count == 101 && others_in(&f.tree, TREE_ROOT)->others > 200);
+    for (int m = 0; m < TREE_RESIDENT; m++) {
+        uint64_t before = tree_steps(&f.tree);
+        tree_sort(&f.tree, (enum tree_metric)m);
+        assert_true(browser_show(&f.browser, &f.tree));
+        for (size_t i = 0; i < SCREEN && i < f.browser.rows.len; i++)
+            (void)browser_row(&f.browser, i);
+        assert_true(tree_steps(&f.tree) - before <= 2 * tree_stack_count(&f.tree));
+        assert_true(f.tree.nodes.len <= 102);
+    }
+    close_fixture(&f);
+}
+
 static void test_work_is_bounded(void **state)
 {
     (void)state;
@@ -523,6 +725,9 @@ int main(void)
         cmocka_unit_test(test_fold),
         cmocka_unit_test(test_callstacks),
         cmocka_unit_test(test_one_count_for_all),
+        cmocka_unit_test(test_limited_trees),
+        cmocka_unit_test(test_rows_of_others),
+        cmocka_unit_test(test_work_of_many_children),
         cmocka_unit_test(test_work_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
