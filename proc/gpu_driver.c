@@ -2,13 +2,63 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/file_io.h"
 #include "base/monotonic.h"
 
 #define PROCESSES_MOST 1024u
+#define WAIT_MS 1000
+#define LATE_NS INT64_C(10000000000) /* so that late answers take a tenth of the time at most */
+
+enum unknown {
+    KNOWN,
+    NO_LIBRARY,
+    NO_FUNCTION,
+    NO_GPU,
+    OTHER_NAMESPACE,
+    NOT_BY_PROCESS,
+    NOT_LISTED,
+    NO_CHILD,
+    LATE,
+    CAUSES,
+};
+
+static const char *const causes[CAUSES] = {
+    [NO_LIBRARY] = "libnvidia-ml.so.1 cannot be loaded",
+    [NO_FUNCTION] = "libnvidia-ml.so.1 lacks a function",
+    [NO_GPU] = "libnvidia-ml.so.1 finds no driver or no GPU",
+    [OTHER_NAMESPACE] = "the driver lists processes that are not in this PID namespace",
+    [NOT_BY_PROCESS] = "the driver does not report it by process",
+    [NOT_LISTED] = "the driver does not list the process",
+    [NO_CHILD] = "the process that asks the driver could not be started, or ended",
+    [LATE] = "the driver did not answer within a second",
+};
+
+struct answer {
+    enum unknown unknown;
+    int64_t time;
+    unsigned long long own, used, total; /* bytes; of all processes; in all */
+};
+
+struct gpu_bytes { /* nvmlMemory_t */
+    unsigned long long total, free, used;
+};
+
+struct library {
+    unsigned devices;
+    int (*device)(unsigned index, void **device);
+    int (*memory)(void *device, struct gpu_bytes *bytes);
+    int (*processes)(void *device, unsigned *count, void *list);
+    size_t stride; /* bytes of an element of this list */
+};
 
 /* nvmlProcessInfo_v1_t, with which nvmlProcessInfo_v2_t begins. */
 struct gpu_process {
@@ -27,75 +77,175 @@ static bool find(void *library, const char *name, void *function)
     return found != NULL;
 }
 
-static bool find_all(struct gpu_driver *d, void *library)
+static bool find_all(struct library *l, void *library)
 {
-    d->stride = STRIDE_V2;
-    if (!find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &d->processes)) {
-        d->stride = sizeof(struct gpu_process);
-        if (!find(library, "nvmlDeviceGetComputeRunningProcesses", &d->processes))
+    l->stride = STRIDE_V2;
+    if (!find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &l->processes)) {
+        l->stride = sizeof(struct gpu_process);
+        if (!find(library, "nvmlDeviceGetComputeRunningProcesses", &l->processes))
             return false;
     }
-    return find(library, "nvmlDeviceGetHandleByIndex_v2", &d->device) &&
-           find(library, "nvmlDeviceGetMemoryInfo", &d->memory);
+    return find(library, "nvmlDeviceGetHandleByIndex_v2", &l->device) &&
+           find(library, "nvmlDeviceGetMemoryInfo", &l->memory);
 }
 
-static const char *load(struct gpu_driver *d)
+static enum unknown load(struct library *l)
 {
     int (*begin)(void);
     int (*count)(unsigned *);
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        return "libnvidia-ml.so.1 cannot be loaded";
+        return NO_LIBRARY;
     if (!find(library, "nvmlInit_v2", &begin) || !find(library, "nvmlDeviceGetCount_v2", &count) ||
-        !find_all(d, library))
-        return "libnvidia-ml.so.1 lacks a function";
-    if (begin() != 0 || count(&d->devices) != 0 || d->devices == 0)
-        return "libnvidia-ml.so.1 finds no driver or no GPU";
-    return NULL;
+        !find_all(l, library))
+        return NO_FUNCTION;
+    return begin() != 0 || count(&l->devices) != 0 || l->devices == 0 ? NO_GPU : KNOWN;
 }
 
 /* ---- reading */
 
-struct sums {
-    unsigned long long own, used, total;
-    bool listed;
-};
-
-static const char *add_process(const struct gpu_process *p, pid_t pid, const struct gpu_bytes *of,
-                               struct sums *s, bool *here)
+static enum unknown add_process(const struct gpu_process *p, pid_t pid, const struct gpu_bytes *of,
+                                struct answer *a, bool *here)
 {
     if (p->pid != (unsigned)pid)
-        return kill((pid_t)p->pid, 0) != 0 && errno == ESRCH
-                   ? "the driver lists processes that are not in this PID namespace"
-                   : NULL;
+        return kill((pid_t)p->pid, 0) != 0 && errno == ESRCH ? OTHER_NAMESPACE : KNOWN;
     if (p->used > of->total) /* NVML_VALUE_NOT_AVAILABLE is the highest number */
-        return "the driver does not report it by process";
+        return NOT_BY_PROCESS;
     *here = true;
-    s->own += p->used;
-    return NULL;
+    a->own += p->used;
+    return KNOWN;
 }
 
-static const char *add_device(const struct gpu_driver *d, unsigned index, pid_t pid, struct sums *s)
+static enum unknown add_device(const struct library *l, unsigned index, pid_t pid, struct answer *a)
 {
     _Alignas(8) char list[PROCESSES_MOST * STRIDE_V2];
     unsigned n = PROCESSES_MOST;
     struct gpu_bytes bytes = {0};
     void *device = NULL;
     bool here = false;
-    if (d->device(index, &device) != 0 || d->memory(device, &bytes) != 0 ||
-        d->processes(device, &n, list) != 0 || n > PROCESSES_MOST)
-        return "the driver does not report it by process";
+    if (l->device(index, &device) != 0 || l->memory(device, &bytes) != 0 ||
+        l->processes(device, &n, list) != 0 || n > PROCESSES_MOST)
+        return NOT_BY_PROCESS;
     for (unsigned i = 0; i < n; i++) {
         struct gpu_process p;
-        memcpy(&p, list + i * d->stride, sizeof p);
-        const char *unknown = add_process(&p, pid, &bytes, s, &here);
+        memcpy(&p, list + i * l->stride, sizeof p);
+        enum unknown unknown = add_process(&p, pid, &bytes, a, &here);
         if (unknown)
             return unknown;
     }
-    s->listed |= here;
-    s->used += here ? bytes.used : 0;
-    s->total += here ? bytes.total : 0;
-    return NULL;
+    if (here) {
+        a->unknown = KNOWN;
+        a->used += bytes.used;
+        a->total += bytes.total;
+    }
+    return KNOWN;
+}
+
+static struct answer ask_library(const struct library *l, pid_t pid)
+{
+    struct answer a = {.unknown = NOT_LISTED, .time = monotonic_ns()};
+    for (unsigned i = 0; i < l->devices; i++) {
+        enum unknown unknown = add_device(l, i, pid, &a);
+        if (unknown)
+            return (struct answer){.unknown = unknown};
+    }
+    return a;
+}
+
+/* ---- the child */
+
+/*
+ * It may outlive this program, so it holds no file of it but its socket. Signals of the terminal
+ * are not for it.
+ */
+static _Noreturn void answer_all(int socket, pid_t parent)
+{
+    struct library l = {0};
+    pid_t pid;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent || dup2(socket, 3) < 0)
+        _exit(1);
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd < 3; fd++) {
+        if (null < 0 || dup2(null, fd) < 0)
+            _exit(1);
+    }
+    (void)file_close_range(4, ~0u);
+    enum unknown unknown = KNOWN;
+    for (bool loaded = false; recv(3, &pid, sizeof pid, 0) == sizeof pid; loaded = true) {
+        if (!loaded)
+            unknown = load(&l);
+        struct answer a = unknown ? (struct answer){.unknown = unknown} : ask_library(&l, pid);
+        if (send(3, &a, sizeof a, MSG_NOSIGNAL) != sizeof a)
+            break;
+    }
+    _exit(0);
+}
+
+/* A signal may arrive before the child ignores it. */
+static bool start(struct gpu_driver *d)
+{
+    static const int others[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    int ends[2];
+    sigset_t held, before;
+    pid_t parent = getpid();
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return false;
+    sigfillset(&held);
+    (void)sigprocmask(SIG_BLOCK, &held, &before);
+    d->child = fork();
+    if (d->child == 0) {
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+            (void)signal(others[i], SIG_IGN);
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
+        answer_all(ends[1], parent);
+    }
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    close(ends[1]);
+    d->socket = ends[0];
+    if (d->child > 0)
+        return true;
+    close(ends[0]);
+    d->child = 0;
+    return false;
+}
+
+/* ---- the program */
+
+static enum unknown receive(struct gpu_driver *d, int wait_ms, struct answer *a)
+{
+    struct pollfd p = {.fd = d->socket, .events = POLLIN};
+    int ready;
+    while ((ready = poll(&p, 1, wait_ms)) < 0 && errno == EINTR)
+        continue;
+    if (ready <= 0)
+        return LATE;
+    d->asked = false;
+    if (recv(d->socket, a, sizeof *a, 0) == sizeof *a && a->unknown < CAUSES)
+        return a->unknown;
+    d->failed = true;
+    return NO_CHILD;
+}
+
+static enum unknown ask(struct gpu_driver *d, pid_t pid, struct answer *a)
+{
+    if (d->failed || (!d->child && !start(d))) {
+        d->failed = true;
+        return NO_CHILD;
+    }
+    /* A late answer is about an earlier time, and perhaps about another process. */
+    if (d->asked && receive(d, 0, a) == LATE)
+        return LATE;
+    if (monotonic_ns() < d->pause)
+        return LATE;
+    d->asked = !d->failed && send(d->socket, &pid, sizeof pid, MSG_NOSIGNAL) == sizeof pid;
+    d->failed = !d->asked;
+    if (d->failed)
+        return NO_CHILD;
+    enum unknown unknown = receive(d, WAIT_MS, a);
+    if (unknown == LATE)
+        d->pause = monotonic_ns() + LATE_NS;
+    return unknown;
 }
 
 static void put(struct memory_reading *out, enum memory_value which, unsigned long long bytes)
@@ -106,19 +256,23 @@ static void put(struct memory_reading *out, enum memory_value which, unsigned lo
 
 const char *gpu_driver_read(struct gpu_driver *d, pid_t pid, struct memory_reading *out)
 {
-    struct sums s = {0};
-    const char *unknown = NULL;
-    if (!d->devices && !d->failure)
-        d->failure = load(d);
-    *out = (struct memory_reading){.time = monotonic_ns()};
-    if (d->failure)
-        return d->failure;
-    for (unsigned i = 0; i < d->devices && !unknown; i++)
-        unknown = add_device(d, i, pid, &s);
-    if (unknown || !s.listed)
-        return unknown ? unknown : "the driver does not list the process";
-    put(out, MEMORY_GPU_PROCESS, s.own);
-    put(out, MEMORY_GPU_USED, s.used);
-    put(out, MEMORY_GPU_SIZE, s.total);
+    struct answer a = {0};
+    enum unknown unknown = ask(d, pid, &a);
+    *out = (struct memory_reading){.time = unknown ? 0 : a.time};
+    if (unknown)
+        return causes[unknown];
+    put(out, MEMORY_GPU_PROCESS, a.own);
+    put(out, MEMORY_GPU_USED, a.used);
+    put(out, MEMORY_GPU_SIZE, a.total);
     return NULL;
+}
+
+void gpu_driver_close(struct gpu_driver *d)
+{
+    if (!d->child)
+        return;
+    close(d->socket);
+    (void)kill(d->child, SIGKILL);
+    (void)waitpid(d->child, NULL, WNOHANG);
+    *d = (struct gpu_driver){.failed = true};
 }

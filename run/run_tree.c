@@ -163,6 +163,12 @@ static void finish(struct run_tree *t, struct run_process *p)
         fprintf(stderr,
                 "tidemark: the driver's count of GPU memory is not known for process %d: %s\n",
                 (int)p->collected->pid, p->memory->gpu_unknown);
+    else if (p->memory && p->memory->gpu_known && t->gpu.pause)
+        fprintf(
+            stderr,
+            "tidemark: the plots of GPU memory of process %d may have gaps: the driver answered "
+            "late\n",
+            (int)p->collected->pid);
     if (p->memory && p->collected->is_root && process_memory_kills(&p->memory->process, &t->kills))
         t->limit = (uint64_t)p->memory->watch.limit.limit;
     run_memory_free(p->memory);
@@ -599,6 +605,7 @@ void run_tree_release(struct run_tree *t)
         if (t->list.at[i].collected)
             forget(t, &t->list.at[i]);
     }
+    gpu_driver_close(&t->gpu);
     run_record_free(t->folded);
     run_unseen_release(&t->unseen);
     buf_release(&t->idle.why);

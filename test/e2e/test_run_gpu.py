@@ -5,7 +5,9 @@ import json
 import os
 import signal
 import subprocess
+import time
 import unittest
+from pathlib import Path
 
 from test_client import DRIVER, RUNTIME
 from test_run import CC, RunCase, wait_until
@@ -21,6 +23,7 @@ NVML = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 struct memory { unsigned long long total, free, used; };
 struct process {
     unsigned pid;
@@ -56,6 +59,9 @@ int nvmlDeviceGetCount_v2(unsigned *n)
 int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = (void *)(i + 1ul); return 0; }
 int nvmlDeviceGetMemoryInfo(void *d, struct memory *m)
 {
+    const char *hangs = getenv("FAKE_NVML_HANGS");
+    while (!access(hangs, F_OK))
+        usleep(1000);
     fclose(device_lines((unsigned long)d - 1));
     sscanf(line, "device %llu %llu", &m->total, &m->used);
     m->free = m->total - m->used;
@@ -122,10 +128,23 @@ int main(void)
 """
 
 
+def asking(pid):
+    """The child of `run` that asks the driver."""
+    found, = (int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+              if "libnvidia-ml" in Path(f"/proc/{n}/maps").read_text())
+    return found
+
+
+def grow(notes):
+    size = notes.stat().st_size
+    wait_until(lambda: notes.stat().st_size > size + 1000)
+
+
 class Gpu(RunCase):
     def setUp(self):
         super().setUp()
         self.state, self.loaded = self.dir / "state", self.dir / "loaded"
+        self.hangs = self.dir / "hangs"
         self.build("libcuda.so.1", DRIVER, "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1",
                    "-Wl,-Bsymbolic")
         self.build("libcudart.so", RUNTIME, "-shared", "-fPIC", self.dir / "libcuda.so.1")
@@ -158,6 +177,7 @@ class Gpu(RunCase):
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    env={**os.environ, "LD_LIBRARY_PATH": str(self.dir),
                                         "FAKE_NVML": str(self.state),
+                                        "FAKE_NVML_HANGS": str(self.hangs),
                                         "FAKE_NVML_LOADED": str(self.loaded)})
         self.addCleanup(process.kill)
         return process, int(process.stdout.readline())
@@ -228,6 +248,37 @@ class Gpu(RunCase):
         self.build_nvml("-DLACKS")
         self.unknown(self.record((80 * MIB, 30 * MIB, {None: MIB})), "libnvidia-ml.so.1 lacks a function")
 
+    def test_a_driver_that_hangs(self):
+        self.hangs.touch()
+        self.unknown(self.record((80 * MIB, 30 * MIB, {None: 12 * MIB})),
+                     "the driver did not answer within a second")
+
+    def test_a_driver_that_hangs_later(self):
+        process, pid = self.start()
+        self.write((80 * MIB, 30 * MIB, {pid: 12 * MIB}), *[(80 * MIB, 0, {})] * 2)
+        wait_until(lambda: list(self.dir.glob("tidemark-run.*/*.kernel")))
+        notes, = self.dir.glob("tidemark-run.*/*.kernel")
+        grow(notes)
+        self.hangs.touch()
+        helper = asking(process.pid)
+        time.sleep(1.5)  # past the second, whether or not a reading was in the call
+        grow(notes)      # other readings go on
+        said = self.finish(process)
+        self.assertIn(f"the plots of GPU memory of process {pid} may have gaps: the driver answered "
+                      "late\n", said)
+        self.assertEqual(self.gpu()["reported_bytes"], 12 * MIB)
+        points = plots(self.trace)[0]
+        rss = next(points[name] for name in points if "RSS" in name)
+        self.assertGreater(rss[-1][0], points["GPU memory"][-1][0] + 10**9)
+        wait_until(lambda: not Path(f"/proc/{helper}/exe").exists())
+
+    def test_a_library_that_crashes(self):
+        process, pid = self.start()
+        wait_until(self.loaded.exists)
+        helper = asking(process.pid)
+        os.kill(helper, signal.SIGKILL)
+        self.assertNotIn("rror", self.finish(process))
+
     def test_not_loaded_if_no_gpu_is_used_or_asked_for(self):
         for arguments, options in (["none"], ["--gpu"]), ([], []), ([], ["--gpu", "--memory-plots", "0"]):
             process, _ = self.start(*arguments, gpu=options)
@@ -251,8 +302,7 @@ class Gpu(RunCase):
         self.write((80 * MIB, 30 * MIB, {pid: 12 * MIB}), *[(80 * MIB, 0, {})] * 2)
         wait_until(lambda: list(self.dir.glob("tidemark-run.*/*.kernel")))
         notes, = self.dir.glob("tidemark-run.*/*.kernel")
-        size = notes.stat().st_size
-        wait_until(lambda: notes.stat().st_size > size + 1000)
+        grow(notes)
         os.kill(pid, signal.SIGKILL)
         process.kill()
         process.communicate()
