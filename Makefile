@@ -152,7 +152,7 @@ ARM64_MAKE  = $(MAKE) --no-print-directory NODEPS=1 FOREIGN=1 BUILD=$(ARM64_ROOT
                   CC='$(CROSS_CC) --sysroot=$(CURDIR)/$(ARM64_ROOT)' \
                   $(foreach tool,AR=ar LD=ld OBJCOPY=objcopy,$(subst =,=aarch64-linux-gnu-,$(tool)))
 cross-arm64: deps-arm64
-	@$(ARM64_MAKE) all
+	+@$(ARM64_MAKE) all
 
 # Links to libraries lead to the root of the system that they are in.
 deps-arm64:
@@ -425,7 +425,7 @@ test-programs: $(UNIT_TESTS) $(TEST_TOOLS)
 ## check-arm64: the tests on that Debian for AArch64, in an emulator without ptrace(2) and pagemap; as root;
 ##              ONLY=unit, ONLY=e2e T=merge: some
 check-arm64: cross-arm64
-	@$(ARM64_MAKE) test-programs
+	+@$(ARM64_MAKE) test-programs
 	@test/in-debian --arm64 bookworm env EMULATED=1 python3 test/run_tests.py $(if $(ONLY),--only $(ONLY)) \
 	    $(if $(T),--pattern test_$(T).$(if $(filter unit,$(ONLY)),c,py))
 
@@ -433,7 +433,7 @@ check-arm64: cross-arm64
 ##                     programs lacks; as root; ONLY=e2e T=run_attach: some
 check-arm64-system: cross-arm64
 	$(call install_packages,qemu-system-arm e2fsprogs)
-	@$(ARM64_MAKE) test-programs
+	+@$(ARM64_MAKE) test-programs
 	@test/in-system bookworm python3 test/run_tests.py $(if $(ONLY),--only $(ONLY)) \
 	    $(if $(T),--pattern test_$(T).$(if $(filter unit,$(ONLY)),c,py))
 
