@@ -193,6 +193,7 @@ void start_child(void)
         quiet_end(&q);
         return;
     }
+    atomic_store(&live.page.on, LIVE_OFF); /* as if the page had been wiped */
     uint64_t stamp = state.clock == REC_CLOCK_TSC ? clock_tsc() : 0;
     bool interrupted = tls.entered != 0 || tls.depth != 0;
     leave_parent(interrupted);

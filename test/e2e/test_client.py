@@ -66,6 +66,23 @@ void *realloc(void *old, size_t n)
 """
 
 # After libtidemark.so: a kernel with pages of 64 KiB, as AArch64 may have, for its own system calls.
+# A kernel before MADV_WIPEONFORK.
+KEPT_PAGES = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int madvise(void *at, size_t size, int advice)
+{
+    if (advice == MADV_WIPEONFORK) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_madvise, at, size, advice);
+}
+"""
+
 LARGE_PAGES = r"""
 #include <errno.h>
 #include <stdarg.h>
@@ -849,6 +866,17 @@ class Surroundings(ClientCase):
         self.assertFalse([e for e in record.events if e.size == 2000])
         freed = [e for e in self.own(record)[1]]
         self.assertEqual(len(freed), 1)
+
+    def test_children_where_no_page_is_wiped(self):
+        """As before Linux 4.14 and in emulators: fork itself is noticed."""
+        kernel = self.build("kernel.so", KEPT_PAGES, "-shared", "-fPIC")
+        for options, records in (("", 1), (f"flags={FOLLOW}", 4)):
+            environment = self.environment(options)
+            environment["LD_PRELOAD"] = f"{LIBRARY}:{kernel}"
+            process = self.start(self.program, "children", env=environment)
+            self.assertEqual(self.said(process), {"forked": 1, "fork": 0, "vfork": 0, "system": 3})
+            self.sound(self.recorded(process.pid))
+            self.assertGreaterEqual(len(list(self.dir.glob("rec.*"))), records)
 
     def test_children_are_followed(self):
         process = self.start(self.program, "children", options=f"flags={FOLLOW}")
