@@ -546,7 +546,7 @@ class Elsewhere(Running):
             self.traces.rename(self.archive)
             self.wait_said("is gone: it was made again")
             (session,) = children(process)
-            resource.prlimit(session, resource.RLIMIT_FSIZE, (1000, 1000))
+            resource.prlimit(session, resource.RLIMIT_FSIZE, (100, 100))
             self.assertEqual(self.stop(process), 4, self.said())
         self.assertIn(f"is kept in {self.archive / 'x.tracy.journal'};", self.said())
         self.assertEqual(os.listdir(self.archive), ["x.tracy.journal"])

@@ -183,7 +183,7 @@ class TestSteps(SymbolCase):
         """The build id of the file is known: that is not why its frames have no names."""
         trace, table = self.dir / "x.tracy", self.dir / "table"
         items = thread_name(7, b"main")
-        for address in (0x401000, 0x7f0000001010):
+        for address in (0x1000, 0x7f0000001010):  # nothing can be mapped at the first
             items += frame_name(address, b"[unknown]", b"[unknown]", image=b"/no/libshelf.so")
             items += callstack(address) + alloc(10, 7, address, 64)
         self.assertEqual(capture_items(trace, items).returncode, 0)
@@ -383,7 +383,7 @@ class TestImages(SymbolCase):
             lines, sizes = [], set()
             for first in (10, 20):
                 source, program = self.dir / "a.c", self.dir / "a.out"
-                source.write_text(f'#line {first} "a.c"\nint main(void)\n{{\n    return 0;\n}}\n')
+                source.write_text(f'#line {first} "a.c"\nint main(void) {{ return 0; }}\n')
                 subprocess.run(["gcc", "-g", link, source, "-o", program], check=True)
                 sizes.add(program.stat().st_size)
                 listing = subprocess.run(["nm", program], capture_output=True, text=True).stdout
@@ -393,7 +393,7 @@ class TestImages(SymbolCase):
                     self.assertEqual(result.returncode, 0, result.stderr)
                     lines.append(int(result.stdout.rsplit(":", 1)[1]))
             self.assertEqual(len(sizes), 1)
-            self.assertEqual(lines, [11, 11, 21, 21])
+            self.assertEqual(lines, [10, 10, 20, 20])
 
 
 class TestDebugDir(SymbolCase):
