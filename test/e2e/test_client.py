@@ -2,6 +2,7 @@
 
 import array
 import collections
+import errno
 import math
 import os
 import pathlib
@@ -928,7 +929,7 @@ class Surroundings(ClientCase):
 
     def test_bounded_file(self):
         record, said = self.record("count", 4, 50000, options=f"bytes={1 << 20}")
-        self.assertEqual((record.state, record.end_errno), ("full", 28))
+        self.assertEqual((record.state, record.end_errno), ("full", errno.ENOBUFS))
         self.assertLessEqual(record.units * 16384, 1 << 20)
         self.complete_up_to_the_end(record)
 
