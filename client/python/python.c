@@ -188,8 +188,11 @@ void python_begin(void)
         return;
     atomic_store(&state.header->python, p->layout.version);
     memset(&p->states, 0, sizeof p->states);
-    memset(p->known, 0, sizeof p->known);
-    memset(p->texts, 0, sizeof p->texts);
+    /* If no source has a number, the tables are as mapped, and stay out of memory. */
+    if (p->sources) {
+        memset(p->known, 0, sizeof p->known);
+        memset(p->texts, 0, sizeof p->texts);
+    }
     p->sources = 0;
     if (state.no_python)
         atomic_store(&state.python, NULL);

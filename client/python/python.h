@@ -59,7 +59,7 @@ bool python_layout_find(struct python_layout *l, uint32_t version, const uint64_
  * python_cell_find.
  */
 struct python_cell {
-    _Atomic uint64_t key[2];
+    _Alignas(32) _Atomic uint64_t key[2]; /* within one cache line */
     _Atomic uint32_t generation, source;
     _Atomic uint32_t turn; /* 0: empty */
 };

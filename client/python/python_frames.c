@@ -214,15 +214,23 @@ static bool find_source(struct thread *t, struct python *p, bool defines, struct
     return true;
 }
 
+/* Takes a frame as it is, without its source. Word by word, see copy_item. */
+static inline void fill_item(struct python_item *item, const struct python_layout *l,
+                             uint64_t frame)
+{
+    uint64_t instruction = word_at(frame + l->instruction);
+    item->address = frame;
+    __asm__("");
+    item->instruction = l->bytecode ? instruction : (uint32_t)instruction;
+    __asm__("");
+    item->code = word_at(frame + l->code) & ~(uint64_t)l->code_tags;
+}
+
 /* False: the frame cannot be described. */
 static inline bool take_frame(struct reader *r, uint64_t frame)
 {
-    const struct python_layout *l = &r->p->layout;
-    uint64_t instruction = word_at(frame + l->instruction);
     struct python_item *item = &r->walk->fresh_items[r->count++];
-    *item = (struct python_item){.address = frame,
-                                 .code = word_at(frame + l->code) & ~(uint64_t)l->code_tags,
-                                 .instruction = l->bytecode ? instruction : (uint32_t)instruction};
+    fill_item(item, &r->p->layout, frame);
     const struct python_item *old = r->walk->items + r->rest;
     if (!r->rest || (--old)->address != frame)
         return find_source(r->t, r->p, r->defines, item);
@@ -235,8 +243,9 @@ static inline bool take_frame(struct reader *r, uint64_t frame)
 /* An activation, after its frames; `address`: on the C stack. */
 static inline void take_activation(struct reader *r, uint64_t address)
 {
-    r->walk->fresh_activations[r->activations++] =
-        (struct python_activation){.address = address, .first = r->count};
+    struct python_activation *a = &r->walk->fresh_activations[r->activations++];
+    a->address = address;
+    a->first = r->count;
     r->at.low = address + 8;
 }
 
@@ -396,6 +405,7 @@ static inline void lower(uint32_t *value, uint32_t most)
 static inline void copy_item(struct python_item *to, const struct python_item *from)
 {
     to->address = from->address;
+    __asm__("");
     to->instruction = from->instruction;
     __asm__("");
     to->code = from->code;
@@ -418,8 +428,8 @@ static void keep(const struct reader *r)
         copy_item(&walk->items[kept + r->count - 1 - i], &walk->fresh_items[i]);
     for (uint32_t i = 0; i < r->activations; i++) {
         struct python_activation *to = &walk->activations[activations + r->activations - 1 - i];
-        *to = walk->fresh_activations[i];
-        to->first = kept + r->count - to->first;
+        to->address = walk->fresh_activations[i].address;
+        to->first = kept + r->count - walk->fresh_activations[i].first;
     }
     walk->item_count = kept + r->count;
     walk->activation_count = activations + r->activations;
@@ -433,15 +443,13 @@ static bool is_stepped(const struct reader *r)
     struct walk *walk = r->walk;
     uint32_t n = r->joins, joins;
     struct place at = r->at;
-    struct python_item *item = &walk->items[n], now = {.address = at.frame};
-    if (!r->rest || n + 1 != r->rest || item->address != now.address ||
-        walk->activations[walk->activation_count - 1].first >= n)
+    struct python_item *item = &walk->items[n];
+    if (!r->rest || n + 1 != r->rest || item->address != at.frame)
         return false;
-    now.code = word_at(now.address + l->code) & ~(uint64_t)l->code_tags;
-    now.instruction = word_at(now.address + l->instruction);
-    at.frame = word_at(now.address + l->previous);
-    if (l->chain == PYTHON_PAIRS || now.code != item->code ||
-        !is_as_before(walk, l, n, &at, r->high, &joins) ||
+    struct python_item now;
+    fill_item(&now, l, at.frame);
+    at.frame = word_at(at.frame + l->previous);
+    if (now.code != item->code || !is_as_before(walk, l, n, &at, r->high, &joins) ||
         !find_source(r->t, r->p, r->defines, &now))
         return false;
     item->instruction = now.instruction;

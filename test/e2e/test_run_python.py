@@ -37,6 +37,7 @@ class Thing:
             keep.append("x" * (i + 100))
 def numbers(n):
     for i in range(n):
+        keep.append(bytearray(700 + i))
         yield bytes(600 + i)
 def deep(n):
     if n == 0:
