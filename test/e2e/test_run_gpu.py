@@ -228,6 +228,17 @@ class Gpu(RunCase):
                              r"\ngpu 13\.0 MiB at .* as the driver reports: attributed 8\.00 MiB, not "
                              r"attributed 5\.00 MiB; all processes 32\.0 MiB of 160 MiB\n")
 
+    def test_figures_have_the_plots_alone(self):
+        """What was attributed at the time of a reading is not kept."""
+        process, pid = self.start(gpu=("--gpu", "--figures"))
+        self.write((80 * MIB, 30 * MIB, {pid: 12 * MIB}), *[(80 * MIB, 0, {})] * 2)
+        wait_until(self.loaded.exists)
+        grow(next(self.dir.glob("tidemark-run.*/*.kernel")))
+        self.finish(process)
+        self.assertEqual(plots(self.trace)[0]["GPU memory"][-1][1], 12 * MIB)
+        self.assertIsNone(self.gpu())
+        self.assertNotIn("\ngpu", run("report", self.trace).stdout)
+
     def test_more_is_attributed_than_reported(self):
         self.record((80 * MIB, 30 * MIB, {None: 7 * MIB}))
         self.assertEqual(self.gpu()["not_attributed_bytes"], None)
