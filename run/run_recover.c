@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/format.h"
 #include "base/print_error.h"
 #include "client/recording_format.h"
 #include "run/run_memory.h"
@@ -29,20 +30,44 @@ static char *name_after(const char *recording)
     return name;
 }
 
+/* Of a recording with --buffer: a trace of what is left is no trace of the program. */
+static int note_given_back(struct run_record *record, int fd, uint64_t *bytes, struct err *e)
+{
+    struct rec_header h;
+    char n[FORMAT_SIZE];
+    if (recording_read_header(fd, &h, e) != 0)
+        return -1;
+    *bytes = (uint64_t)h.released * REC_UNIT;
+    return *bytes == 0 ? 0
+                       : trace_add_fact(&record->trace, e, "incomplete",
+                                        "%s of the recording had been given back for --buffer",
+                                        format_bytes(n, *bytes));
+}
+
 static int recover_into(struct run_traces *traces, const struct run_options *o, const char *from,
                         struct run_record *record, const char *path, struct err *e)
 {
+    char n[FORMAT_SIZE];
     int fd = open(from, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", from);
+    uint64_t given_back;
     int status = run_record_add(record, fd, false, e);
+    if (status == 0)
+        status = note_given_back(record, fd, &given_back, e);
     close(fd);
     if (status != 0)
         return err_prefix(e, "%s", from);
     if (trace_add_fact(&record->trace, e, "recovered", "%s", from) != 0 ||
         run_memory_recover(from, record, e) != 0 || run_record_close(record, e) != 0)
         return -1;
-    return run_trace_finish(traces, &record->trace, 0, path, o->replace, e);
+    status = run_trace_finish(traces, &record->trace, 0, path, o->replace, e);
+    if (status != 0 || given_back == 0)
+        return status;
+    return err_set(e, ERR_INPUT,
+                   "%s: what is saved lacks %s of the recording, which had been given back for "
+                   "--buffer",
+                   from, format_bytes(n, given_back));
 }
 
 /* -1 with `e`; else whether a budget was exceeded. */

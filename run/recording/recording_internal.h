@@ -42,7 +42,8 @@ struct recording {
     uint64_t below;            /* the order of smaller stamps is final */
     uint64_t limit;            /* events with this stamp or a larger one are not wanted */
     bool dead;                 /* scanned since the process ended */
-    bool gives_back;           /* the process needs the space of read chunks */
+    bool gives_back;           /* the process will need the space of read chunks */
+    VEC(struct chunk) read;    /* those that it did not need yet */
     double sample;             /* mean bytes between samples; 0: no sampling */
     struct memory_event events[BATCH];
     size_t n;

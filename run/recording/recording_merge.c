@@ -240,7 +240,7 @@ static int put_aside(struct recording *r, struct run *run, struct err *e)
         return 0;
     }
     if (r->dead || run->chunk.closed) {
-        if (!r->dead && r->gives_back)
+        if (!r->dead && r->gives_back && !vec_push(&r->read, run->chunk))
             chunks_give_back(&r->file, &run->chunk);
         free_run(run);
         return 0;
@@ -526,6 +526,20 @@ int recording_stop(struct recording *r, struct err *e)
     return status;
 }
 
+/* Only when the process needs the space: until then the whole recording can be recovered. */
+static void give_back(struct recording *r)
+{
+    struct rec_header h;
+    struct err e = {0};
+    if (r->read.len == 0 ||
+        (recording_header(r, &h, &e) == 0 &&
+         (uint64_t)(uint32_t)(h.units_taken - h.released) * REC_UNIT < h.options.file_bytes / 2))
+        return;
+    for (size_t i = 0; i < r->read.len; i++)
+        chunks_give_back(&r->file, &r->read.at[i]);
+    r->read.len = 0;
+}
+
 int recording_advance(struct recording *r, bool alive, uint64_t most, uint64_t *taken,
                       struct err *e)
 {
@@ -535,6 +549,8 @@ int recording_advance(struct recording *r, bool alive, uint64_t most, uint64_t *
         status = look(r, alive, e);
     if (status == 0)
         status = merge(r, most, e);
+    if (alive)
+        give_back(r);
     *taken = events_of(r) - had;
     return status;
 }
@@ -580,6 +596,7 @@ void recording_free(struct recording *r)
     vec_release(&r->waiting);
     vec_release(&r->parked);
     vec_release(&r->held);
+    vec_release(&r->read);
     vec_release(&r->pauses);
     for (size_t i = 0; i < r->starts.len; i++)
         free(r->starts.at[i].path);

@@ -17,16 +17,21 @@ REFUSAL = "figures only, no events"
 PROGRAM = """
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 static void *keep[64];
 __attribute__((noinline)) static void *grow(size_t n) { return malloc(n); }
 __attribute__((noinline)) static void churn(int i) { char *p = malloc(100 + i); p[0] = 1; free(p); }
-int main(void)
+int main(int argc, char **argv)
 {
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < (argc > 1 ? atoi(argv[1]) : 20000); i++) {
         if (i % 3 == 0)
             churn(i % 50);
         free(keep[i % 64]);
         keep[i % 64] = grow(16 + i % 1000);
+    }
+    if (argc > 1) {
+        write(1, "done", 4);
+        read(0, keep, 1);
     }
     return 0;
 }
@@ -358,6 +363,40 @@ class Recorded(PageCase):
             self.assertEqual(a["pools"], b["pools"])
             self.assertEqual(a["sites"], b["sites"])
             self.assertEqual(a.get("groups"), b.get("groups"))
+
+    def killed(self, blocks, *args):
+        """The recording of a `run --figures` that was killed when the program had its blocks."""
+        command = [TIDEMARK, "run", "--figures", "-f", "-o", str(self.dir / "out.tracy"), *args, "--"]
+        with subprocess.Popen([*command, str(self.program), str(blocks)], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
+            self.assertEqual(p.stdout.read(4), b"done")
+            p.kill()
+            p.wait()
+            p.stdin.close()
+            p.stdout.read()  # to the end of the program
+        recording, = self.dir.glob("tidemark-run.*/*.recording")
+        return recording
+
+    def recovered(self, recording):
+        """The result of the recovery, and the trace's document."""
+        out = self.dir / "r.tracy"
+        result = run("run", "--recover", recording, "--figures", "-f", "--report", "none", "-o", out)
+        shutil.rmtree(recording.parent)
+        return result, json.loads(run("report", "--format", "json", out).stdout)
+
+    def test_a_killed_run(self):
+        for args in ([], ["--buffer", "64M"]):
+            result, doc = self.recovered(self.killed(20000, *args))
+            self.assertEqual((result.returncode, doc["trace"]["complete"]), (0, True), result.stderr)
+            counts = {s["function"]: (s["count"], s["live_count"], s["temporary"]) for s in doc["sites"]}
+            self.assertEqual(counts["grow"][:2], (20000, 64))
+            self.assertEqual(counts["churn"], (6667, 0, 6667))
+
+    def test_a_killed_run_that_gave_back(self):
+        """What is left of the recording is no trace of the whole program, and the recovery says so."""
+        result, doc = self.recovered(self.killed(6000000, "--buffer", "16M"))
+        self.assertEqual((result.returncode, doc["trace"]["complete"]), (3, False))
+        self.assertIn("had been given back for --buffer", result.stderr)
 
     @unittest.skipUnless(BUILT, UNBUILT)
     def test_the_page_of_a_run(self):
