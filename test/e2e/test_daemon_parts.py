@@ -93,6 +93,8 @@ class Totals(Parts):
             self.save("x.tracy")
             client.send(frame(alloc(40, 7, 0x3000, 256)))
             self.become(memory_events=4)
+            page = json.loads(self.ask("/api/v1/clients/1/report")[2])
+            self.assertTrue(page["answer"].startswith("peak 320 B at 40 ns"), page["answer"])
             client.peer.shutdown(socket.SHUT_RDWR)
             wait_until(lambda: self.status()["clients"][0]["state"] == "saved")
             self.end(client, process)
