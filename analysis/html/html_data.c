@@ -659,6 +659,13 @@ static int read_blocks(struct builder *b, uint32_t number, struct err *e)
     return status;
 }
 
+/* A time of a file's figures: the span between two such fits. */
+static int64_t bounded_time(int64_t time)
+{
+    const int64_t most = INT64_MAX / 4;
+    return time > most ? most : time < -most ? -most : time;
+}
+
 /* Of a trace of figures only, and its use over time. */
 static int find_use(struct builder *b, struct err *e)
 {
@@ -671,8 +678,8 @@ static int find_use(struct builder *b, struct err *e)
                              "to 24: choose one",
                              e);
     for (size_t i = 0; i < s->stacks.len; i++) {
-        widen(d, s->stacks.at[i].figures.first_time);
-        widen(d, s->stacks.at[i].figures.last_time);
+        widen(d, bounded_time(s->stacks.at[i].figures.first_time));
+        widen(d, bounded_time(s->stacks.at[i].figures.last_time));
     }
     if (d->from > d->to)
         d->from = d->to = 0;

@@ -1,6 +1,6 @@
 /*
  * Any bytes as the figures behind a trace of figures only: either they are refused, or all
- * summaries can be made of them, or refuse.
+ * summaries and the page can be made of them, or refuse.
  */
 
 #include <stdint.h>
@@ -12,6 +12,7 @@
 #include "analysis/figures/figures_account.h"
 #include "analysis/figures/figures_only.h"
 #include "analysis/figures/summary.h"
+#include "analysis/html/html_data.h"
 #include "analysis/questions/growth.h"
 #include "analysis/questions/histograms.h"
 #include "analysis/questions/leaks.h"
@@ -96,6 +97,24 @@ static void ask(struct trace *t)
     selection_release(&s);
 }
 
+static void make_page(struct trace *t)
+{
+    const struct skiplist skip = {0};
+    const struct summary_options options = {.by = GROUP_THREAD, .skip = &skip, .stacks = true};
+    struct summary s;
+    struct page_data d;
+    struct err e = {0};
+    if (summary_build(&s, t, &options, &e) != 0) {
+        refused(&e);
+        return;
+    }
+    if (page_data_build(&d, t, &s, &skip, PAGE_SIZE, &e) == 0)
+        page_data_release(&d);
+    else
+        refused(&e);
+    summary_release(&s);
+}
+
 /* The figures of a file, or without their compression, so that mutations pass it. */
 static void put(struct buf *to, const uint8_t *data, size_t size)
 {
@@ -125,6 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             refused(&e);
     }
     ask(&t);
+    make_page(&t);
     trace_release(&t);
     return 0;
 }
