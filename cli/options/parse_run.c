@@ -166,8 +166,7 @@ static const struct option_row rows[] = {
      .take = take_buffer},
     {"--when-full", "WHAT",
      "then {}: wait until some of it was read (with --buffer), drop allocations until then, or "
-     "stop "
-     "recording (without)",
+     "stop recording (without)",
      .type = VALUE_WORD, .words = "wait, drop or stop", FIELD(when_full)}, /* run_full */
     {"--figures", NULL,
      "keep no memory events, only their exact figures by call stack, site and pool, behind the "
