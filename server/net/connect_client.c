@@ -405,6 +405,9 @@ static enum connect_failure connect_loop(struct attempt *a, struct connection *c
         c->fd = open_any(a);
         if (c->fd >= 0) {
             a->last_errno = 0;
+            /* An announcement that came while it connected saves offers, too. */
+            take_announcements(a);
+            protocol = candidate(a, &k);
             p = probe_once(a, protocol, c, &why, e);
             if (p == PROBE_DONE && why == CONNECT_OK)
                 return CONNECT_OK;
