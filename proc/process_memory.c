@@ -1,10 +1,14 @@
 #include "proc/process_memory.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/monotonic.h"
@@ -148,6 +152,7 @@ static void derive(struct process_memory *p, const struct source *s, uint64_t nu
         return;
     p->before[s->value] = number;
     p->known |= UINT32_C(1) << s->value;
+    p->cgroups += s->value == MEMORY_CGROUP_KILLS;
 }
 
 static int open_early(pid_t pid, const char *name)
@@ -211,22 +216,90 @@ void process_memory_read(struct process_memory *p, struct memory_reading *out)
     p->time = out->time;
 }
 
-bool process_memory_kills(const struct process_memory *p, uint64_t *kills)
+static bool read_of_cgroup(const struct process_memory *p, enum memory_value value,
+                           uint64_t *number)
 {
     char text[TEXT_BYTES];
-    if (!(p->known & UINT32_C(1) << MEMORY_CGROUP_KILLS))
-        return false;
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         const struct source *s = &sources[i];
-        if (s->value != MEMORY_CGROUP_KILLS)
+        if (s->value != value)
             continue;
         read_source(p, s, text, sizeof text);
-        if (memory_text_number(text, s->line, s->key, kills) && *kills >= p->before[s->value]) {
-            *kills -= p->before[s->value];
+        if (memory_text_number(text, s->line, s->key, number))
             return true;
-        }
     }
     return false;
+}
+
+bool process_memory_kills(const struct process_memory *p, uint64_t *kills)
+{
+    uint64_t before = p->before[MEMORY_CGROUP_KILLS];
+    if (!(p->known & UINT32_C(1) << MEMORY_CGROUP_KILLS) ||
+        !read_of_cgroup(p, MEMORY_CGROUP_KILLS, kills) || *kills < before)
+        return false;
+    *kills -= before;
+    return true;
+}
+
+uint64_t process_memory_limit(const struct process_memory *p)
+{
+    uint64_t limit;
+    return read_of_cgroup(p, MEMORY_CGROUP_LIMIT, &limit) && limit < NO_LIMIT ? limit : 0;
+}
+
+/* ---- notes */
+
+#define NOTE_MOST (sizeof((struct cgroup_memory *)0)->folder + 160)
+
+static void read_boot_id(char *id, size_t room)
+{
+    read_text(AT_FDCWD, "/proc/sys/kernel/random/boot_id", id, room);
+    id[strcspn(id, "\n")] = 0;
+}
+
+bool process_memory_note(const struct process_memory *p, struct buf *out)
+{
+    struct stat st;
+    char boot[64];
+    read_boot_id(boot, sizeof boot);
+    if (!*boot || !(p->known & UINT32_C(1) << MEMORY_CGROUP_KILLS) ||
+        stat(p->cgroup.folder, &st) != 0)
+        return false;
+    buf_printf(out, "%d %s %ju %ju %" PRIu64 " %s", p->cgroup.version == CGROUP_V2 ? 2 : 1, boot,
+               (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, p->before[MEMORY_CGROUP_KILLS],
+               p->cgroup.folder);
+    return !out->failed;
+}
+
+/* A note is not trusted: only a cgroup has no files that block, or that reading changes. */
+static bool is_same_cgroup(const struct cgroup_memory *c, uintmax_t device, uintmax_t inode)
+{
+    struct stat st;
+    struct statfs fs;
+    return statfs(c->folder, &fs) == 0 && stat(c->folder, &st) == 0 && st.st_dev == device &&
+           st.st_ino == inode &&
+           fs.f_type == (c->version == CGROUP_V2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC);
+}
+
+bool process_memory_from_note(struct process_memory *p, struct view note)
+{
+    char text[NOTE_MOST] = {0}, boot[64], noted[64];
+    uintmax_t device, inode;
+    int version, folder = 0;
+    *p = PROCESS_MEMORY_NONE;
+    if (note.len >= sizeof text)
+        return false;
+    memcpy(text, note.p, note.len);
+    read_boot_id(boot, sizeof boot);
+    if (sscanf(text, "%d %63s %ju %ju %" SCNu64 " %n", &version, noted, &device, &inode,
+               &p->before[MEMORY_CGROUP_KILLS], &folder) != 5 ||
+        strcmp(noted, boot) != 0 || (version != 1 && version != 2) || text[folder] != '/' ||
+        strlen(text + folder) >= sizeof p->cgroup.folder)
+        return false;
+    memcpy(p->cgroup.folder, text + folder, strlen(text + folder) + 1);
+    p->cgroup.version = version == 2 ? CGROUP_V2 : CGROUP_V1;
+    p->known = UINT32_C(1) << MEMORY_CGROUP_KILLS;
+    return is_same_cgroup(&p->cgroup, device, inode);
 }
 
 void process_memory_pss(struct process_memory *p, struct memory_reading *out)

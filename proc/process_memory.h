@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
+#include "base/view.h"
 #include "proc/cgroup_memory.h"
 #include "trace/store/kernel_plot.h"
 
@@ -35,6 +37,7 @@ struct process_memory {
     struct process_early early;
     char groups[4096];
     struct cgroup_memory cgroup; /* of `groups` */
+    uint32_t cgroups;            /* those so far whose kills were read */
     int64_t time;                /* of the reading before; 0: none */
     uint32_t known;              /* bit N: before[N] */
     uint64_t before[MEMORY_VALUES];
@@ -54,6 +57,23 @@ void process_memory_read(struct process_memory *p, struct memory_reading *out);
  * have ended. False: not known.
  */
 bool process_memory_kills(const struct process_memory *p, uint64_t *kills);
+
+/* The limit of its cgroup in bytes; 0: none, or not known. */
+uint64_t process_memory_limit(const struct process_memory *p);
+
+/*
+ * A note, by which a later process finds what process_memory_kills counts: the text
+ * "VERSION BOOT DEVICE INODE KILLS FOLDER", with the system's boot id, the folder's device and
+ * inode, and the kills before the first reading. False: not known, or memory is short. A new note
+ * is due whenever `cgroups` has changed.
+ */
+bool process_memory_note(const struct process_memory *p, struct buf *out);
+
+/*
+ * Prepares *p for process_memory_kills and process_memory_limit only; there is nothing to close.
+ * False: the cgroup of the note is gone, or the note is malformed.
+ */
+bool process_memory_from_note(struct process_memory *p, struct view note);
 
 /*
  * The PSS alone: the kernel visits every page of the process. Other users' processes need

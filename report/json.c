@@ -79,11 +79,12 @@ static json_t *json_if(bool known, uint64_t number)
 static json_t *near_limit_json(const struct near_limit *n)
 {
     bool read = n->growth.p, full = n->limit > 0;
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "from_ns",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "from_ns",
                      json_if(n->from >= 0, (uint64_t)n->from), "to_ns",
                      json_if(read, (uint64_t)n->to), "bytes", json_if(full, n->use), "limit_bytes",
                      json_if(full, n->limit), "waited_percent", json_if(read && !full, n->waited),
-                     "growth", json_text_or_null(n->growth), "oom_kills", json_count(n->kills));
+                     "growth", json_text_or_null(n->growth), "oom_kills", json_count(n->kills),
+                     "oom_kills_at_recovery", n->recovered ? 1 : 0);
 }
 
 static json_t *gpu_use_json(const struct gpu_use *u)

@@ -11,8 +11,6 @@
 #include "base/cursor.h"
 #include "base/file_io.h"
 
-enum { READING, LOOK };
-
 #define HEAD_SIZE 8u
 
 /* ---- writing */
@@ -38,7 +36,8 @@ void kernel_notes_close(struct kernel_notes *n)
     *n = KERNEL_NOTES_NONE;
 }
 
-static int add(struct kernel_notes *n, uint32_t kind, const struct buf *body, struct err *e)
+static int add(struct kernel_notes *n, enum kernel_note_kind kind, const struct buf *body,
+               struct err *e)
 {
     struct buf note = {0};
     int status = 0;
@@ -71,7 +70,7 @@ int kernel_notes_add_reading(struct kernel_notes *n, const struct memory_reading
         if (r->known & UINT32_C(1) << i)
             buf_u64(&body, bits);
     }
-    int status = add(n, READING, &body, e);
+    int status = add(n, NOTE_READING, &body, e);
     buf_release(&body);
     return status;
 }
@@ -84,7 +83,16 @@ int kernel_notes_add_look(struct kernel_notes *n, const struct page_look *look, 
     if (n->fd < 0)
         return 0;
     page_looks_encode(&list, &body);
-    int status = add(n, LOOK, &body, e);
+    int status = add(n, NOTE_LOOK, &body, e);
+    buf_release(&body);
+    return status;
+}
+
+int kernel_notes_add_cgroup(struct kernel_notes *n, const struct process_memory *of, struct err *e)
+{
+    struct buf body = {0};
+    bool known = n->fd >= 0 && process_memory_note(of, &body);
+    int status = known || body.failed ? add(n, NOTE_CGROUP, &body, e) : 0;
     buf_release(&body);
     return status;
 }
@@ -94,25 +102,51 @@ int kernel_notes_add_look(struct kernel_notes *n, const struct page_look *look, 
 static int take_reading(struct view body, kernel_notes_taker *take, void *ctx, struct err *e)
 {
     struct cursor c = cursor_over(body.p, body.len);
-    struct memory_reading r = {.time = cursor_i64(&c), .known = cursor_u32(&c)};
+    struct kernel_note note = {.kind = NOTE_READING};
+    struct memory_reading *r = &note.reading;
+    r->time = cursor_i64(&c);
+    r->known = cursor_u32(&c);
     for (uint32_t i = 0; i < MEMORY_VALUES; i++) {
-        if (r.known & UINT32_C(1) << i)
-            r.value[i] = cursor_f64(&c);
+        if (r->known & UINT32_C(1) << i)
+            r->value[i] = cursor_f64(&c);
     }
-    if (c.short_read || cursor_left(&c) || r.known >> MEMORY_VALUES)
+    if (c.short_read || cursor_left(&c) || r->known >> MEMORY_VALUES)
         return err_set(e, ERR_INPUT, "a malformed reading");
-    return take(ctx, &r, NULL, e);
+    return take(ctx, &note, e);
 }
 
 static int take_look(struct view body, kernel_notes_taker *take, void *ctx, struct err *e)
 {
     struct page_looks one;
+    struct kernel_note note = {.kind = NOTE_LOOK};
     if (page_looks_decode(&one, body, e) != 0)
         return -1;
-    int status = one.list.len == 1 ? take(ctx, NULL, &one.list.at[0], e)
-                                   : err_set(e, ERR_INPUT, "not one look");
+    int status = -1;
+    if (one.list.len == 1) {
+        note.look = one.list.at[0];
+        status = take(ctx, &note, e);
+        one.list.at[0] = note.look;
+    } else {
+        err_set(e, ERR_INPUT, "not one look");
+    }
     page_looks_release(&one);
     return status;
+}
+
+static int take_cgroup(struct view body, kernel_notes_taker *take, void *ctx, struct err *e)
+{
+    struct kernel_note note = {.kind = NOTE_CGROUP, .cgroup = body};
+    return take(ctx, &note, e);
+}
+
+static int take_note(uint32_t kind, struct view body, kernel_notes_taker *take, void *ctx,
+                     struct err *e)
+{
+    static int (*const takers[])(struct view, kernel_notes_taker *, void *, struct err *) = {
+        [NOTE_READING] = take_reading, [NOTE_LOOK] = take_look, [NOTE_CGROUP] = take_cgroup};
+    return kind < sizeof takers / sizeof *takers
+               ? takers[kind](body, take, ctx, e)
+               : err_set(e, ERR_INPUT, "a note of an unknown kind");
 }
 
 /* Reads the note at *at into `body`. 1: a note; 0: none, or a torn one. */
@@ -151,12 +185,8 @@ int kernel_notes_read(int fd, kernel_notes_taker *take, void *ctx, struct err *e
     do {
         begin = at;
         status = read_note(fd, (uint64_t)st.st_size, &at, &kind, &body, e);
-        if (status == 1 && kind == READING)
-            status = take_reading(buf_view(&body), take, ctx, e) == 0 ? 1 : -1;
-        else if (status == 1 && kind == LOOK)
-            status = take_look(buf_view(&body), take, ctx, e) == 0 ? 1 : -1;
-        else if (status == 1)
-            status = err_set(e, ERR_INPUT, "a note of an unknown kind");
+        if (status == 1 && take_note(kind, buf_view(&body), take, ctx, e) != 0)
+            status = -1;
     } while (status == 1);
     buf_release(&body);
     return status == 0 ? 0 : err_prefix(e, "offset %" PRIu64, begin);

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/print_error.h"
 #include "proc/memory_plots.h"
+#include "server/capture/client_memory.h"
 
 /* Notes only matter if this process is killed: without them it goes on. */
 static void say_unnoted(struct err *e)
@@ -43,7 +44,10 @@ static int keep_reading(struct run_memory *m, const struct memory_reading *r, st
                         struct err *e)
 {
     struct err unnoted = {0};
-    if (kernel_notes_add_reading(&m->notes, r, &unnoted) != 0)
+    bool moved = m->process.cgroups != m->cgroups;
+    m->cgroups = m->process.cgroups;
+    if ((moved && kernel_notes_add_cgroup(&m->notes, &m->process, &unnoted) != 0) ||
+        kernel_notes_add_reading(&m->notes, r, &unnoted) != 0)
         say_unnoted(&unnoted);
     return add_reading(m, r, to, e);
 }
@@ -133,18 +137,23 @@ int run_memory_finish(struct run_memory *m, struct run_record *to, struct err *e
 struct recovery {
     struct run_memory memory;
     struct run_record *to;
+    struct buf cgroup; /* the last note of one */
 };
 
-static int take_note(void *ctx, const struct memory_reading *reading, struct page_look *look,
-                     struct err *e)
+static int take_note(void *ctx, struct kernel_note *note, struct err *e)
 {
     struct recovery *r = ctx;
-    if (reading)
-        return add_reading(&r->memory, reading, r->to, e);
+    if (note->kind == NOTE_READING)
+        return add_reading(&r->memory, &note->reading, r->to, e);
+    if (note->kind == NOTE_CGROUP) {
+        buf_clear(&r->cgroup);
+        buf_put(&r->cgroup, note->cgroup.p, note->cgroup.len);
+        return r->cgroup.failed ? err_no_memory(e, "the cgroup") : 0;
+    }
     if (r->memory.looks.list.len == LOOKS_MOST)
         return err_set(e, ERR_INPUT, "more than %u looks", LOOKS_MOST);
-    struct page_look moved = *look;
-    *look = (struct page_look){0};
+    struct page_look moved = note->look;
+    note->look = (struct page_look){0};
     return page_looks_keep(&r->memory.looks, &moved) ? 0 : err_no_memory(e, "a look at the pages");
 }
 
@@ -165,8 +174,11 @@ int run_memory_recover(const char *recording, struct run_record *to, struct err 
         close(fd);
     if (status == 0)
         status = run_memory_finish(&r.memory, to, e);
+    if (status == 0)
+        status = client_memory_kills_since(buf_view(&r.cgroup), &to->trace, e);
     if (status != 0)
         err_prefix(e, "%s (without this file, the recording alone is recovered)", buf_str(&path));
+    buf_release(&r.cgroup);
     page_looks_release(&r.memory.looks);
     buf_release(&path);
     return status;

@@ -18,6 +18,7 @@
 struct run_memory {
     struct process_memory process;
     struct kernel_notes notes;
+    uint32_t cgroups;        /* process.cgroups when the last one was noted */
     uint32_t named;          /* memory_plots_add */
     struct page_looks looks; /* see page_looks_keep */
     struct page_watch watch;
@@ -43,8 +44,8 @@ int run_memory_look(struct run_memory **memory, enum look_reason reason, const s
 int run_memory_finish(struct run_memory *m, struct run_record *to, struct err *e);
 
 /*
- * Adds what kernel_notes.h kept beside a recording, which `to` has; none is no error. ERR_INPUT:
- * the notes are malformed.
+ * Adds what kernel_notes.h kept beside a recording, which `to` has; none is no error. Adds and
+ * prints what the OOM killer has killed since. ERR_INPUT: the notes are malformed.
  */
 int run_memory_recover(const char *recording, struct run_record *to, struct err *e);
 

@@ -166,11 +166,16 @@ static bool read_growth(const struct trace *t, struct near_limit *n)
 
 bool near_limit_read(const struct trace *t, struct near_limit *n)
 {
+    static const char until[] = " at recovery";
+    const size_t cut = sizeof until - 1;
+    struct view kills = trace_fact(t, "oom_kills", 0);
     *n = (struct near_limit){0};
     if (!read_growth(t, n))
         *n = (struct near_limit){.from = -1};
     if (!trace_fact(t, "oom_kills", 1).p)
         n->kills = trace_fact_number(t, "oom_kills");
+    n->recovered =
+        n->kills && kills.len > cut && memcmp(kills.p + kills.len - cut, until, cut) == 0;
     return n->growth.p || n->kills;
 }
 
@@ -199,8 +204,9 @@ void near_limit_words(struct buf *out, const struct near_limit *n)
     if (n->growth.p)
         put_readings(out, n);
     if (n->kills)
-        buf_printf(out, "%sthe OOM killer killed %s in the memory cgroup", n->growth.p ? "; " : "",
-                   format_counted(count, n->kills, "program"));
+        buf_printf(out, "%sthe OOM killer killed %s in the memory cgroup%s",
+                   n->growth.p ? "; " : "", format_counted(count, n->kills, "program"),
+                   n->recovered ? " between its first reading and the recovery" : "");
 }
 
 /* ---- all */

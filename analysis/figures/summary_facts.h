@@ -4,11 +4,13 @@
  * Facts of a trace that its summary has as lines below the answer, beside resident_fact.h.
  *
  * What grew as a process came near the end of its memory, and what the OOM killer killed if that
- * ended the recorded program, or a client's connection (analysis/questions/near_limit.h):
+ * ended the recorded program, or a client's connection (analysis/questions/near_limit.h); or, of a
+ * recovered trace, what it had killed in the cgroup until the recovery:
  *
  *     tidemark.near_limit=FROM TO USE LIMIT WORDS
  *     tidemark.near_limit=FROM TO PERCENT 0 WORDS
  *     tidemark.oom_kills=KILLS limit BYTES
+ *     tidemark.oom_kills=KILLS limit BYTES at recovery
  *
  * Fragmentation when an imported snapshot of PyTorch was made, one for each GPU, from
  * import/torch_import.c:
@@ -34,7 +36,8 @@ struct near_limit {
     uint64_t use, limit; /* bytes, in the reading with the highest use; limit 0: pressure */
     uint64_t waited;     /* then, percent of about a second */
     struct view growth;  /* "live blocks grew by 17.1 MiB: …"; p NULL: nothing of the above */
-    uint64_t kills;      /* of the OOM killer in its cgroup, if it was killed; 0: none known */
+    uint64_t kills;      /* of the OOM killer in its cgroup; 0: none known */
+    bool recovered;      /* these were counted at the recovery; else it was killed meanwhile */
 };
 
 /* False: the trace has no such fact, or malformed ones. `growth` points into the trace. */

@@ -1,6 +1,7 @@
 #include "server/capture/client_memory.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 #endif
 
 #include "base/bytes.h"
+#include "base/format.h"
 #include "base/monotonic.h"
 #include "base/print_error.h"
 #include "proc/memory_plots.h"
@@ -90,6 +92,16 @@ static void keep(const struct memory_reading *r, int64_t time, struct journal *j
         store_f64(record + RECORD_HEAD + 8 * i, r->value[i]);
     /* A journal that cannot be written returns its error when the next bytes arrive. */
     (void)journal_append(journal, JOURNAL_MEMORY, record, sizeof record, NULL);
+}
+
+/* The journal's older segments may have been removed since it got the last one. */
+static void keep_cgroup(struct client_memory *m, struct journal *journal)
+{
+    struct buf note = {0};
+    if (m->cgroups != m->process.cgroups && process_memory_note(&m->process, &note))
+        (void)journal_append(journal, JOURNAL_CGROUP, note.data, note.len, NULL);
+    m->cgroups = m->process.cgroups;
+    buf_release(&note);
 }
 
 /* ---- looks */
@@ -207,8 +219,10 @@ static int read_values(struct client_memory *m, struct ingest *in, struct journa
     else
         process_memory_read(&m->process, &r);
     take_resident(m, &r);
-    if (r.known && journal)
+    if (r.known && journal) {
+        keep_cgroup(m, journal);
         keep(&r, time, journal);
+    }
     if (!m->rounds.pss)
         page_watch_take(&m->watch, &r);
     int status = memory_plots_add(&r, time, &m->named, &in->sink, e);
@@ -327,7 +341,31 @@ int client_memory_play_pages(struct client_memory_player *p, struct view record,
     return status;
 }
 
+int client_memory_play_cgroup(struct client_memory_player *p, struct view record, struct err *e)
+{
+    buf_clear(&p->cgroup);
+    buf_put(&p->cgroup, record.p, record.len);
+    return p->cgroup.failed ? err_no_memory(e, "the cgroup") : 0;
+}
+
 void client_memory_player_release(struct client_memory_player *p)
 {
     buf_release(&p->look);
+    buf_release(&p->cgroup);
+}
+
+int client_memory_kills_since(struct view note, struct trace *t, struct err *e)
+{
+    struct process_memory then;
+    char n[FORMAT_SIZE], bytes[FORMAT_SIZE];
+    uint64_t kills;
+    if (!process_memory_from_note(&then, note) || !process_memory_kills(&then, &kills) || !kills)
+        return 0;
+    uint64_t limit = process_memory_limit(&then);
+    fprintf(stderr,
+            "tidemark: the OOM killer has killed %s in the program's memory cgroup since it was "
+            "first read; the cgroup's limit is %s\n",
+            format_counted(n, kills, "program"), limit ? format_bytes(bytes, limit) : "not known");
+    return trace_add_fact(t, e, "oom_kills", "%" PRIu64 " limit %" PRIu64 " at recovery", kills,
+                          limit);
 }

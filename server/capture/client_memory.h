@@ -32,6 +32,7 @@ struct client_memory {
     int64_t ahead;     /* of CLOCK_MONOTONIC to the client's clock, in ns */
     int64_t seen;      /* CLOCK_MONOTONIC then; 0: never */
     uint32_t named;    /* memory_plots_add */
+    uint32_t cgroups;  /* process.cgroups when the journal got the last one; 0: it has none */
     uint64_t resident; /* bytes, of the newest reading; 0: not known */
     struct page_watch watch;
     struct look_times times; /* chosen ones: `passed` of them have come since `began` */
@@ -77,8 +78,9 @@ int client_memory_vanished(struct client_memory *m, struct ingest *in, struct jo
 
 /* Replays a journal's records. Zero-initialise. */
 struct client_memory_player {
-    uint32_t named;  /* memory_plots_add */
-    struct buf look; /* the pieces so far */
+    uint32_t named;    /* memory_plots_add */
+    struct buf look;   /* the pieces so far */
+    struct buf cgroup; /* the last one */
 };
 
 /* Adds a reading. A record of another layout is skipped. */
@@ -88,4 +90,12 @@ int client_memory_play(struct client_memory_player *p, struct view record, struc
 /* Adds a look once it is whole. One that is malformed is skipped. */
 int client_memory_play_pages(struct client_memory_player *p, struct view record, struct ingest *in,
                              struct err *e);
+int client_memory_play_cgroup(struct client_memory_player *p, struct view record, struct err *e);
 void client_memory_player_release(struct client_memory_player *p);
+
+/*
+ * For a recovery: if the cgroup of a note (process_memory_from_note) is still there, and the OOM
+ * killer has killed in it since the note, prints so and adds it to the trace. An empty note is
+ * none.
+ */
+int client_memory_kills_since(struct view note, struct trace *t, struct err *e);

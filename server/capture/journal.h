@@ -41,6 +41,7 @@ enum journal_type {
     JOURNAL_SAVED,    /* path of the trace: all work is done */
     JOURNAL_MEMORY,   /* a reading of the client's memory (client_memory.h) */
     JOURNAL_PAGES,    /* a piece of a look at its pages: u8 1 if it is the last one; bytes */
+    JOURNAL_CGROUP,   /* its memory cgroup: process_memory_note */
 };
 
 /* Flags of struct intake_start. */

@@ -172,6 +172,8 @@ static int play_record(struct player *p, const struct journal_record *record, st
         return client_memory_play(&p->memory, payload, &p->r.ingest, e);
     case JOURNAL_PAGES:
         return client_memory_play_pages(&p->memory, payload, &p->r.ingest, e);
+    case JOURNAL_CGROUP:
+        return client_memory_play_cgroup(&p->memory, payload, e);
     case JOURNAL_SENT:
         /* Queries sent then count as sent now. */
         p->out->sent += record->len / QUERY_PACKET_SIZE;
@@ -242,6 +244,9 @@ static int run(struct player *p, struct trace *t, struct err *e)
     if (play(p, e) != 0)
         return -1;
     judge_end(p);
+    if (p->out->end == SESSION_CUT_OFF &&
+        client_memory_kills_since(buf_view(&p->memory.cgroup), p->r.trace, e) != 0)
+        return -1;
     p->out->frames = intake_frames(&p->r);
     p->out->unanswered = intake_unanswered(&p->r);
     if (p->options->more && p->options->more(p->options->more_ctx, &p->r.ingest, &start, e) != 0)

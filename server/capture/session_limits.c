@@ -143,6 +143,7 @@ static void session_cut_journal(struct session *s)
     uint32_t segment;
     if (!s->journal || journal_cut(s->journal, &s->r, &segment, &ignored) != 0)
         return;
+    s->memory.cgroups = 0;
     if (!s->limits->forget && s->saving) {
         s->saving_cut = segment;
         return;

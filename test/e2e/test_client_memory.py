@@ -207,6 +207,31 @@ class Capture(Case, Held):
         self.assertRegex(said, r"\nresident .* MiB at .*: blocks \d+ %")
         self.assertNotIn("OOM", said)
 
+    def test_an_oom_kill_after_the_capture_was_killed(self):
+        """Also if the journal's first segment, with the note of the cgroup, was removed meanwhile."""
+        for options, is_ready in ([], self.journal.exists), \
+                (["--keep-last", "2s"], lambda: not (self.journal / "00000001").exists()):
+            group = self.group(80 * MIB)
+            client, port, pid = self.hold(lambda args: group.command(*args), reported=["reported"])
+            process = self.capture(port, "-f", *options)
+            self.wait_readings(pid, self.journal)
+
+            def ready():
+                client.stdin.write(".")
+                client.stdin.flush()
+                return is_ready()
+            wait_until(ready)
+            self.wait_readings(pid, self.journal)
+            process.kill()
+            process.wait()
+            self.kill_by_oom(group, client)
+            result = run("recover", self.journal, "-o", self.trace, "-f")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("the OOM killer has killed 1 program in the program's memory cgroup since it was "
+                          "first read; the cgroup's limit is 80.0 MiB\n", result.stderr)
+            self.assertIn("the OOM killer killed 1 program in the memory cgroup between its first reading "
+                          "and the recovery\n", run("report", self.trace).stdout)
+
     def test_an_oom_kill(self):
         for options in [], ["--keep-last", "1h"]:
             group = self.group(80 * MIB)

@@ -112,6 +112,13 @@ def kill_if_there(pid):
         os.kill(pid, signal.SIGKILL)
 
 
+def is_alive(pid):
+    try:
+        return ") Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
 def noted(notes):
     """Time and values of each reading in a file of run/kernel_notes.h."""
     data, at = notes.read_bytes(), 0
@@ -330,7 +337,7 @@ class Cgroup(MemoryCase):
         self.assertGreaterEqual(grown["bytes"], 96 * MIB * 9 // 10)
         self.assertLess(grown["from_ns"], grown["to_ns"])
         self.assertRegex(grown["growth"], r"^live blocks grew by .* MiB: .* MiB at grow \(grow\.c:")
-        self.assertEqual(grown["oom_kills"], 1)
+        self.assertEqual((grown["oom_kills"], grown["oom_kills_at_recovery"]), (1, False))
         self.assertRegex(said, GREW)
         self.assertIn("; the OOM killer killed 1 program in the memory cgroup\n", said)
 
@@ -347,6 +354,33 @@ class Cgroup(MemoryCase):
         self.assertRegex(result.stderr, GREW)
         looks = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
         self.assertIn("near the end of its memory", [x["reason"] for x in looks["looks"]])
+
+    def test_a_kill_after_run_was_killed(self):
+        """The cgroup is still there, and counts one more."""
+        process, pid = self.grow()
+        process.kill()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        process.wait()
+        wait_until(lambda: not is_alive(pid))
+        recording = next(self.dir.glob("*/*.1.recording"))
+        result = run("run", "--recover", recording, "-o", self.trace, "--no-debuginfod")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("tidemark: the OOM killer has killed 1 program in the program's memory cgroup since "
+                      "it was first read; the cgroup's limit is 96.0 MiB\n", result.stderr)
+        self.assertRegex(result.stderr, GREW)
+        self.assertIn("; the OOM killer killed 1 program in the memory cgroup between its first reading "
+                      "and the recovery\n", result.stderr)
+        near = report(self.trace)["near_limit"]
+        self.assertEqual((near["oom_kills"], near["oom_kills_at_recovery"]), (1, True))
+        # As after a restart of the system, when the count began anew.
+        notes = recording.with_name(recording.name + ".kernel")
+        boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+        self.assertGreaterEqual(notes.read_bytes().count(boot), 1)
+        notes.write_bytes(notes.read_bytes().replace(boot, boot[::-1]))
+        result = run("recover", recording, "-o", self.trace, "-f")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("OOM", result.stderr + run("report", self.trace).stdout)
 
     def test_another_kill(self):
         """Only killed by a signal: no word of the OOM killer."""

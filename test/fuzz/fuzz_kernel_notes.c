@@ -14,11 +14,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int write_again(void *ctx, const struct memory_reading *reading, struct page_look *look,
-                       struct err *e)
+/* A cgroup that is not there cannot be written again. */
+static int write_again(void *ctx, struct kernel_note *note, struct err *e)
 {
-    return reading ? kernel_notes_add_reading(ctx, reading, e)
-                   : kernel_notes_add_look(ctx, look, e);
+    struct process_memory of;
+    if (note->kind == NOTE_READING)
+        return kernel_notes_add_reading(ctx, &note->reading, e);
+    if (note->kind == NOTE_LOOK)
+        return kernel_notes_add_look(ctx, &note->look, e);
+    return process_memory_from_note(&of, note->cgroup) ? kernel_notes_add_cgroup(ctx, &of, e) : 0;
 }
 
 /* Reads `from`; returns a file with its whole notes. */

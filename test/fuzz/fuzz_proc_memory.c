@@ -1,6 +1,7 @@
 /*
  * Any text as one of the kernel: a number that is found stands there. Up to an empty line the text
- * is also /proc/PID/cgroup, and /proc/self/mountinfo after it.
+ * is also /proc/PID/cgroup, and /proc/self/mountinfo after it. All of it is a note of a cgroup,
+ * too.
  */
 
 #include <stdint.h>
@@ -9,6 +10,7 @@
 
 #include "proc/cgroup_memory.h"
 #include "proc/memory_text.h"
+#include "proc/process_memory.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,6 +22,13 @@ static void numbers(const char *text)
     if (memory_text_number(text, "some ", "total=", &n) && !strstr(text, "total="))
         abort();
     if (memory_text_stat(text, 12, &n) && !strchr(text, ')'))
+        abort();
+}
+
+static void notes(const char *text)
+{
+    static struct process_memory p;
+    if (process_memory_from_note(&p, view_of(text)) && p.cgroup.folder[0] != '/')
         abort();
 }
 
@@ -42,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!text)
         abort();
     numbers(text);
+    notes(text);
     folders(text);
     free(text);
     return 0;

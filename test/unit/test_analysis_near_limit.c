@@ -97,6 +97,20 @@ static void test_a_kill_goes_to_the_end(void **state)
     fixture_release(&f);
 }
 
+/* Which programs they were is not known. */
+static void test_kills_until_the_recovery(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    assert_int_equal(trace_add_fact(&f.trace, &f.e, "oom_kills", "2 limit 1000 at recovery"), 0);
+    assert_true(found(&n));
+    assert_true(n.recovered);
+    assert_words(&n,
+                 "limit: the OOM killer killed 2 programs in the memory cgroup between its first "
+                 "reading and the recovery");
+}
+
 static void kill_client(const char *end)
 {
     plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_KILLS), 2, 0, &f.e);
@@ -231,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_far_from_it),
         cmocka_unit_test(test_the_last_stretch),
         cmocka_unit_test(test_a_kill_goes_to_the_end),
+        cmocka_unit_test(test_kills_until_the_recovery),
         cmocka_unit_test(test_a_kill_of_a_client),
         cmocka_unit_test(test_a_kill_without_a_limit),
         cmocka_unit_test(test_a_kill_of_another_program),

@@ -215,6 +215,90 @@ static void test_an_ended_process_stays_in_its_cgroup(void **state)
     rmdir(path);
 }
 
+static bool kills_of(const char *note, uint64_t *kills)
+{
+    struct process_memory p;
+    return process_memory_from_note(&p, view_of(note)) && process_memory_kills(&p, kills);
+}
+
+/* Of this process's own cgroup, with one part of the note changed. */
+static void test_a_note_of_a_cgroup(void **state)
+{
+    (void)state;
+    struct process_memory p;
+    struct memory_reading r;
+    struct buf note = {0}, changed = {0};
+    char boot[64], folder[4096];
+    unsigned long long device, inode, before;
+    uint64_t kills = 1;
+    int version;
+    assert_true(process_memory_open(&p, getpid()));
+    process_memory_read(&p, &r);
+    process_memory_read(&p, &r);
+    if (!(r.known & UINT32_C(1) << MEMORY_CGROUP_KILLS)) {
+        process_memory_close(&p);
+        skip();
+    }
+    assert_int_equal(p.cgroups, 1);
+    p.before[MEMORY_CGROUP_KILLS] += 7; /* as if there had been more */
+    assert_true(process_memory_note(&p, &note));
+    process_memory_close(&p);
+    assert_int_equal(sscanf(buf_str(&note), "%d %63s %llu %llu %llu %4095[^\n]", &version, boot,
+                            &device, &inode, &before, folder),
+                     6);
+    const struct {
+        const char *boot, *folder;
+        unsigned long long device, inode, before;
+        bool known;
+    } cases[] = {
+        {boot, folder, device, inode, before - 7, true},
+        {boot, folder, device, inode, before, false},
+        {boot, folder, device, inode + 1, 0, false},
+        {boot, folder, device + 1, inode, 0, false},
+        {"00000000-0000-0000-0000-000000000000", folder, device, inode, 0, false},
+        {boot, "/proc", device, inode, 0, false},
+        {boot, folder + 1, device, inode, 0, false},
+        {boot, "", device, inode, 0, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        buf_clear(&changed);
+        buf_printf(&changed, "%d %s %llu %llu %llu %s", version, cases[i].boot, cases[i].device,
+                   cases[i].inode, cases[i].before, cases[i].folder);
+        assert_int_equal(kills_of(buf_str(&changed), &kills), cases[i].known);
+        if (cases[i].known)
+            assert_int_equal(kills, 0);
+    }
+    assert_false(kills_of("", &kills));
+    assert_false(kills_of("1 ", &kills));
+    buf_release(&note);
+    buf_release(&changed);
+}
+
+/* A folder that is no cgroup's is not read: its files may block. */
+static void test_a_note_of_another_folder(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/test_proc_memory-XXXXXX";
+    struct process_memory p = PROCESS_MEMORY_NONE;
+    struct buf note = {0};
+    uint64_t kills;
+    assert_non_null(mkdtemp(path));
+    p.cgroup.version = CGROUP_V2;
+    strcpy(p.cgroup.folder, path);
+    assert_false(process_memory_note(&p, &note)); /* its kills were not read */
+    p.known = UINT32_C(1) << MEMORY_CGROUP_KILLS;
+    assert_true(process_memory_note(&p, &note));
+    p.folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    put_file(p.folder, "memory.events", "oom_kill 3\n");
+    assert_true(process_memory_kills(&p, &kills));
+    assert_int_equal(kills, 3);
+    assert_false(kills_of(buf_str(&note), &kills));
+    unlinkat(p.folder, "memory.events", 0);
+    process_memory_close(&p);
+    rmdir(path);
+    buf_release(&note);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +309,8 @@ int main(void)
         cmocka_unit_test(test_no_process),
         cmocka_unit_test(test_plots),
         cmocka_unit_test(test_an_ended_process_stays_in_its_cgroup),
+        cmocka_unit_test(test_a_note_of_a_cgroup),
+        cmocka_unit_test(test_a_note_of_another_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
