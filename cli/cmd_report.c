@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/html_source.h"
 #include "cli/options/question.h"
+#include "naming/symbols_advice.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load_beside.h"
 
@@ -52,6 +53,7 @@ struct report_command {
     struct report_options report;
     struct skiplist skip;
     struct budgets fail_if;
+    struct buf advice;
 };
 
 static bool take_format(void *ctx, const char *option, const char *value, struct err *e)
@@ -295,6 +297,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
         c->summary.by <= GROUP_CALLSTACK)
         c->selection.sort = SORT_AT_PEAK;
     c->report.sort = c->selection.sort;
+    c->report.advice = &c->advice;
     if (c->summary.by == GROUP_CALLSTACK)
         c->report.stack_traces = true;
     c->summary.stacks = c->report.stack_traces || c->html;
@@ -358,6 +361,13 @@ static int write_summary(struct report_command *c, const struct summary *s, stru
     return status;
 }
 
+/* Whether the answer is text with a row for each site, function or call stack. */
+static bool has_advice(const struct report_command *c)
+{
+    return !c->html && !c->review && c->report.format == REPORT_TEXT &&
+           c->summary.by <= GROUP_CALLSTACK;
+}
+
 static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct report_command *c = ctx;
@@ -389,6 +399,8 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
         summary_release(&s);
         return -1;
     }
+    if (has_advice(c))
+        symbols_advice(&c->advice, &s, c->question.trace);
     if (!c->html) {
         summary_select(&s.sites, &c->selection);
         summary_select(&s.groups, &c->selection);
@@ -419,5 +431,6 @@ int cmd_report(int argc, char **argv)
         status = question_run(&c.question, answer, &c);
     skiplist_release(&c.skip);
     budgets_release(&c.fail_if);
+    buf_release(&c.advice);
     return status;
 }

@@ -33,7 +33,8 @@ struct report_options {
     const struct report_process *processes; /* text and JSON: shown as a table before the report */
     size_t process_count;                   /* 0: none */
     struct program_frames *why_site; /* text: explains the sites of the first rows; NULL: not */
-    bool stack_traces; /* text: call stacks under each row; needs summary_options.stacks */
+    const struct buf *advice; /* text: lines below the report (naming/symbols_advice.h); or NULL */
+    bool stack_traces;        /* text: call stacks under each row; needs summary_options.stacks */
 };
 
 /* The caller has selected the rows with summary_select. ERR_OUTPUT if `out` cannot be written. */

@@ -198,6 +198,13 @@ static void text_check(struct report *r, const struct summary_check *c)
     buf_puts(&r->doc.buf, "\n");
 }
 
+static void text_end(struct report *r)
+{
+    const struct buf *advice = r->options->advice;
+    if (advice)
+        buf_put(&r->doc.buf, advice->data, advice->len);
+}
+
 const struct report_sink report_text = {
     .begin = text_begin,
     .pools_begin = text_pools_begin,
@@ -210,4 +217,5 @@ const struct report_sink report_text = {
     .faults_end = text_faults_end,
     .checks_begin = text_checks_begin,
     .check = text_check,
+    .end = text_end,
 };

@@ -41,16 +41,6 @@ static void names_release(struct names *n)
     strings_release(&n->strings);
 }
 
-static int take_modules(struct names *n, const struct trace *t, struct err *e)
-{
-    struct view text;
-    for (unsigned i = 0; (text = trace_fact(t, "module", i)).p; i++) {
-        if (!vec_push(&n->book.modules, text))
-            return err_no_memory(e, "the module table");
-    }
-    return 0;
-}
-
 /*
  * Adds addresses. Those in the call stacks `returns` are return addresses. All others, and all if
  * it is NULL, are exact.
@@ -104,8 +94,10 @@ static int names_init(struct names *n, const struct trace *t, const uint64_t *ad
         return -1;
     n->book.callstacks = &n->callstacks;
     n->book.strings = &n->strings;
-    return take_modules(n, t, e) == 0 && take_addresses(n, addresses, count, returns, e) == 0 ? 0
-                                                                                              : -1;
+    return frame_book_take_modules(&n->book, t, e) == 0 &&
+                   take_addresses(n, addresses, count, returns, e) == 0
+               ? 0
+               : -1;
 }
 
 /* ---- machine code */

@@ -18,8 +18,8 @@
 #include "base/outfile.h"
 #include "base/print_error.h"
 #include "base/tempfile.h"
-#include "naming/debug_packages.h"
 #include "naming/resolve_trace.h"
+#include "naming/symbols_advice.h"
 #include "server/capture/part_name.h"
 #include "server/capture/stored_summary.h"
 #include "report/junit.h"
@@ -27,7 +27,6 @@
 #include "report/processes.h"
 #include "report/report.h"
 #include "report/write/document.h"
-#include "symbols/elf/build_id.h"
 #include "trace/save/save_file.h"
 
 /* As after a capture; `tidemark report` shows all. */
@@ -291,7 +290,9 @@ static int write_file(const struct run_options *options, const struct summary *s
     return status;
 }
 
-static int write_report(struct run_traces *r, struct summary *s, struct err *e)
+/* `advice`: for text, below the report. */
+static int write_report(struct run_traces *r, struct summary *s, const struct buf *advice,
+                        struct err *e)
 {
     static const enum report_format formats[RUN_NONE + 1] = {
         [RUN_TEXT] = REPORT_TEXT, [RUN_JSON] = REPORT_JSON, [RUN_CSV] = REPORT_CSV};
@@ -302,7 +303,8 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
     const struct report_options report = {.format = formats[o->report],
                                           .sort = sort,
                                           .processes = r->processes.at,
-                                          .process_count = r->processes.len};
+                                          .process_count = r->processes.len,
+                                          .advice = advice};
     const struct summary_selection selection = {.sort = sort,
                                                 .limit = o->report == RUN_TEXT       ? SITES_SHOWN
                                                          : o->report == RUN_MARKDOWN ? REVIEW_SITES
@@ -323,77 +325,27 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
     return 0;
 }
 
-/* ---- functions without lines */
-
-#define UNLINED_IMAGES 32u
-#define UNLINED_SHOWN 3u
-#define UNLINED_PERCENT 5u /* of all bytes: what an image has to have to be named */
-
-/* An image with sites whose source file is unknown. */
-struct unlined {
-    struct view path; /* absolute */
-    uint64_t bytes;
-};
-
-/* Sums the bytes of such sites by image, most first. Returns the number of images worth naming. */
-static size_t find_unlined(const struct summary *s, struct unlined list[UNLINED_IMAGES])
+static int write_advised(struct run_traces *r, struct summary *s, const char *trace, struct err *e)
 {
-    size_t n = 0, shown = 0;
-    for (size_t i = 0; i < s->sites.len; i++) {
-        const struct summary_row *row = &s->sites.at[i];
-        size_t k = 0;
-        if (row->no_callstack || row->frame.file.len || row->frame.image.len == 0 ||
-            row->frame.image.p[0] != '/')
-            continue;
-        while (k < n && !view_equal(list[k].path, row->frame.image))
-            k++;
-        if (k == UNLINED_IMAGES)
-            continue;
-        if (k == n)
-            list[n++] = (struct unlined){.path = row->frame.image};
-        list[k].bytes += row->figures.bytes;
-    }
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = i + 1; k < n; k++) {
-            struct unlined before = list[i];
-            if (list[k].bytes <= before.bytes)
-                continue;
-            list[i] = list[k];
-            list[k] = before;
-        }
-    }
-    while (shown < n && shown < UNLINED_SHOWN &&
-           (unsigned __int128)list[shown].bytes * 100 >=
-               (unsigned __int128)s->total_bytes * UNLINED_PERCENT)
-        shown++;
-    return s->total_bytes ? shown : 0;
+    struct buf advice = {0};
+    if (r->options->report == RUN_TEXT)
+        symbols_advice(&advice, s, trace);
+    int status = advice.failed ? err_no_memory(e, "the report") : write_report(r, s, &advice, e);
+    buf_release(&advice);
+    return status;
 }
 
-static void put_build_id(struct buf *b, struct view path)
-{
-    char name[PATH_MAX], text[2 * BUILD_ID_MAX + 1];
-    struct build_id id;
-    snprintf(name, sizeof name, "%.*s", (int)(path.len < PATH_MAX ? path.len : 0), path.p);
-    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 && build_id_read(fd, &id)) {
-        build_id_text(&id, text);
-        buf_printf(b, " (build id %s)", text);
-    }
-    if (fd >= 0)
-        close(fd);
-}
+/* ---- the page */
 
-/* Runs a program to its end; what it prints goes to these files. */
-static int spawn(const char *path, char *const arguments[], int output, int errors, struct err *e)
+/* Runs a program to its end; what it prints goes to standard error. */
+static int spawn(const char *path, char *const arguments[], struct err *e)
 {
     posix_spawn_file_actions_t actions;
     pid_t pid;
     int status = 0;
     if (posix_spawn_file_actions_init(&actions) != 0)
         return err_no_memory(e, "starting a program");
-    int cause = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    if (cause == 0)
-        cause = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+    int cause = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     if (cause == 0)
         cause = posix_spawnp(&pid, path, &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -403,64 +355,6 @@ static int spawn(const char *path, char *const arguments[], int output, int erro
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     return status == 0 ? 0 : err_set(e, ERR_OUTPUT, "%s failed", arguments[0]);
-}
-
-/* The Debian package of a file. False: there is no dpkg, or it names none or several. */
-static bool find_package(struct view path, char out[DEBUG_PACKAGE_SIZE])
-{
-    static const char usr[] = "/usr";
-    char listed[PATH_MAX], moved[PATH_MAX + sizeof usr], answer[8192];
-    struct err ignored = {0};
-    if (path.len >= sizeof listed)
-        return false;
-    snprintf(listed, sizeof listed, "%.*s", (int)path.len, path.p);
-    if (strpbrk(listed, "*?[\\")) /* it would be a pattern */
-        return false;
-    /* Distributions moved /lib to /usr/lib; dpkg may know the former name. */
-    if (strncmp(listed, "/usr/", 5) == 0)
-        snprintf(moved, sizeof moved, "%s", listed + 4);
-    else
-        snprintf(moved, sizeof moved, "%s%s", usr, listed);
-    char *const arguments[] = {(char *)"dpkg-query", (char *)"--search", listed, moved, NULL};
-    int output = memfd_create("tidemark-package", MFD_CLOEXEC);
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    /* It fails where one of the two names is unknown. */
-    (void)spawn("dpkg-query", arguments, output, nowhere, &ignored);
-    ssize_t n = pread(output, answer, sizeof answer, 0);
-    close(output);
-    close(nowhere);
-    return n > 0 && (size_t)n < sizeof answer &&
-           package_of_answer((struct view){answer, (size_t)n}, out);
-}
-
-/*
- * "no source lines for 98.9 % of bytes: libsqlite3.so.0.8.6, of package libsqlite3-0", and how to
- * get their debug symbols.
- */
-static void advise_symbols(const struct unlined *list, size_t n, const struct summary *s,
-                           const char *path)
-{
-    struct document doc = document_begin(stderr);
-    struct buf *b = &doc.buf;
-    char share[FORMAT_SIZE], package[DEBUG_PACKAGE_SIZE], debug[DEBUG_PACKAGE_SIZE];
-    struct err ignored = {0};
-    document_fit(&doc);
-    for (size_t i = 0; i < n; i++) {
-        buf_printf(b, "no source lines for %s of bytes, at functions of ",
-                   format_percent(share, list[i].bytes, s->total_bytes));
-        format_terminal(b, view_base_name(list[i].path));
-        if (find_package(list[i].path, package))
-            buf_printf(b,
-                       ": its package is %s, and the debug symbols' is %s if Debian's naming holds",
-                       package, debug_package_name(package, debug));
-        else
-            put_build_id(b, list[i].path);
-        buf_puts(b, "\n");
-    }
-    buf_puts(b, "debug symbols from a debuginfod server: tidemark symbols ");
-    format_terminal(b, view_of(path));
-    buf_puts(b, " -o OUT --debuginfod URL\n");
-    (void)document_end(&doc, &ignored); /* standard error may be closed: the trace exists */
 }
 
 /* "x.tracy" → "x.html" */
@@ -494,7 +388,7 @@ static int make_page(const struct run_options *o, const char *trace, struct err 
                                (char *)trace,
                                o->replace ? (char *)"-f" : NULL,
                                NULL};
-    int status = spawn("/proc/self/exe", arguments, STDERR_FILENO, STDERR_FILENO, e);
+    int status = spawn("/proc/self/exe", arguments, e);
     if (status == 0) {
         struct buf name = {0};
         format_terminal(&name, view_of(page));
@@ -503,7 +397,7 @@ static int make_page(const struct run_options *o, const char *trace, struct err 
     }
     if (status == 0 && o->open) {
         char *const browser[] = {(char *)"xdg-open", page, NULL};
-        status = spawn("xdg-open", browser, STDERR_FILENO, STDERR_FILENO, e);
+        status = spawn("xdg-open", browser, e);
     }
     free(page);
     return status;
@@ -634,13 +528,7 @@ static int report(struct run_traces *r, struct trace *t, struct saved_summary *m
     }
     if (r->options->report != RUN_TEXT && r->options->report != RUN_JSON)
         list_processes(r);
-    struct unlined unlined[UNLINED_IMAGES];
-    bool said = r->options->report == RUN_TEXT && !r->options->report_file;
-    size_t n = said ? find_unlined(&made->summary, unlined) : 0;
-    int status = write_report(r, &made->summary, e);
-    if (status == 0 && n)
-        advise_symbols(unlined, n, &made->summary, path);
-    return status;
+    return write_advised(r, &made->summary, path, e);
 }
 
 /* An empty trace has the same report as any other; no file is made of it. */
@@ -657,7 +545,7 @@ static int report_nothing(struct run_traces *r, const char *why, struct err *e)
         status = check(r, &made.summary, e);
     if (status == 0) {
         check_cover(r, &made.summary);
-        status = write_report(r, &made.summary, e);
+        status = write_report(r, &made.summary, NULL, e);
     }
     saved_summary_release(&made);
     trace_release(&t);

@@ -46,7 +46,7 @@ MAY = {
     "report/picture": "base analysis/questions report/write",
     "report/export": "base analysis/questions analysis/tables report/write",
     "report/html": "base analysis/names analysis/figures analysis/diff analysis/html",
-    "naming": "base trace/store trace/filter analysis/names analysis/code report/write symbols "
+    "naming": "base trace/store trace/filter analysis/names analysis/figures analysis/code report/write symbols "
               "symbols/pdb symbols/elf symbols/index symbols/place symbols/helper",
     "server/net": "base protocol",
     "server/guard": "base proc symbols symbols/place",

@@ -17,6 +17,7 @@
 #include "base/monotonic.h"
 #include "base/outfile.h"
 #include "base/print_error.h"
+#include "naming/symbols_advice.h"
 #include "report/report.h"
 #include "report/write/official_units.h"
 #include "server/capture/capture_save.h"
@@ -166,11 +167,17 @@ static int print_summary(struct capture *c, struct trace *t, struct err *e)
     }
     if (!c->summary.made)
         return -1;
+    struct buf advice = {0};
+    symbols_advice(&advice, s, c->fifo < 0 ? capture_output(c) : NULL);
     const struct summary_selection selection = {.sort = SORT_AT_PEAK, .limit = SITES_SHOWN};
     summary_select(&s->sites, &selection);
-    const struct report_options report = {.format = REPORT_TEXT, .sort = SORT_AT_PEAK};
+    const struct report_options report = {
+        .format = REPORT_TEXT, .sort = SORT_AT_PEAK, .advice = &advice};
     printf("\n");
-    return report_write(s, &report, stdout, e);
+    int status =
+        advice.failed ? err_no_memory(e, "the summary") : report_write(s, &report, stdout, e);
+    buf_release(&advice);
+    return status;
 }
 
 /*

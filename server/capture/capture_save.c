@@ -207,17 +207,6 @@ static bool wants_names(struct capture *c, const struct trace *t)
     return true;
 }
 
-static void name_debuginfod(const struct capture *c)
-{
-    struct buf line = {0};
-    buf_puts(&line,
-             "No debuginfod server was asked for debug symbols; to ask one: tidemark symbols ");
-    format_terminal(&line, view_of(capture_output(c)));
-    if (!line.failed)
-        printf("%s -o OUT --debuginfod URL\n", buf_str(&line));
-    buf_release(&line);
-}
-
 /* Failures to resolve names do not keep the trace from being saved. */
 static void find_names(struct capture *c, struct trace *t)
 {
@@ -234,8 +223,6 @@ static void find_names(struct capture *c, struct trace *t)
         printf(" %s of ", format_count(n, names.named));
         printf("%s named, ", format_counted(n, names.frames, "frame"));
         printf("%s by the client\n", format_count(n, names.named_before));
-        if (c->o.resolving.no_debuginfod && names.named < names.frames)
-            name_debuginfod(c);
         resolve_summary_warn(&names);
         resolve_summary_fact(&names, &fact);
         status = fact.failed ? err_no_memory(&e, "a fact")

@@ -1,11 +1,12 @@
-"""`tidemark run`: which debug symbols would give sites their lines."""
+"""Summaries: which debug symbols would give sites their lines."""
 
+import os
 import re
 import shutil
 import subprocess
 import unittest
 
-from tools import Case, free_port, report, run
+from tools import TIDEMARK, Case, free_port, report, run
 
 PROGRAM = """
 #include <stdlib.h>
@@ -56,6 +57,52 @@ class Advice(Case):
             result = self.record(*args, "--", program)
             self.assertNotIn(ADVICE, result.stderr + result.stdout)
             self.assertEqual(report(self.trace)["pools"][0]["allocations"], 1000)
+        self.assertIn(ADVICE, (self.dir / "report.txt").read_text())
+        for args in (("--format", "json"), ("--format", "csv"), ("--format", "markdown"),
+                     ("--by", "thread"), ("--leaks",)):
+            result = run("report", self.trace, *args)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotIn(ADVICE, result.stderr + result.stdout, args)
+
+    def test_report(self):
+        program = self.build("-rdynamic", "-s")
+        self.record("--report", "none", "--", program)
+        for args in ((), ("--by", "function"), ("--by", "callstack"), ("--limit", "1")):
+            text = run("report", self.trace, *args).stdout
+            self.assertRegex(text, ADVICE + r"[\d.]+ % of bytes, at functions of grow "
+                                            r"\(build id c0ffee12\)\n")
+            self.assertTrue(text.endswith(SERVER.format(self.trace)), args)
+        with self.trace.open("rb") as file:
+            piped = subprocess.run([TIDEMARK, "report", "-"], stdin=file, stdout=subprocess.PIPE,
+                                   text=True, check=True).stdout
+        self.assertIn(ADVICE, piped)
+        self.assertNotIn("debuginfod", piped)
+
+    def test_another_build(self):
+        """The package of this machine's file is not named for another build of it."""
+        query = self.dir / "dpkg-query"
+        query.write_text('#!/bin/sh\necho "grow-tools:amd64: $2"\n')
+        query.chmod(0o755)
+        os.environ["PATH"] = f"{self.dir}:{os.environ['PATH']}"
+        program = self.build("-rdynamic", "-s")
+        package = "functions of grow: its package is grow-tools, and the debug symbols' is " \
+                  "grow-tools-dbgsym if Debian's naming holds\n"
+        text = self.record("--", program).stderr
+        self.assertIn(package, text)
+        self.assertIn(package, run("report", self.trace).stdout)
+        program.unlink()
+        self.build("-rdynamic", "-s", "-Wl,--build-id=0xc0ffee13")
+        for _ in range(2):
+            text = run("report", self.trace).stdout
+            self.assertIn("functions of grow (build id c0ffee12)\n", text)
+            self.assertTrue(text.endswith(SERVER.format(self.trace)))
+            program.unlink(missing_ok=True)
+
+    def test_no_build_id(self):
+        """A file without one is known by what it was when it ran."""
+        program = self.build("-rdynamic", "-s", "-Wl,--build-id=none")
+        text = self.record("--", program).stderr
+        self.assertRegex(text, ADVICE + r"[\d.]+ % of bytes, at functions of grow\n\Z")
 
     @unittest.skipUnless(shutil.which("sqlite3") and shutil.which("dpkg"),
                          "needs sqlite3 of a Debian package")

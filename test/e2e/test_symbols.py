@@ -568,11 +568,17 @@ class TestCapture(SymbolCase):
         self.assert_named(trace)
 
     def test_how_a_server_is_asked(self):
-        line = "No debuginfod server was asked for debug symbols; to ask one: tidemark symbols "
-        result, trace = self.record(mode="offline")
-        self.assertIn(f"{line}{trace} -o OUT --debuginfod URL\n", result.stdout)
-        result, _ = self.record("--symbols", "server", mode="offline")
-        self.assertNotIn(line, result.stdout)
+        for mode in ("offline", "names"):
+            result, trace = self.record(mode=mode)
+            advice = f"functions of shop (build id {self.build_id})\ndebug symbols from a debuginfod " \
+                     f"server: tidemark symbols {trace} -o OUT --debuginfod URL\n"
+            self.assertTrue(result.stdout.endswith(advice), result.stdout)
+            result = run("report", trace, "--resolve", "--debug-dir", self.debug)
+            self.assertNotIn("debuginfod", result.stdout)
+        result, trace = self.record("--debug-dir", self.debug, mode="offline")
+        self.assertNotIn("debuginfod", result.stdout)
+        result, trace = self.record(relay=True)
+        self.assertNotIn("debuginfod", result.stdout)
 
     def test_bad_value(self):
         result = run("capture", "-o", self.dir / "x", "--symbols", "nobody")

@@ -105,11 +105,10 @@ static int use_nodes(struct frame_book *b, const struct callstacks *c, struct er
     return 0;
 }
 
-int frame_book_of_trace(struct frame_book *b, struct trace *t, struct err *e)
+int frame_book_take_modules(struct frame_book *b, const struct trace *t, struct err *e)
 {
     static const char prefix[] = "tidemark.module=";
     size_t skip = sizeof prefix - 1;
-    *b = (struct frame_book){.callstacks = &t->callstacks, .strings = &t->strings};
     for (size_t i = 0; i < t->app_info.len; i++) {
         struct view text = strings_get(&t->strings, t->app_info.at[i]);
         if (text.len <= skip || memcmp(text.p, prefix, skip) != 0)
@@ -117,6 +116,14 @@ int frame_book_of_trace(struct frame_book *b, struct trace *t, struct err *e)
         if (!vec_push(&b->modules, (struct view){text.p + skip, text.len - skip}))
             return err_no_memory(e, "the module table");
     }
+    return 0;
+}
+
+int frame_book_of_trace(struct frame_book *b, struct trace *t, struct err *e)
+{
+    *b = (struct frame_book){.callstacks = &t->callstacks, .strings = &t->strings};
+    if (frame_book_take_modules(b, t, e) != 0)
+        return -1;
     if (t->samples.finished && use_samples(b, t, e) != 0)
         return -1;
     return use_nodes(b, &t->callstacks, e);

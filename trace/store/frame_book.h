@@ -42,6 +42,9 @@ struct frame_book {
 
 void frame_book_release(struct frame_book *b);
 
+/* Adds the facts `module` of a trace to `modules`. The texts are the trace's. */
+int frame_book_take_modules(struct frame_book *b, const struct trace *t, struct err *e);
+
 /*
  * Initialises the book of a store, with its samples if `samples`; these must not be finished yet.
  */
