@@ -114,6 +114,14 @@ static void note_end(struct run_tree *t, const struct run_process *p)
     run_unseen_ended(&t->unseen, p->number, &h);
 }
 
+static void note_runtime(struct run_process *p)
+{
+    const struct runtime *runtime = runtime_find(p->collected->hello.exe);
+    struct err e = {0};
+    if (runtime && trace_add_fact(&p->record->trace, &e, "runtime_heap", "%s", runtime->heap) != 0)
+        print_error(&e);
+}
+
 /*
  * Of code that the program generated. A program that ended need not have written it all: names are
  * missing then, which is no failure of the recording.
@@ -121,7 +129,6 @@ static void note_end(struct run_tree *t, const struct run_process *p)
 static void name_generated(const struct run_tree *t, struct run_process *p)
 {
     const struct collected *c = p->collected;
-    const struct runtime *runtime = runtime_find(c->hello.exe);
     struct trace *trace = &p->record->trace;
     const struct generated_process process = {c->hello.pid, c->uid, c->began};
     struct rec_header h;
@@ -129,8 +136,6 @@ static void name_generated(const struct run_tree *t, struct run_process *p)
     /* The interpreter's structures have better names. */
     bool python = recording_read_header(c->fd, &h, &e) == 0 && h.python_state != REC_PYTHON_UNKNOWN;
     e = (struct err){0};
-    if (runtime && trace_add_fact(trace, &e, "runtime_heap", "%s", runtime->heap) != 0)
-        print_error(&e);
     if (t->options->no_symbols || python)
         return;
     if (generated_files_name(&p->generated, &process, p->record->target.begin, trace, &e) != 0) {
@@ -151,9 +156,11 @@ static void finish(struct run_tree *t, struct run_process *p)
     if (run_record_end(p->record, p->recording, false, &e) != 0 ||
         run_record_close(p->record, &e) != 0)
         complain(t, &e);
-    name_generated(t, p);
+    note_runtime(p);
     if (listener_of(t, p))
         run_listen_end(listener_of(t, p), p->record);
+    /* Servers asked for frames while the program ran, so they get neither these names nor facts. */
+    name_generated(t, p);
     t->forks += p->record->forks;
     recording_free(p->recording);
     p->recording = NULL;

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 from test_run import RunCase, compiled, record
-from tools import report, run
+from tools import TIDEMARK, report, run
 
 NODE = shutil.which("node")
 OPTIONS = ("--perf-basic-prof", "--interpreted-frames-native-stack")
@@ -60,6 +60,8 @@ int main(int count, char **argv)
         (void)!truncate(path, 257L << 20);
     ((make *)room)(malloc, 3000);
     ((make *)(room + 4096))(malloc, 5000);
+    if (!strcmp(argv[1], "wait"))
+        getchar();
     return 0;
 }
 """
@@ -102,6 +104,27 @@ class Generated(RunCase):
         self.assertEqual(self.facts()["generated_code"], "2 ambiguous 1")
         self.assertNotIn("generated code", said)
         self.assertNotIn("runtime_heap", self.facts())
+
+    def test_servers_of_listen(self):
+        """They ask while the program runs: they have neither the names nor the fact."""
+        served = self.dir / "served.tracy"
+        with subprocess.Popen([TIDEMARK, "run", "-f", "-o", self.trace, "--listen", "--port", "0",
+                               "--report", "none", "--", self.program, "wait"], text=True,
+                              stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            port = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())[1]
+            with subprocess.Popen([TIDEMARK, "capture", "-o", served, "-p", port], text=True,
+                                  stdout=subprocess.PIPE) as capture:
+                while not capture.stdout.readline().startswith("jit, protocol"):
+                    self.assertIsNone(capture.poll())
+                process.stdin.close()
+                capture.stdout.read()
+            process.stderr.read()
+        self.assertEqual((process.returncode, capture.returncode), (0, 0))
+        self.assertEqual(self.facts()["generated_code"], "2 ambiguous 1")
+        own, self.trace = self.names(), served
+        self.assertEqual(own[3000], ("made by hand", None, None))
+        self.assertNotEqual(self.names()[3000][0], "made by hand")
+        self.assertNotIn("generated_code", self.facts())
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can mount")
     def test_in_another_mount_namespace(self):
