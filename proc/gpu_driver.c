@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -38,7 +39,7 @@ static const char *const causes[CAUSES] = {
     [OTHER_NAMESPACE] = "the driver lists processes that are not in this PID namespace",
     [NOT_BY_PROCESS] = "the driver does not report it by process",
     [NOT_LISTED] = "the driver does not list the process",
-    [NO_CHILD] = "the process that asks the driver could not be started, or ended",
+    [NO_CHILD] = "the process that asks the driver could not be started",
     [LATE] = "the driver did not answer within a second",
 };
 
@@ -212,6 +213,36 @@ static bool start(struct gpu_driver *d)
 
 /* ---- the program */
 
+/*
+ * Of a child that does not answer any more. The kernel closes its socket shortly before it can be
+ * waited for; a library may also have closed it alone.
+ */
+static void note_end(struct gpu_driver *d)
+{
+    int status = 0;
+    pid_t ended = 0;
+    d->failed = true;
+    for (int ms = 0; d->child && !ended && ms < WAIT_MS; ms++) {
+        ended = waitpid(d->child, &status, WNOHANG);
+        if (!ended)
+            (void)poll(NULL, 0, 1);
+    }
+    if (!d->child)
+        return;
+    if (ended == d->child && WIFSIGNALED(status))
+        snprintf(d->end, sizeof d->end, "signal %d (%s) ended the process that asks the driver",
+                 WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (ended == d->child)
+        snprintf(d->end, sizeof d->end, "the process that asks the driver ended with status %d",
+                 WEXITSTATUS(status));
+    else
+        snprintf(d->end, sizeof d->end, "the process that asks the driver no longer answers");
+    if (ended) {
+        close(d->socket);
+        d->child = 0;
+    }
+}
+
 static enum unknown receive(struct gpu_driver *d, int wait_ms, struct answer *a)
 {
     struct pollfd p = {.fd = d->socket, .events = POLLIN};
@@ -223,7 +254,7 @@ static enum unknown receive(struct gpu_driver *d, int wait_ms, struct answer *a)
     d->asked = false;
     if (recv(d->socket, a, sizeof *a, 0) == sizeof *a && a->unknown < CAUSES)
         return a->unknown;
-    d->failed = true;
+    note_end(d);
     return NO_CHILD;
 }
 
@@ -239,7 +270,8 @@ static enum unknown ask(struct gpu_driver *d, pid_t pid, struct answer *a)
     if (monotonic_ns() < d->pause)
         return LATE;
     d->asked = !d->failed && send(d->socket, &pid, sizeof pid, MSG_NOSIGNAL) == sizeof pid;
-    d->failed = !d->asked;
+    if (!d->asked && !d->failed)
+        note_end(d);
     if (d->failed)
         return NO_CHILD;
     enum unknown unknown = receive(d, WAIT_MS, a);
@@ -260,7 +292,7 @@ const char *gpu_driver_read(struct gpu_driver *d, pid_t pid, struct memory_readi
     enum unknown unknown = ask(d, pid, &a);
     *out = (struct memory_reading){.time = unknown ? 0 : a.time};
     if (unknown)
-        return causes[unknown];
+        return unknown == NO_CHILD && *d->end ? d->end : causes[unknown];
     put(out, MEMORY_GPU_PROCESS, a.own);
     put(out, MEMORY_GPU_USED, a.used);
     put(out, MEMORY_GPU_SIZE, a.total);

@@ -23,15 +23,17 @@
 struct gpu_driver {
     pid_t child;   /* 0: not started */
     int socket;    /* to the child */
-    bool failed;   /* no child could be started, or it ended */
+    bool failed;   /* no child could be started, or it ended: nothing is known from then on */
     bool asked;    /* the child has yet to answer */
     int64_t pause; /* 0, or an answer was late: asks no more until then (CLOCK_MONOTONIC, ns) */
+    char end[96];  /* how the child ended: part of what gpu_driver_read returns */
 };
 
 /*
  * Reads what the process uses on all GPUs, and what all processes use, of how much, on those where
- * it uses some. Returns NULL, or why that is not known, a phrase; then `out` has no value. Waits
- * for at most a second, and not at all while an earlier reading has no answer.
+ * it uses some. Returns NULL, or why that is not known, a phrase; then `out` has no value. The
+ * phrase is valid as long as `d` is. Waits for at most a second, and not at all while an earlier
+ * reading has no answer.
  */
 const char *gpu_driver_read(struct gpu_driver *d, pid_t pid, struct memory_reading *out);
 

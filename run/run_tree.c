@@ -144,6 +144,24 @@ static void name_generated(const struct run_tree *t, struct run_process *p)
     }
 }
 
+static void say_gpu(const struct gpu_driver *gpu, const struct run_memory *m, pid_t pid)
+{
+    if (m->gpu_unknown && !m->gpu_known)
+        fprintf(stderr,
+                "tidemark: the driver's count of GPU memory is not known for process %d: %s\n",
+                (int)pid, m->gpu_unknown);
+    else if (m->gpu_unknown && gpu->failed)
+        fprintf(stderr,
+                "tidemark: the plots of GPU memory of process %d end before the process did: %s\n",
+                (int)pid, m->gpu_unknown);
+    else if (m->gpu_known && gpu->pause)
+        fprintf(
+            stderr,
+            "tidemark: the plots of GPU memory of process %d may have gaps: the driver answered "
+            "late\n",
+            (int)pid);
+}
+
 static void finish(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
@@ -166,16 +184,8 @@ static void finish(struct run_tree *t, struct run_process *p)
     p->recording = NULL;
     if (p->memory && run_memory_finish(p->memory, p->record, &e) != 0)
         complain(t, &e);
-    if (p->memory && p->memory->gpu_unknown && !p->memory->gpu_known)
-        fprintf(stderr,
-                "tidemark: the driver's count of GPU memory is not known for process %d: %s\n",
-                (int)p->collected->pid, p->memory->gpu_unknown);
-    else if (p->memory && p->memory->gpu_known && t->gpu.pause)
-        fprintf(
-            stderr,
-            "tidemark: the plots of GPU memory of process %d may have gaps: the driver answered "
-            "late\n",
-            (int)p->collected->pid);
+    if (p->memory)
+        say_gpu(&t->gpu, p->memory, p->collected->pid);
     if (p->memory && p->collected->is_root && process_memory_kills(&p->memory->process, &t->kills))
         t->limit = (uint64_t)p->memory->watch.limit.limit;
     run_memory_free(p->memory);

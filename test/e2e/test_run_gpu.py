@@ -60,8 +60,12 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = (void *)(i + 1ul)
 int nvmlDeviceGetMemoryInfo(void *d, struct memory *m)
 {
     const char *hangs = getenv("FAKE_NVML_HANGS");
-    while (!access(hangs, F_OK))
+    while (!access(hangs, F_OK)) {
+#ifdef ENDS
+        _exit(7);
+#endif
         usleep(1000);
+    }
     fclose(device_lines((unsigned long)d - 1));
     sscanf(line, "device %llu %llu", &m->total, &m->used);
     m->free = m->total - m->used;
@@ -287,8 +291,30 @@ class Gpu(RunCase):
         process, pid = self.start()
         wait_until(self.loaded.exists)
         helper = asking(process.pid)
-        os.kill(helper, signal.SIGKILL)
-        self.assertNotIn("rror", self.finish(process))
+        os.kill(helper, signal.SIGSEGV)
+        grow(next(self.dir.glob("tidemark-run.*/*.kernel")))
+        self.unknown(self.finish(process), r"signal 11 \(Segmentation fault\) ended the process that asks "
+                                           "the driver")
+
+    def test_a_library_that_crashes_later(self):
+        """Or ends the process: it is said once, and the values until then are kept."""
+        for why, flags, end in (("signal 9 (Killed) ended the process that asks the driver", [],
+                                 lambda helper: os.kill(helper, signal.SIGKILL)),
+                                ("the process that asks the driver ended with status 7", ["-DENDS"],
+                                 lambda _: self.hangs.touch())):
+            self.build_nvml(*flags)
+            process, pid = self.start()
+            self.write((80 * MIB, 30 * MIB, {pid: 12 * MIB}), *[(80 * MIB, 0, {})] * 2)
+            wait_until(lambda: list(self.dir.glob("tidemark-run.*/*.kernel")))
+            notes, = self.dir.glob("tidemark-run.*/*.kernel")
+            grow(notes)
+            end(asking(process.pid))
+            grow(notes)
+            said = self.finish(process)
+            self.assertEqual(said.count("GPU memory"), 1, said)
+            self.assertIn(f"tidemark: the plots of GPU memory of process {pid} end before the process did: "
+                          f"{why}\n", said)
+            self.assertEqual(self.gpu()["reported_bytes"], 12 * MIB)
 
     def test_not_loaded_if_no_gpu_is_used_or_asked_for(self):
         for arguments, options in (["none"], ["--gpu"]), ([], []), ([], ["--gpu", "--memory-plots", "0"]):
