@@ -338,6 +338,7 @@ static inline bool walk_known(struct thread *t, struct cursor *c, struct walk_fr
             walk->frames[0].sp <= c->high && still_so(walk, rest - 1)) {
             if (!is_as_before(walk, rest, fresh, i)) {
                 walk->last.node = 0;
+                walk->last.inner = UINT32_MAX; /* mix: not the same, even if only shorter */
                 if (walk->last.natives > rest)
                     walk->last.natives = rest;
             }

@@ -12,6 +12,7 @@ from pathlib import Path
 from test_client import DRIVER, RUNTIME
 from test_run import CC, RunCase, wait_until
 from test_run_memory import MIB, plots
+from test_run_python import NO_PYTHON, PYTHONS
 from tools import LIMIT, TIDEMARK, report, run
 
 ABSENT = 2**31 - 1  # no process has this number
@@ -129,6 +130,20 @@ int main(void)
     void *p = mmap(NULL, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return cuMemMap((unsigned long long)p, n, 0, 0, 0);
 }
+"""
+
+
+# Calls the driver through ctypes, as several packages do.
+CTYPES = """
+import ctypes, sys
+cuda = ctypes.CDLL(sys.argv[1])
+def take(n):
+    p = ctypes.c_ulonglong()
+    assert cuda.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(n)) == 0
+def work():
+    for i in range(3):
+        take(1 << 20)
+work()
 """
 
 
@@ -333,6 +348,19 @@ class Gpu(RunCase):
         row, = (s for s in look["sites"] if s["pool"] == "CUDA device 0")
         self.assertEqual((row["bytes"], row["outside_bytes"], row["not_resident_bytes"]),
                          (64 * MIB, 64 * MIB, 0))
+
+    @unittest.skipUnless(PYTHONS, NO_PYTHON)
+    def test_python_that_calls_the_driver(self):
+        script = self.dir / "script.py"
+        script.write_text(CTYPES)
+        for python in PYTHONS:
+            with self.subTest(python):
+                result = run("run", "-o", self.trace, "-f", "--no-debuginfod", "--gpu", "--report", "none",
+                             "--", python, script, self.dir / "libcuda.so.1")
+                self.assertEqual(result.returncode, 0, result.stderr)
+                shown = run("report", "--stack-traces", "--pool", "CUDA device 0", self.trace).stdout
+                frames = shown.split("\n    3 allocations, 3.00 MiB\n")[1]
+                self.assertNotIn("tidemark-gpu", frames)  # which called dlopen, with the same walk
 
     def test_recovered(self):
         process, pid = self.start()
