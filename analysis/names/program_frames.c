@@ -131,7 +131,7 @@ static struct frame_verdict verdict_of(const struct program_frames *p, const str
         return cut;
     if (f->function.len == 0 && f->file.len == 0)
         return (struct frame_verdict){.class = FRAME_PROGRAM};
-    struct frame_verdict v = skiplist_verdict(p->skip, f->function, f->file);
+    struct frame_verdict v = skiplist_verdict(p->skip, f->function, f->file, f->image);
     bool may_wrap = v.class == FRAME_PROGRAM && f->has_name && !v.kept;
     return may_wrap && wrapper_functions_have(&p->wrappers, f->function) ? wrapper : v;
 }
@@ -358,7 +358,8 @@ static void put_reason_of_site(struct program_frames *p, struct stack_place site
     bool own = f.has_name && wrapper_functions_have(&p->wrappers, f.function);
     if (own && class_of(p, &f) == FRAME_ALLOCATOR)
         buf_puts(out, "site: an allocation wrapper; no caller has a name");
-    else if (p->trace->callstacks.frames.at[frame].image == p->generated && is_of_program(&f))
+    else if (p->generated && p->trace->callstacks.frames.at[frame].image == p->generated &&
+             is_of_program(&f))
         buf_puts(out, "site: the program's innermost function in generated code");
     else if (look_at_frame(p, frame) == NOT_PROGRAM)
         buf_puts(out, "site: the call stack has no function of the program");
@@ -393,7 +394,7 @@ void program_frames_explain(struct program_frames *p, uint32_t callstack, struct
         else
             put_reason(p, &f, out);
         buf_puts(out, "\n");
-        nameless |= !called_by_client && !f.has_name;
+        nameless |= !called_by_client && !f.has_name && class_of(p, &f) == FRAME_PROGRAM;
         out->failed |= name.failed;
         buf_release(&name);
     }

@@ -8,6 +8,7 @@
 
 #include "analysis/names/function_name.h"
 #include "analysis/names/wrapper_names.h"
+#include "trace/store/frame_name.h"
 
 enum match {
     NAME,   /* the bare name (function_name.h) is `text` */
@@ -22,6 +23,7 @@ struct rule {
     struct view text;
 };
 
+#define COUNT(list) (sizeof(list) / sizeof *(list))
 #define TEXT(s)                                                                                    \
     {                                                                                              \
         s, sizeof(s) - 1                                                                           \
@@ -175,6 +177,17 @@ static const struct framework {
     {TEXT("binary_op1"), "CPython"},
     {TEXT("_PyType_"), "CPython"},
     {TEXT("PyNumber_"), "CPython"},
+};
+
+/*
+ * Beginnings of the names of images that only pass calls on, from an interpreter to native code:
+ * the call with its arguments is a line of the interpreted program.
+ */
+static const struct framework bridges[] = {
+    {TEXT("libffi.so"), "libffi"},
+    {TEXT("libffi-"), "libffi"}, /* in Python wheels: auditwheel adds a hash to the name */
+    {TEXT("_ctypes."), "ctypes"},
+    {TEXT("_cffi_backend."), "cffi"},
 };
 
 /*
@@ -416,18 +429,19 @@ static struct frame_verdict verdict_of_rule(const struct rule *r)
                                   .allocates = allocates};
 }
 
-static const char *framework_of(const char *name, size_t len)
+static const char *framework_of(const struct framework *list, size_t n, const char *name,
+                                size_t len)
 {
-    for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++) {
-        struct view with = frameworks[i].beginning;
+    for (size_t i = 0; i < n && len; i++) {
+        struct view with = list[i].beginning;
         if (name[0] == with.p[0] && len >= with.len && memcmp(name, with.p, with.len) == 0)
-            return frameworks[i].name;
+            return list[i].name;
     }
     return NULL;
 }
 
 struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view function,
-                                      struct view file)
+                                      struct view file, struct view image)
 {
     if (is_client_file(file))
         return (struct frame_verdict){.class = FRAME_INSTRUMENTATION, .rule = "Tracy's client"};
@@ -439,11 +453,14 @@ struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view func
         return (struct frame_verdict){.class = FRAME_ALLOCATOR, .rule = "file of a library"};
     char name[FUNCTION_NAME_SIZE];
     size_t len = function_name(function, name);
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    for (size_t i = 0; i < COUNT(rules); i++) {
         if (rule_fits(&rules[i], name, len))
             return verdict_of_rule(&rules[i]);
     }
-    const char *framework = framework_of(name, len);
+    struct view bridge = frame_image_name(image);
+    const char *framework = framework_of(frameworks, COUNT(frameworks), name, len);
+    if (!framework)
+        framework = framework_of(bridges, COUNT(bridges), bridge.p, bridge.len);
     if (framework)
         return (struct frame_verdict){.class = FRAME_ALLOCATOR, .rule = framework};
     const char *project = wrapper_project(name, len);
@@ -461,5 +478,5 @@ struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view func
 
 enum frame_class skiplist_class(const struct skiplist *s, struct view function, struct view file)
 {
-    return skiplist_verdict(s, function, file).class;
+    return skiplist_verdict(s, function, file, (struct view){"", 0}).class;
 }

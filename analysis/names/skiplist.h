@@ -35,7 +35,7 @@ int skiplist_add(struct skiplist *s, const char *regex, struct err *e);
 int skiplist_keep(struct skiplist *s, const char *regex, struct err *e);
 void skiplist_release(struct skiplist *s);
 
-/* `function` and `file` as in a trace; empty if unknown. */
+/* `function`, `file` and, of skiplist_verdict, `image` as in a trace; empty if unknown. */
 enum frame_class skiplist_class(const struct skiplist *s, struct view function, struct view file);
 
 /* The class of a frame, and the rule that gave it. */
@@ -48,4 +48,4 @@ struct frame_verdict {
 };
 
 struct frame_verdict skiplist_verdict(const struct skiplist *s, struct view function,
-                                      struct view file);
+                                      struct view file, struct view image);

@@ -162,7 +162,7 @@ static int kind_of(struct search *s, const struct frame_view *f, uint32_t *out, 
     *out = NAMELESS;
     if (frame_name_is_cut(f->function) || (f->function.len == 0 && f->file.len == 0))
         return 0;
-    struct frame_verdict v = skiplist_verdict(s->skip, f->function, f->file);
+    struct frame_verdict v = skiplist_verdict(s->skip, f->function, f->file, f->image);
     if (v.class == FRAME_PROGRAM)
         return f->has_name ? function_number(s, f->function, v.kept, out, e) : 0;
     *out = v.allocates || v.class == FRAME_INSTRUMENTATION ? ALLOCATOR : MACHINERY;

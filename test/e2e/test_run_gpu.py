@@ -361,6 +361,13 @@ class Gpu(RunCase):
                 shown = run("report", "--stack-traces", "--pool", "CUDA device 0", self.trace).stdout
                 frames = shown.split("\n    3 allocations, 3.00 MiB\n")[1]
                 self.assertNotIn("tidemark-gpu", frames)  # which called dlopen, with the same walk
+                site, = report(self.trace, "--pool", "CUDA device 0")["sites"]
+                self.assertEqual((site["function"], site["line"]), ("take", 6))
+                why = run("report", "--why-site", "--pool", "CUDA device 0", self.trace).stdout
+                self.assertIn("\n      ffi_call: libffi\n", why)
+                self.assertIn("\n      take: site: the program's innermost function\n", why)
+                everything = report(self.trace, "--pool", "CUDA device 0", "--no-skip", "ffi|ctypes")
+                self.assertNotIn("take", [s["function"] for s in everything["sites"]])
 
     def test_recovered(self):
         process, pid = self.start()

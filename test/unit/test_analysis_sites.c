@@ -106,6 +106,35 @@ static enum frame_class class_of(const struct skiplist *s, const char *function,
     return skiplist_class(s, view_of(function), view_of(file));
 }
 
+static void test_images_that_pass_calls_on(void **state)
+{
+    (void)state;
+    static const char *const bridges[][2] = {
+        {"/lib/x86_64-linux-gnu/libffi.so.8", "libffi"},
+        {"/venv/cffi.libs/libffi-a1b2c3d4.so.8.1.4", "libffi"},
+        {"/usr/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so", "ctypes"},
+        {"_cffi_backend.abi3.so", "cffi"},
+    };
+    static const char *const others[] = {"", "/opt/libffi.so.8/app", "libffish.so",
+                                         "_ctypes_test.so"};
+    struct skiplist s = {0};
+    struct err e = {0};
+    const struct view name = view_of("ffi_call"), none = {"", 0};
+    for (size_t i = 0; i < sizeof bridges / sizeof *bridges; i++) {
+        struct view image = view_of(bridges[i][0]);
+        struct frame_verdict v = skiplist_verdict(&s, name, none, image);
+        assert_int_equal(v.class, FRAME_ALLOCATOR);
+        assert_string_equal(v.rule, bridges[i][1]);
+        assert_false(v.allocates);
+        assert_int_equal(skiplist_verdict(&s, none, none, image).class, FRAME_ALLOCATOR);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(skiplist_verdict(&s, name, none, view_of(others[i])).class, FRAME_PROGRAM);
+    assert_int_equal(skiplist_keep(&s, "^ffi_", &e), 0);
+    assert_true(skiplist_verdict(&s, name, none, view_of(bridges[0][0])).kept);
+    skiplist_release(&s);
+}
+
 static void test_skiplist(void **state)
 {
     (void)state;
@@ -541,6 +570,7 @@ int main(void)
         cmocka_unit_test(test_long_function_name_is_cut),
         cmocka_unit_test(test_names_for_people),
         cmocka_unit_test(test_skiplist),
+        cmocka_unit_test(test_images_that_pass_calls_on),
         cmocka_unit_test(test_user_regex),
         cmocka_unit_test(test_sites_of_call_stacks),
         cmocka_unit_test(test_what_the_client_calls_is_no_site),
