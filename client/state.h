@@ -86,6 +86,17 @@ struct python_activation {
     uint32_t mixed;   /* and frames of the mixed stack before its Python frames */
 };
 
+/*
+ * An entry in the line table of a Python code object, from which the search for a later instruction
+ * goes on: the code of a module may be as long as its file. All zero: none.
+ */
+struct python_line {
+    uint64_t code;       /* address of the code object */
+    uint32_t generation; /* of code objects there, see python_generation */
+    uint32_t at;         /* the entry's offset in the table */
+    int64_t unit, line;  /* where the entry before ends, and its line */
+};
+
 /* A frame of a stack with Python frames. */
 struct mixed_frame {
     uint64_t pc;    /* as in struct rec_node */
@@ -110,6 +121,7 @@ struct walk {
     bool items_cut;             /* there are more Python frames than items */
     uint64_t end;               /* where its outermost frame ends; of a whole walk 0 */
     uint32_t evaluators_beyond; /* frames of Python's evaluator beyond it */
+    struct python_line line;    /* of the source described last */
     struct walk_mixed {
         uint32_t node;                        /* of the mixed stack; 0: it has changed since */
         uint32_t natives, items, activations; /* that are the same since, outermost ones */

@@ -136,13 +136,18 @@ static uint64_t table_number(struct line_table *t)
 /*
  * The line of an instruction, counted in units of 2 bytes. An entry of the table covers 1 to 8
  * units: bits 0 to 2 of its first byte, which alone has bit 7. Bits 3 to 6 are its form, which says
- * how far its line is from the one before. 0: it has no line.
+ * how far its line is from the one before. 0: it has no line. The search begins at an entry, and
+ * leaves there the one that it found.
  */
-static uint64_t find_line(struct line_table t, int64_t first_line, int64_t unit)
+static uint64_t find_line(struct line_table t, struct python_line *from, int64_t unit)
 {
     enum { ONE_LINE = 10, NO_COLUMNS = 13, LONG = 14, NONE = 15 };
-    int64_t line = first_line, end = 0;
+    const uint8_t *begin = t.at;
+    int64_t line = from->line, end = from->unit;
+    t.at += from->at;
     while (t.at < t.end) {
+        *from =
+            (struct python_line){from->code, from->generation, (uint32_t)(t.at - begin), end, line};
         uint8_t head = *t.at++;
         unsigned form = head >> 3 & 15;
         if (form == NO_COLUMNS || form == LONG) {
@@ -188,6 +193,30 @@ static uint64_t find_delta_line(struct line_table t, int64_t first_line, int64_t
         line += (int8_t)t.at[1];
     }
     return line < 0 ? 0 : (uint64_t)line;
+}
+
+/*
+ * The same, going on from the thread's last search if that was in this code. A signal handler may
+ * jump away, so the entry is not valid while it changes.
+ */
+static uint64_t find_line_on(struct thread *t, struct python *p, uint64_t code,
+                             struct line_table table, int64_t first_line, int64_t unit)
+{
+    struct python_line *last = &t->walk.line, from = *last;
+    uint32_t generation = atomic_load_explicit(python_generation(p, code), memory_order_relaxed);
+    if (from.code != code || from.generation != generation || unit < from.unit ||
+        from.at > (uint64_t)(table.end - table.at))
+        from = (struct python_line){code, generation, 0, 0, first_line};
+    last->code = 0;
+    uint64_t line = find_line(table, &from, unit);
+    atomic_signal_fence(memory_order_seq_cst);
+    last->generation = from.generation;
+    last->at = from.at;
+    last->unit = from.unit;
+    last->line = from.line;
+    atomic_signal_fence(memory_order_seq_cst);
+    last->code = code;
+    return line;
 }
 
 /* ---- sources */
@@ -273,7 +302,7 @@ bool python_describe(struct thread *t, struct python *p, uint64_t code, uint64_t
     const uint8_t *at = (const uint8_t *)(uintptr_t)(lines + BYTES_DATA);
     int64_t first_line = (int32_t)half_at(code + l->first_line);
     struct line_table table = {at, at + size};
-    uint64_t line = l->bytecode            ? find_line(table, first_line, unit)
+    uint64_t line = l->bytecode            ? find_line_on(t, p, code, table, first_line, unit)
                     : l->number_bytes == 2 ? find_pair_line(table, first_line, unit)
                                            : find_delta_line(table, first_line, unit);
     return number_source(t, p, line, &function, &file, source);

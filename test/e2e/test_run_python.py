@@ -213,6 +213,34 @@ class Python(RunCase):
             with self.subTest(python):
                 self.compare_lines(python, script, LINES, "513:")
 
+    def test_lines_of_long_code(self):
+        """Of a module and a function whose lines run in any order, in turns."""
+        lines = ["import sys", "keep = []"]
+        def allocate(indent, begin, end):
+            for turn in range(begin, end):
+                lines.extend([""] * (turn * 7919 % 90))
+                lines.append(f"{indent}if turn == {turn}:")
+                lines.append(f"{indent}    keep.append(bytearray({4000 + len(lines) + 1}))")
+        lines.append("def function(turn):")
+        allocate("    ", 0, 150)
+        lines.append("for turn in sorted(range(300), key=lambda n: n * n * 31 % 307):")
+        lines.append("    function(turn)")
+        allocate("    ", 150, 300)
+        script = self.script("\n".join(lines))
+        for python in PYTHONS:
+            with self.subTest(python):
+                result = record(self.dir, python, script, options=["-f"])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size", "4000:40000",
+                             "--limit", "0", "--format", "json").stdout
+                inner = [(b["size"] - 4001, b["callstack"][0])
+                         for b in json.loads(blocks)["allocations"]]
+                found = [(size, frame["line"]) for size, frame in inner
+                         if frame["file"] == str(script)
+                         and lines[frame["line"] - 1].strip().startswith("keep.append(bytearray")]
+                self.assertEqual(len(found), 300)
+                self.assertEqual([line for _, line in found], [size for size, _ in found])
+
     def test_objects_are_those_of_tracemalloc(self):
         script = self.script(SMALL)
         for python in PYTHONS:
