@@ -649,6 +649,13 @@ check-deb:
 	$(call install_packages,debootstrap rsync openssl)
 	@BUILD=$(BUILD) $(PYTHON) package/try deb bookworm trixie
 
+## check-deb-arm64: examines the package for AArch64, installs it on a bare Debian 12 in an emulator and
+##                  tries it; as root
+.PHONY: check-deb-arm64
+check-deb-arm64: deb-arm64
+	$(call install_packages,openssl)
+	@BUILD=$(BUILD) $(PYTHON) package/try deb bookworm-arm64
+
 ## clean: removes everything built
 clean:
 	rm -rf build build-asan build-fuzz $(BUILD)
