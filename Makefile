@@ -429,13 +429,13 @@ check-arm64: cross-arm64
 	@test/in-debian --arm64 bookworm env EMULATED=1 python3 test/run_tests.py $(if $(ONLY),--only $(ONLY)) \
 	    $(if $(T),--pattern test_$(T).$(if $(filter unit,$(ONLY)),c,py))
 
-## check-arm64-system: the same under a kernel in qemu-system-aarch64, which has what an emulator of
-##                     programs lacks; as root; ONLY=e2e T=run_attach: some
+## check-arm64-system: the tests that an emulator of programs lacks something for (test/emulator.tsv), under
+##                     a kernel in qemu-system-aarch64; as root; ONLY=e2e T=run_attach: all of that file
 check-arm64-system: cross-arm64
 	$(call install_packages,qemu-system-arm e2fsprogs)
 	+@$(ARM64_MAKE) test-programs
 	@test/in-system bookworm python3 test/run_tests.py $(if $(ONLY),--only $(ONLY)) \
-	    $(if $(T),--pattern test_$(T).$(if $(filter unit,$(ONLY)),c,py))
+	    $(if $(T),--pattern test_$(T).$(if $(filter unit,$(ONLY)),c,py),--listed)
 
 ## check-trixie: all tests on a bare Debian 13, in build-trixie, which debootstrap makes; as root
 check-trixie:

@@ -20,15 +20,15 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 UNIT_LIMIT = 3600
-# Where tests run in an emulator: what cannot pass there, and why.
-EMULATOR = ROOT / "test" / "emulator.tsv" if os.environ.get("EMULATED") else None
+# What cannot pass in an emulator of programs, and why.
+EMULATOR = ROOT / "test" / "emulator.tsv"
+EMULATED = bool(os.environ.get("EMULATED"))
 E2E_LIMIT = 3600  # of one test; what hangs must not hang who waits for all of them
 
 
 def causes():
-    """{test: why it cannot run here}; a test is file.name or file.Class.name, a file all its tests."""
-    if not EMULATOR:
-        return {}
+    """{test: why it cannot run in an emulator}; a test is file.name or file.Class.name, a file all its
+    tests."""
     lines = [line.split("\t") for line in EMULATOR.read_text().splitlines() if line[:1] not in ("", "#")]
     return {test: cause for test, cause in lines}
 
@@ -46,7 +46,7 @@ def run_unit(program):
     passed = len(re.findall(r"^\[       OK \]", output, re.M))
     failing = set(re.findall(r"^\[  FAILED  \] (\w+)$", output, re.M))
     skipped = sorted(set(re.findall(r"^\[  SKIPPED \] (\w+)$", output, re.M)))
-    why = causes()
+    why = causes() if EMULATED else {}
     excused = sorted(name for name in failing if f"{program.name}.{name}" in why)
     failed = len(failing) - len(excused)
     if status != 0 and not failing:
@@ -116,13 +116,17 @@ def tests_of(suite):
             yield test
 
 
-def run_e2e(pattern):
+def run_e2e(pattern, listed):
+    """listed: only tests that cannot pass in an emulator of programs."""
     sys.path.insert(0, str(ROOT / "test" / "e2e"))
     suite = unittest.defaultTestLoader.discover(str(ROOT / "test" / "e2e"), pattern=pattern)
     why = causes()
+    if listed:
+        suite = unittest.TestSuite(test for test in tests_of(suite)
+                                   if test.id() in why or test.id().split(".")[0] in why)
     for test in tests_of(suite):
         cause = why.get(test.id()) or why.get(test.id().split(".")[0])
-        if cause:
+        if cause and EMULATED:
             name = test.id().rpartition(".")[2]
             setattr(test, name, unittest.skip(cause)(getattr(test, name)))
     with open(os.devnull, "w") as quiet:
@@ -137,14 +141,14 @@ def run_e2e(pattern):
 
 def run_alone(job):
     """(output, status) of a process of this script for one unit program or end-to-end file."""
-    only, pattern = job
-    result = subprocess.run([sys.executable, __file__, "--only", only, "--pattern", pattern],
+    only, pattern, *listed = job
+    result = subprocess.run([sys.executable, __file__, "--only", only, "--pattern", pattern, *listed],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                             errors="replace")
     return result.stdout, result.returncode
 
 
-def jobs_of(only, pattern, names):
+def jobs_of(only, pattern, names, listed):
     """The jobs that may run beside each other, longest first, and those that must be alone."""
     beside, alone = [("e2e", f"test_{name}.py") for name in names], []
     if only != "e2e":
@@ -153,12 +157,16 @@ def jobs_of(only, pattern, names):
         for path in sorted((ROOT / "test" / "e2e").glob(pattern), key=lambda p: -p.stat().st_size):
             is_alone = re.search(r"^ALONE = True", path.read_text(), re.M)
             (alone if is_alone else beside).append(("e2e", path.name))
+    if listed:
+        files = {test.split(".")[0] for test in causes()}
+        beside, alone = ([(*job, "--listed") for job in jobs if pathlib.Path(job[1]).stem in files]
+                         for jobs in (beside, alone))
     return beside, alone
 
 
-def run_all(only, pattern, names):
+def run_all(only, pattern, names, listed):
     """Runs every job in a process of its own; what failed is told once more at the end."""
-    beside, alone = jobs_of(only, pattern, names)
+    beside, alone = jobs_of(only, pattern, names, listed)
     total, reports = [0, 0, 0], []
 
     def take(job, answer):
@@ -192,14 +200,17 @@ def main():
     parser.add_argument("--pattern", help="only this end-to-end file or unit test's source, here")
     parser.add_argument("--beside", default="",
                         help="with --only unit: these end-to-end tests, too (report,update)")
+    parser.add_argument("--listed", action="store_true",
+                        help="only what an emulator of programs lacks something for: test/emulator.tsv")
     options = parser.parse_args()
     if options.pattern and options.only == "unit":
         program = BUILD / "test" / "unit" / pathlib.Path(options.pattern).stem
         passed, failed, skipped = run_unit(program)
     elif options.pattern:
-        passed, failed, skipped = run_e2e(options.pattern)
+        passed, failed, skipped = run_e2e(options.pattern, options.listed)
     else:
-        passed, failed, skipped = run_all(options.only, "test_*.py", list(filter(None, options.beside.split(","))))
+        passed, failed, skipped = run_all(options.only, "test_*.py",
+                                          list(filter(None, options.beside.split(","))), options.listed)
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     # A file may have nothing but tests for which something is missing here.
     return 1 if failed or not passed + skipped else 0
