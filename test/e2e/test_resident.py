@@ -553,7 +553,7 @@ class Resident(RunCase):
         dump = run("dump", self.trace).stdout
         self.assertIn("kernel: RSS anonymous", dump)
         self.assertIn("kernel: RSS file", dump)
-        notes.write_bytes(b"\2\0\0\0\0\0\0\0" + whole)
+        notes.write_bytes(b"\3\0\0\0\0\0\0\0" + whole)
         result = run("run", "--recover", folder, "-o", self.dir / "damaged.tracy")
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn("offset 0: a note of an unknown kind", result.stderr)
