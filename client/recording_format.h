@@ -265,7 +265,7 @@ enum rec_option_flag {
     REC_OPTION_ATTACHED = 1 << 6,    /* REC_ORIGIN_ATTACH: earlier blocks are unknown */
     REC_OPTION_CLIENT = 1 << 7,      /* exit waits briefly for header.client_served */
     REC_OPTION_NO_PYTHON = 1 << 8,   /* do not read the frames of Python functions */
-    REC_OPTION_LOOK = 1 << 9,        /* exit asks for a look at the pages, see REC_ASK_LOOK */
+    REC_OPTION_LOOK = 1 << 9,        /* exit asks for a look at the memory, see REC_ASK_LOOK */
     REC_OPTION_FOLLOW_EXEC = 1 << 4, /* programs that this process, not a fork of it, executes
                                         connect, too: a script or wrapper becomes its program */
 };
@@ -452,7 +452,8 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
  * only call the real functions.
  *
  * With REC_OPTION_LOOK, a process that exits sends REC_ASK_LOOK, 4 bytes, over the same connection
- * and waits for header.looked, so that the collector can read its pages before they are gone.
+ * and waits for header.looked, so that the collector can read its pages, and what the kernel
+ * counts, before they are gone.
  *
  * The process removes REC_ENV_SOCKET, REC_ENV_FILE and its entry of LD_PRELOAD from its
  * environment; with REC_OPTION_FOLLOW_FORK the library adds them again for programs that the

@@ -109,7 +109,7 @@ static struct rec_options recording_options(const struct run_options *o)
         .flags = (o->pid ? REC_OPTION_ATTACHED : REC_OPTION_FOLLOW_EXEC) |
                  (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0) | (o->gpu ? REC_OPTION_GPU : 0) |
                  (o->no_python ? REC_OPTION_NO_PYTHON : 0) |
-                 (o->no_resident ? 0 : REC_OPTION_LOOK) |
+                 (o->no_resident && !o->memory_hz ? 0 : REC_OPTION_LOOK) |
                  (o->pid || o->adopt || o->no_client ? 0 : REC_OPTION_CLIENT),
         .depth = (uint32_t)o->depth,
         .pools = REC_POOLS_HEAP | (o->mmap_pool ? REC_POOLS_MMAP : 0),

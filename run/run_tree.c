@@ -326,6 +326,8 @@ static void take_new(struct run_tree *t)
         const struct run_process new = {.collected = c,
                                         .number = run_unseen_came(&t->unseen, c->hello.pid),
                                         .told = t->changes - (t->changes > 0)};
+        if (c->is_root)
+            t->memory.next = 0; /* a program of less than a round has its first reading now */
         if (vec_push(&t->list, new))
             continue;
         struct err e = {0};
@@ -383,17 +385,19 @@ static int read_memory(struct run_tree *t, struct run_process *p, bool pss, stru
  * A process whose pages may not be read has no look, and its trace no line of what is resident.
  * Reads on first: where the kernel's clock is the only one, a recording has few times, events
  * between them get theirs in proportion, and the look must follow what came before it. A reading
- * goes with it, so that a process of less than a round has plots, too, and each plot has its end.
+ * goes with it, so that a process of less than a round has plots, too, and each plot has its end:
+ * at the end also without a look.
  */
 static bool look(struct run_tree *t, struct run_process *p, enum look_reason reason)
 {
     struct err e = {0};
-    if (t->options->no_resident || p->finished || p->stopped || p->collected->ended ||
+    bool wanted = !t->options->no_resident, ends = reason == LOOK_AT_EXIT || reason == LOOK_AT_END;
+    if ((!wanted && !ends) || p->finished || p->stopped || p->collected->ended ||
         !is_worth_reading(t, p) || !start_reading(t, p))
         return false;
     (void)read_on(t, p);
-    bool done = run_memory_look(&p->memory, reason, p->collected, &e) == 0;
-    if (!done && e.code != ERR_INPUT)
+    bool done = wanted && run_memory_look(&p->memory, reason, p->collected, &e) == 0;
+    if (e.code && e.code != ERR_INPUT)
         complain(t, &e);
     if (t->memory.period && read_memory(t, p, false, &e) != 0)
         complain(t, &e);

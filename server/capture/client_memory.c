@@ -188,15 +188,6 @@ static int look_at(struct client_memory *m, enum look_reason reason, struct inge
     return add_look(&look, in, e);
 }
 
-int client_memory_end(struct client_memory *m, enum look_reason reason, struct ingest *in,
-                      struct journal *journal, struct err *e)
-{
-    if (m->ended)
-        return 0;
-    m->ended = true;
-    return look_at(m, reason, in, journal, e);
-}
-
 /* ---- readings */
 
 static void take_resident(struct client_memory *m, const struct memory_reading *r)
@@ -209,25 +200,37 @@ static void take_resident(struct client_memory *m, const struct memory_reading *
     m->resident = (uint64_t)sum;
 }
 
-static int read_values(struct client_memory *m, struct ingest *in, struct journal *journal,
-                       struct err *e)
+/* *known: whether it can be read. */
+static int read_values(struct client_memory *m, bool pss, struct ingest *in,
+                       struct journal *journal, bool *known, struct err *e)
 {
     struct memory_reading r;
     int64_t time = time_of_client(m, in);
-    if (m->rounds.pss)
+    if (pss)
         process_memory_pss(&m->process, &r);
     else
         process_memory_read(&m->process, &r);
+    *known = r.known;
     take_resident(m, &r);
     if (r.known && journal) {
         keep_cgroup(m, journal);
         keep(&r, time, journal);
     }
-    if (!m->rounds.pss)
+    if (!pss)
         page_watch_take(&m->watch, &r);
-    int status = memory_plots_add(&r, time, &m->named, &in->sink, e);
-    memory_rounds_end(&m->rounds, !r.known);
-    return status;
+    return memory_plots_add(&r, time, &m->named, &in->sink, e);
+}
+
+int client_memory_end(struct client_memory *m, enum look_reason reason, struct ingest *in,
+                      struct journal *journal, struct err *e)
+{
+    bool known;
+    if (m->ended)
+        return 0;
+    m->ended = true;
+    if (look_at(m, reason, in, journal, e) != 0)
+        return -1;
+    return m->rounds.period ? read_values(m, false, in, journal, &known, e) : 0;
 }
 
 int client_memory_vanished(struct client_memory *m, struct ingest *in, struct journal *journal,
@@ -288,12 +291,14 @@ int client_memory_tick(struct client_memory *m, struct ingest *in, struct journa
                        bool *asked, struct err *e)
 {
     enum look_reason reason;
+    bool known;
     if (look_as_wished(m, in, journal, asked, e) != 0)
         return -1;
     if (!memory_rounds_begin(&m->rounds))
         return 0;
-    if (read_values(m, in, journal, e) != 0)
+    if (read_values(m, m->rounds.pss, in, journal, &known, e) != 0)
         return -1;
+    memory_rounds_end(&m->rounds, !known);
     if (m->ended || !page_watch_due(&m->watch, &reason))
         return 0;
     if (reason == LOOK_AT_LIMIT)

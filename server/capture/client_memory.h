@@ -65,7 +65,7 @@ int client_memory_tick(struct client_memory *m, struct ingest *in, struct journa
 /* Milliseconds until something is due, at most `most`. */
 int client_memory_pause(const struct client_memory *m, int most);
 
-/* Looks when the recording ends: LOOK_AT_EXIT if the client does. Once. */
+/* Looks when the recording ends, LOOK_AT_EXIT if the client does, and reads. Once. */
 int client_memory_end(struct client_memory *m, enum look_reason reason, struct ingest *in,
                       struct journal *journal, struct err *e);
 

@@ -130,6 +130,20 @@ class Capture(Case, Held):
         self.assertNotIn("no plots", said)
         self.check(self.trace, size)
 
+    def test_the_reading_of_its_end(self):
+        """Also if no look goes with it."""
+        for options in [], ["--no-resident"], ["--figures"]:
+            client, port, pid = self.hold()
+            process = self.capture(port, "-f", "--memory-plots", "1", *options)
+            wait_until(lambda: resident(pid) >= 64 * MIB and readings(self.journal))
+            size, before = resident(pid), len(readings(self.journal))
+            client.stdin.close()
+            _, said = process.communicate(timeout=LIMIT)
+            self.assertEqual(process.returncode, 0, said)
+            found = plots(self.trace)[0]["RSS anonymous"]
+            self.assertGreater(len(found), before, options)
+            self.assertLess(abs(found[-1][1] - size), SLACK, options)
+
     def test_a_plot_of_the_client_has_the_same_name(self):
         client, port, pid = self.hold()
         process = self.capture(port)

@@ -211,10 +211,12 @@ class Memory(MemoryCase):
             self.assertNotIn("resident", run("timeline", self.trace, *options).stdout)
 
     def test_a_short_program_has_the_reading_of_its_end(self):
-        process = self.start(64, 16, 0)
-        said = int(process.stdout.readline().split()[2])
-        self.finish(process)
-        self.assertLess(abs(plots(self.trace)[0]["RSS anonymous"][-1][1] - said), SLACK)
+        for options in [], ["--no-resident"], ["--figures"]:
+            process = self.start(64, 16, 0, options=["-f", *options])
+            said = int(process.stdout.readline().split()[2])
+            self.finish(process)
+            last = plots(self.trace)[0]["RSS anonymous"][-1]
+            self.assertLess(abs(last[1] - said), SLACK, options)
 
     def test_no_plots_if_none_are_wanted(self):
         process = self.start(8, 4, 0, options=["--memory-plots", 0])
