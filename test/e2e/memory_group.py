@@ -27,19 +27,30 @@ def parents():
                     yield own, "memory.max", "memory.peak"
 
 
+def sweep(parent):
+    """Removes what tests that were killed have left. A group with processes stays."""
+    for folder in parent.glob("tidemark-*-*"):
+        pid = folder.name.split("-")[1]
+        if pid.isdigit() and not pathlib.Path(f"/proc/{pid}").exists():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
 class MemoryGroup:
     """Use it as `with MemoryGroup(bytes) as group`, and start processes in it with group.command."""
 
     def __init__(self, limit):
         why = "no memory cgroup here"
         for parent, self.limit, self.peak in parents():
+            sweep(parent)
             try:
-                self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-", dir=parent))
+                self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"tidemark-{os.getpid()}-", dir=parent))
             except OSError as e:
                 why = f"no memory cgroup can be made: {e}"
                 continue
             try:
-                (self.folder / self.limit).write_text(str(limit))
+                with open(self.folder / self.limit, "r+") as file:  # a folder of a tmpfs has none
+                    file.write(str(limit))
                 self.forbid_swap()
                 return
             except OSError as e:

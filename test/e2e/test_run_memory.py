@@ -11,6 +11,7 @@ import time
 import unittest
 
 import test_run_client
+from memory_group import MemoryGroup, NoGroups
 from test_run import RunCase, compiled, wait_until
 from tools import LIMIT, TIDEMARK, Case, report, run
 
@@ -253,27 +254,18 @@ class Memory(MemoryCase):
 class Cgroup(MemoryCase):
     """Use and limit of a new cgroup. Only root can make one."""
 
-    ROOTS = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
-
     def make(self):
-        for root, limit in self.ROOTS:
-            group = pathlib.Path(root) / f"tidemark-test-{os.getpid()}"
-            try:
-                group.mkdir()
-                (group / limit).write_text(str(96 * MIB))
-            except OSError:
-                if group.is_dir():
-                    group.rmdir()
-                continue
-            self.addCleanup(self.remove, group)
-            return group
-        self.skipTest("no memory cgroup can be made here")
-        return None
+        try:
+            group = MemoryGroup(96 * MIB)
+        except NoGroups as why:
+            self.skipTest(str(why))
+        self.addCleanup(self.remove, group)
+        return group.folder
 
     @staticmethod
     def remove(group):
-        wait_until(lambda: not (group / "cgroup.procs").read_text())
-        group.rmdir()
+        wait_until(lambda: not (group.folder / "cgroup.procs").read_text())
+        group.__exit__()
 
     def test_use_and_limit(self):
         group = self.make()
