@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -131,13 +132,16 @@ static bool has_debug_file(const struct recorded *r)
 
 /* ---- packages */
 
-/* Runs dpkg-query to its end. It fails where one of several names is unknown. */
-static void run_dpkg_query(char *const arguments[], int output)
+enum packaged { PACKAGED, PACKAGED_NOT, PACKAGED_UNKNOWN };
+
+/* Runs dpkg-query to its end. It fails where one of several names is unknown. False: it is missing.
+ */
+static bool run_dpkg_query(char *const arguments[], int output)
 {
     posix_spawn_file_actions_t actions;
     pid_t pid;
     if (posix_spawn_file_actions_init(&actions) != 0)
-        return;
+        return false;
     int failed = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     failed |= posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     if (failed == 0)
@@ -145,46 +149,64 @@ static void run_dpkg_query(char *const arguments[], int output)
     posix_spawn_file_actions_destroy(&actions);
     while (failed == 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
+    return failed == 0;
 }
 
-/* The Debian package of a file. False: there is no dpkg, or it names none or several. */
-static bool find_package(const char *path, char out[DEBUG_PACKAGE_SIZE])
+/* The path of the same file before or after distributions moved /lib to /usr/lib. */
+static const char *moved(const char *path, char out[PATH_MAX + 8])
 {
-    char added[PATH_MAX + 8], answer[8192];
-    if (strpbrk(path, "*?[\\")) /* it would be a pattern */
-        return false;
-    /* Distributions moved /lib to /usr/lib; dpkg may know the former name. */
-    snprintf(added, sizeof added, "/usr%.*s", PATH_MAX, path);
-    const char *other = strncmp(path, "/usr/", 5) == 0 ? path + 4 : added;
-    char *const arguments[] = {(char *)"dpkg-query", (char *)"--search", (char *)path,
-                               (char *)other, NULL};
+    snprintf(out, PATH_MAX + 8, "/usr%.*s", PATH_MAX, path);
+    return strncmp(path, "/usr/", 5) == 0 ? path + 4 : out;
+}
+
+/* The Debian package of a file. Unknown: there is no dpkg, or it names several. */
+static enum packaged find_package(const char *path, char out[DEBUG_PACKAGE_SIZE])
+{
+    char real[PATH_MAX], before[PATH_MAX + 8], after[PATH_MAX + 8], answer[8192];
+    if (!realpath(path, real) || strpbrk(path, "*?[\\") || strpbrk(real, "*?[\\"))
+        return PACKAGED_UNKNOWN; /* the characters of a pattern */
+    char *const arguments[] = {(char *)"dpkg-query",
+                               (char *)"--search",
+                               (char *)path,
+                               (char *)moved(path, before),
+                               real,
+                               (char *)moved(real, after),
+                               NULL};
     int output = memfd_create("tidemark-package", MFD_CLOEXEC);
     if (output < 0)
-        return false;
-    run_dpkg_query(arguments, output);
+        return PACKAGED_UNKNOWN;
+    bool ran = run_dpkg_query(arguments, output);
     ssize_t n = pread(output, answer, sizeof answer, 0);
     close(output);
-    return n > 0 && (size_t)n < sizeof answer &&
-           package_of_answer((struct view){answer, (size_t)n}, out);
+    if (!ran || n < 0 || (size_t)n == sizeof answer)
+        return PACKAGED_UNKNOWN;
+    if (package_of_answer((struct view){answer, (size_t)n}, out))
+        return PACKAGED;
+    return n == 0 ? PACKAGED_NOT : PACKAGED_UNKNOWN;
 }
 
 /* ---- the text */
 
-static void put_image(struct buf *out, const struct recorded *r, uint64_t bytes, uint64_t all)
+/* False: no server has its debug symbols. */
+static bool put_image(struct buf *out, const struct recorded *r, uint64_t bytes, uint64_t all)
 {
     char share[FORMAT_SIZE], package[DEBUG_PACKAGE_SIZE], debug[DEBUG_PACKAGE_SIZE];
     char id[2 * BUILD_ID_MAX + 1];
+    enum packaged packaged = is_here(r) ? find_package(r->path, package) : PACKAGED_UNKNOWN;
     buf_printf(out, "no source lines for %s of bytes, at functions of ",
                format_percent(share, bytes, all));
     format_terminal(out, view_base_name(view_of(r->path)));
     build_id_text(&r->build_id, id);
-    if (is_here(r) && find_package(r->path, package))
+    if (packaged == PACKAGED)
         buf_printf(out,
                    ": its package is %s, and the debug symbols' is %s if Debian's naming holds",
                    package, debug_package_name(package, debug));
+    else if (packaged == PACKAGED_NOT)
+        buf_puts(out, ": no Debian package has it; if you build it, -g without strip gives lines");
     else if (r->build_id.len)
         buf_printf(out, " (build id %s)", id);
     buf_puts(out, "\n");
+    return r->build_id.len && packaged != PACKAGED_NOT;
 }
 
 void symbols_advice(struct buf *out, const struct summary *s, const char *trace)
@@ -192,17 +214,16 @@ void symbols_advice(struct buf *out, const struct summary *s, const char *trace)
     struct unlined list[IMAGES];
     struct module_table modules = {0};
     struct err e = {0};
-    bool has_id = false;
+    bool may_fetch = false;
     size_t n = find_unlined(s, list);
     out->failed |= n && read_modules(&modules, s->trace, &e) != 0;
     for (size_t i = 0; i < n && !out->failed; i++) {
         struct recorded r = {0};
         if (!find_recorded(&r, &modules, list[i].path) || has_debug_file(&r))
             continue;
-        put_image(out, &r, list[i].bytes, s->total_bytes);
-        has_id |= r.build_id.len > 0;
+        may_fetch |= put_image(out, &r, list[i].bytes, s->total_bytes);
     }
-    if (has_id && trace && strcmp(trace, "-") != 0) {
+    if (may_fetch && trace && strcmp(trace, "-") != 0) {
         buf_puts(out, "debug symbols from a debuginfod server: tidemark symbols ");
         format_terminal(out, view_of(trace));
         buf_puts(out, " -o OUT --debuginfod URL\n");

@@ -15,6 +15,7 @@ __attribute__((noinline)) void grow(void) { for (int i = 0; i < 1000; i++) kept 
 int main(void) { grow(); return 0; }
 """
 ADVICE = "no source lines for "
+OWN = "functions of grow: no Debian package has it; if you build it, -g without strip gives lines\n"
 SERVER = "debug symbols from a debuginfod server: tidemark symbols {} -o OUT --debuginfod URL\n"
 
 
@@ -32,13 +33,28 @@ class Advice(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result
 
-    def test_stripped(self):
+    def dpkg(self, script):
+        """Answers for dpkg-query with a script of the shell."""
+        query = self.dir / "dpkg-query"
+        query.write_text(f"#!/bin/sh\n{script}\n")
+        query.chmod(0o755)
+        if not os.environ["PATH"].startswith(f"{self.dir}:"):
+            os.environ["PATH"] = f"{self.dir}:{os.environ['PATH']}"
+
+    def test_of_no_package(self):
+        self.dpkg("exit 1")
         text = self.record("--", self.build("-rdynamic", "-s")).stderr
-        share = re.search(ADVICE + r"([\d.]+) % of bytes, at functions of grow "
-                          r"\(build id c0ffee12\)\n", text)
+        share = re.search(ADVICE + r"([\d.]+) % of bytes, at " + OWN + r"\Z", text)
         self.assertGreater(float(share[1]), 95)
+
+    def test_without_dpkg(self):
+        """What fails to run says nothing about packages."""
+        program = self.build("-rdynamic", "-s")
+        self.dpkg("")
+        (self.dir / "dpkg-query").write_bytes(b"\x7fELF")
+        text = self.record("--", program).stderr
+        self.assertIn("functions of grow (build id c0ffee12)\n", text)
         self.assertTrue(text.endswith(SERVER.format(self.trace)))
-        self.assertNotIn("package", text)
 
     def test_a_server_that_cannot_be_asked(self):
         program = self.build("-rdynamic", "-s")
@@ -67,6 +83,7 @@ class Advice(Case):
     def test_report(self):
         program = self.build("-rdynamic", "-s")
         self.record("--report", "none", "--", program)
+        self.dpkg("echo one: /a; echo two: /b")
         for args in ((), ("--by", "function"), ("--by", "callstack"), ("--limit", "1")):
             text = run("report", self.trace, *args).stdout
             self.assertRegex(text, ADVICE + r"[\d.]+ % of bytes, at functions of grow "
@@ -80,10 +97,7 @@ class Advice(Case):
 
     def test_another_build(self):
         """The package of this machine's file is not named for another build of it."""
-        query = self.dir / "dpkg-query"
-        query.write_text('#!/bin/sh\necho "grow-tools:amd64: $2"\n')
-        query.chmod(0o755)
-        os.environ["PATH"] = f"{self.dir}:{os.environ['PATH']}"
+        self.dpkg('echo "grow-tools:amd64: $2"')
         program = self.build("-rdynamic", "-s")
         package = "functions of grow: its package is grow-tools, and the debug symbols' is " \
                   "grow-tools-dbgsym if Debian's naming holds\n"
@@ -101,7 +115,10 @@ class Advice(Case):
     def test_no_build_id(self):
         """A file without one is known by what it was when it ran."""
         program = self.build("-rdynamic", "-s", "-Wl,--build-id=none")
-        text = self.record("--", program).stderr
+        self.dpkg("exit 1")
+        self.assertTrue(self.record("--", program).stderr.endswith(OWN))
+        program.write_bytes(program.read_bytes())
+        text = run("report", self.trace).stdout
         self.assertRegex(text, ADVICE + r"[\d.]+ % of bytes, at functions of grow\n\Z")
 
     @unittest.skipUnless(shutil.which("sqlite3") and shutil.which("dpkg"),
