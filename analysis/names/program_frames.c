@@ -310,16 +310,20 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
     const struct callstack *stack = callstacks_get(c, callstack);
     uint32_t innermost = stack ? stack->node : 0;
     uint32_t start = program_frames_start(p, callstack);
-    struct stack_place wrapper = {0};
+    struct stack_place wrapper = {0}, source = {0};
     for (uint32_t node = start; node; node = c->nodes.at[node].parent) {
         uint32_t frame = c->nodes.at[node].frame, found = look_at_frame(p, frame);
         if (found == NOT_PROGRAM) {
             struct stack_place own = wrapper_in(p, node);
             wrapper = own.inlined == UINT32_MAX ? wrapper : own;
+            if (!source.node && is_source(c, frame))
+                source.node = node;
             continue;
         }
         struct stack_place at = {node, found};
         struct frame_view f = frame_describe(p->trace, frame, found);
+        if (source.node && is_start(f.function))
+            return source;
         if (!f.has_name) {
             at = named_caller(p, at);
             f = frame_describe(p->trace, c->nodes.at[at.node].frame, at.inlined);

@@ -275,11 +275,13 @@ static const char *const client_folders[] = {"client", "common",  "tracy",
 
 /*
  * Parts of the paths of standard libraries, both in this order: their inlined functions often have
- * no namespace (libstdc++, libc++, Rust, glibc's malloc).
+ * no namespace (libstdc++, libc++, Rust, glibc's malloc). What imports a Python module allocates
+ * for the statement that imports it.
  */
 static const char *const library_paths[][2] = {
-    {"/include/", "/c++/"},   {"/libstdc++-v3/", ""},        {"/rustc/", "/library/"},
-    {"/malloc/malloc.c", ""}, {"/site-packages/torch/", ""}, {"/dist-packages/torch/", ""},
+    {"/include/", "/c++/"},     {"/libstdc++-v3/", ""},        {"/rustc/", "/library/"},
+    {"/malloc/malloc.c", ""},   {"/site-packages/torch/", ""}, {"/dist-packages/torch/", ""},
+    {"<frozen importlib.", ""}, {"<frozen zipimport>", ""},
 };
 
 static struct pattern *compile(const char *option, const char *regex, struct err *e)

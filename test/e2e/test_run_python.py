@@ -294,6 +294,27 @@ class Python(RunCase):
             (i["call"]["count"], i["call"]["bytes"]) if i["call"] else (0, 0)))
                 for i in document["instructions"]}
 
+    def test_an_import_is_the_statement(self):
+        """Not the functions of CPython that find, read and run the module."""
+        (self.dir / "wide.py").write_text("".join(f"def f{i}(a, b={i}):\n    return '{i}' * {i + 1000}\n"
+                                                  for i in range(3000)))
+        script = self.script("import sys\nimport wide\nwide.f1(2)\n")
+        for python in PYTHONS:
+            with self.subTest(python):
+                result = record(self.dir, python, script, options=["-f", "--python-allocators"])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                sites = self.sites()
+                self.assertGreater(sum(s["bytes"] for s in sites
+                                       if (s["file"], s["line"]) == (str(script), 2)), 1 << 20)
+                # What the interpreter itself imports, no statement does.
+                own = [s for s in sites if (s["file"] or "").startswith("<frozen importlib.")]
+                self.assertTrue(own)
+                self.assertFalse([f for s in own for f in s["callstack"] if f["file"] == str(script)])
+                self.assertFalse([s for s in sites if s["function"] == "__libc_start_call_main"])
+                why = run("report", self.trace, "--why-site").stdout
+                self.assertRegex(why, r"  <module>: site: the program's innermost function\n")
+                self.assertNotIn("generated code", why)
+
     def test_annotate_shows_source_lines(self):
         """With their text once the trace has the file; whole names before parts of others."""
         script = self.script(NESTED)

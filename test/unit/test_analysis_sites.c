@@ -235,6 +235,9 @@ static void test_skiplist(void **state)
     assert_int_equal(class_of(&s, "linear", "/v/site-packages/torch/nn/functional.py"),
                      FRAME_ALLOCATOR);
     assert_int_equal(class_of(&s, "f", "/v/site-packages/torchvision/x.py"), FRAME_PROGRAM);
+    assert_int_equal(class_of(&s, "f", "<frozen importlib._bootstrap_external>"), FRAME_ALLOCATOR);
+    assert_int_equal(class_of(&s, "f", "<frozen os>"), FRAME_PROGRAM);
+    assert_int_equal(class_of(&s, "f", "/usr/lib/python3.11/importlib/util.py"), FRAME_PROGRAM);
     skiplist_release(&s);
 }
 
