@@ -59,6 +59,10 @@ struct library {
     int (*memory)(void *device, struct gpu_bytes *bytes);
     int (*processes)(void *device, unsigned *count, void *list);
     size_t stride; /* bytes of an element of this list */
+    /* NULL: the driver is older than MIG */
+    int (*mig_mode)(void *device, unsigned *now, unsigned *after_reset);
+    int (*mig_most)(void *device, unsigned *count);
+    int (*mig_device)(void *device, unsigned index, void **instance);
 };
 
 /* nvmlProcessInfo_v1_t, with which nvmlProcessInfo_v2_t begins. */
@@ -80,6 +84,10 @@ static bool find(void *library, const char *name, void *function)
 
 static bool find_all(struct library *l, void *library)
 {
+    if (!find(library, "nvmlDeviceGetMaxMigDeviceCount", &l->mig_most) ||
+        !find(library, "nvmlDeviceGetMigDeviceHandleByIndex", &l->mig_device) ||
+        !find(library, "nvmlDeviceGetMigMode", &l->mig_mode))
+        l->mig_mode = NULL;
     l->stride = STRIDE_V2;
     if (!find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &l->processes)) {
         l->stride = sizeof(struct gpu_process);
@@ -117,29 +125,51 @@ static enum unknown add_process(const struct gpu_process *p, pid_t pid, const st
     return KNOWN;
 }
 
-static enum unknown add_device(const struct library *l, unsigned index, pid_t pid, struct answer *a)
+/* `device` is a GPU or an instance of one. *here: the process is there. */
+static enum unknown add_memory(const struct library *l, void *device, pid_t pid, struct answer *a,
+                               bool *here)
 {
     _Alignas(8) char list[PROCESSES_MOST * STRIDE_V2];
     unsigned n = PROCESSES_MOST;
     struct gpu_bytes bytes = {0};
-    void *device = NULL;
-    bool here = false;
-    if (l->device(index, &device) != 0 || l->memory(device, &bytes) != 0 ||
-        l->processes(device, &n, list) != 0 || n > PROCESSES_MOST)
+    if (l->memory(device, &bytes) != 0 || l->processes(device, &n, list) != 0 || n > PROCESSES_MOST)
         return NOT_BY_PROCESS;
     for (unsigned i = 0; i < n; i++) {
         struct gpu_process p;
         memcpy(&p, list + i * l->stride, sizeof p);
-        enum unknown unknown = add_process(&p, pid, &bytes, a, &here);
+        enum unknown unknown = add_process(&p, pid, &bytes, a, here);
         if (unknown)
             return unknown;
     }
-    if (here) {
+    if (*here) {
         a->unknown = KNOWN;
         a->used += bytes.used;
         a->total += bytes.total;
     }
     return KNOWN;
+}
+
+/*
+ * Of a GPU that is divided into instances (MIG), only a privileged caller gets the sums of all, and
+ * an instance that this process may not use has no handle. A program of CUDA uses one instance.
+ */
+static enum unknown add_device(const struct library *l, unsigned index, pid_t pid, struct answer *a)
+{
+    unsigned now = 0, after_reset, most = 0;
+    void *device = NULL, *instance;
+    bool here = false;
+    enum unknown unknown = KNOWN;
+    if (l->device(index, &device) != 0)
+        return NOT_BY_PROCESS;
+    if (!l->mig_mode || l->mig_mode(device, &now, &after_reset) != 0 || !now)
+        return add_memory(l, device, pid, a, &here);
+    if (l->mig_most(device, &most) != 0)
+        return NOT_BY_PROCESS;
+    for (unsigned i = 0; i < most && !here && !unknown; i++) {
+        if (l->mig_device(device, i, &instance) == 0)
+            unknown = add_memory(l, instance, pid, a, &here);
+    }
+    return unknown;
 }
 
 static struct answer ask_library(const struct library *l, pid_t pid)

@@ -19,7 +19,7 @@ ABSENT = 2**31 - 1  # no process has this number
 NOT_AVAILABLE = 2**64 - 1
 
 # Reads the state at each call from the file that FAKE_NVML names: of each device a line "device
-# SIZE USED", then "PID BYTES" of each process.
+# SIZE USED", then "PID BYTES" of each process. With MIG there is one GPU, and they are its instances.
 NVML = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,9 +55,25 @@ int nvmlDeviceGetCount_v2(unsigned *n)
     FILE *f = state();
     for (*n = 0; fgets(line, sizeof line, f);)
         *n += !strncmp(line, "device", 6);
+#ifdef MIG
+    *n = 1;
+#endif
     return fclose(f);
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **d) { *d = (void *)(i + 1ul); return 0; }
+#ifdef MIG
+int nvmlDeviceGetMigMode(void *d, unsigned *now, unsigned *after) { return *now = *after = 1, 0; }
+int nvmlDeviceGetMaxMigDeviceCount(void *d, unsigned *n) { *n = 7; return 0; }
+int nvmlDeviceGetMigDeviceHandleByIndex(void *d, unsigned i, void **m)
+{
+    *m = (void *)(unsigned long)i; /* of the instances, the first one is not visible */
+    return i == 0 || i > 3 ? 6 : 0;
+}
+#else
+int nvmlDeviceGetMigMode(void *d, unsigned *now, unsigned *after) { return 3; }
+int nvmlDeviceGetMaxMigDeviceCount(void *d, unsigned *n) { abort(); }
+int nvmlDeviceGetMigDeviceHandleByIndex(void *d, unsigned i, void **m) { abort(); }
+#endif
 int nvmlDeviceGetMemoryInfo(void *d, struct memory *m)
 {
     const char *hangs = getenv("FAKE_NVML_HANGS");
@@ -246,6 +262,18 @@ class Gpu(RunCase):
             self.assertRegex(run("report", self.trace).stdout,
                              r"\ngpu 13\.0 MiB at .* as the driver reports: attributed 8\.00 MiB, not "
                              r"attributed 5\.00 MiB; all processes 32\.0 MiB of 160 MiB\n")
+
+    def test_an_instance_of_a_gpu(self):
+        self.build_nvml("-DMIG")
+        said = self.record((80 * MIB, 30 * MIB, {os.getpid(): 7 * MIB}),
+                           (40 * MIB, 39 * MIB, {os.getpid(): 20 * MIB, None: 12 * MIB}),
+                           (20 * MIB, 2 * MIB, {}))
+        self.assertNotIn("not known", said)
+        found = self.gpu()
+        self.assertEqual((found["reported_bytes"], found["all_processes_bytes"], found["size_bytes"]),
+                         (12 * MIB, 39 * MIB, 40 * MIB))
+        self.unknown(self.record((80 * MIB, 30 * MIB, {os.getpid(): 7 * MIB})),
+                     "the driver does not list the process")
 
     def test_figures_have_the_plots_alone(self):
         """What was attributed at the time of a reading is not kept."""
