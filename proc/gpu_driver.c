@@ -16,6 +16,7 @@
 #include "base/monotonic.h"
 
 #define PROCESSES_MOST 1024u
+#define GPUS_APART (MEMORY_VALUES - MEMORY_GPU_FIRST)
 #define WAIT_MS 1000
 #define LATE_NS INT64_C(10000000000) /* so that late answers take a tenth of the time at most */
 
@@ -47,6 +48,8 @@ struct answer {
     enum unknown unknown;
     int64_t time;
     unsigned long long own, used, total; /* bytes; of all processes; in all */
+    unsigned devices;                    /* GPUs of the driver */
+    unsigned long long each[GPUS_APART]; /* bytes of the process on the first ones */
 };
 
 struct gpu_bytes { /* nvmlMemory_t */
@@ -174,11 +177,14 @@ static enum unknown add_device(const struct library *l, unsigned index, pid_t pi
 
 static struct answer ask_library(const struct library *l, pid_t pid)
 {
-    struct answer a = {.unknown = NOT_LISTED, .time = monotonic_ns()};
+    struct answer a = {.unknown = NOT_LISTED, .time = monotonic_ns(), .devices = l->devices};
     for (unsigned i = 0; i < l->devices; i++) {
+        unsigned long long before = a.own;
         enum unknown unknown = add_device(l, i, pid, &a);
         if (unknown)
             return (struct answer){.unknown = unknown};
+        if (i < GPUS_APART)
+            a.each[i] = a.own - before;
     }
     return a;
 }
@@ -310,7 +316,7 @@ static enum unknown ask(struct gpu_driver *d, pid_t pid, struct answer *a)
     return unknown;
 }
 
-static void put(struct memory_reading *out, enum memory_value which, unsigned long long bytes)
+static void put(struct memory_reading *out, unsigned which, unsigned long long bytes)
 {
     out->known |= UINT32_C(1) << which;
     out->value[which] = (double)bytes;
@@ -326,6 +332,8 @@ const char *gpu_driver_read(struct gpu_driver *d, pid_t pid, struct memory_readi
     put(out, MEMORY_GPU_PROCESS, a.own);
     put(out, MEMORY_GPU_USED, a.used);
     put(out, MEMORY_GPU_SIZE, a.total);
+    for (unsigned i = 0; a.devices > 1 && i < a.devices && i < GPUS_APART; i++)
+        put(out, MEMORY_GPU_FIRST + i, a.each[i]);
     return NULL;
 }
 

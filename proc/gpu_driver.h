@@ -31,7 +31,8 @@ struct gpu_driver {
 
 /*
  * Reads what the process uses on all GPUs, and what all processes use, of how much, on those where
- * it uses some; of a GPU that is divided into instances (MIG), on the instance. Returns NULL, or
+ * it uses some; of a GPU that is divided into instances (MIG), on the instance.
+ * With several GPUs, also what it uses on each of the first 8. Returns NULL, or
  * why that is not known, a phrase; then `out` has no value. The phrase is valid as long as `d` is.
  * Waits for at most a second, and not at all while an earlier reading has no answer.
  */

@@ -25,6 +25,14 @@ static const struct {
     [MEMORY_GPU_PROCESS] = {"kernel: GPU memory", BYTES},
     [MEMORY_GPU_USED] = {"kernel: GPU memory of all processes", BYTES},
     [MEMORY_GPU_SIZE] = {"kernel: GPU memory size", BYTES},
+    [MEMORY_GPU_FIRST] = {"kernel: GPU memory on GPU 0", BYTES},
+    [MEMORY_GPU_FIRST + 1] = {"kernel: GPU memory on GPU 1", BYTES},
+    [MEMORY_GPU_FIRST + 2] = {"kernel: GPU memory on GPU 2", BYTES},
+    [MEMORY_GPU_FIRST + 3] = {"kernel: GPU memory on GPU 3", BYTES},
+    [MEMORY_GPU_FIRST + 4] = {"kernel: GPU memory on GPU 4", BYTES},
+    [MEMORY_GPU_FIRST + 5] = {"kernel: GPU memory on GPU 5", BYTES},
+    [MEMORY_GPU_FIRST + 6] = {"kernel: GPU memory on GPU 6", BYTES},
+    [MEMORY_GPU_FIRST + 7] = {"kernel: GPU memory on GPU 7", BYTES},
 };
 
 static int name_plot(enum memory_value value, const struct event_sink *sink, struct err *e)

@@ -252,6 +252,9 @@ class Gpu(RunCase):
             self.assertEqual({v for _, v in points["GPU memory"]}, {13 * MIB})
             self.assertEqual({v for _, v in points["GPU memory of all processes"]}, {32 * MIB})
             self.assertEqual({v for _, v in points["GPU memory size"]}, {160 * MIB})
+            self.assertEqual([points[f"GPU memory on GPU {i}"][-1][1] for i in range(3)],
+                             [12 * MIB, 0, MIB])
+            self.assertNotIn("GPU memory on GPU 3", points)
             self.assertEqual(formats["GPU memory"], 1)
             found = self.gpu()
             self.assertEqual(found.pop("time_ns"), points["GPU memory"][-1][0])
@@ -270,6 +273,7 @@ class Gpu(RunCase):
                            (20 * MIB, 2 * MIB, {}))
         self.assertNotIn("not known", said)
         found = self.gpu()
+        self.assertNotIn("GPU memory on GPU 0", plots(self.trace)[0])
         self.assertEqual((found["reported_bytes"], found["all_processes_bytes"], found["size_bytes"]),
                          (12 * MIB, 39 * MIB, 40 * MIB))
         self.unknown(self.record((80 * MIB, 30 * MIB, {os.getpid(): 7 * MIB})),

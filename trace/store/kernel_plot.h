@@ -23,7 +23,8 @@ enum memory_value {
     MEMORY_GPU_PROCESS, /* bytes, of gpu_driver_read alone: of the process, on all GPUs */
     MEMORY_GPU_USED,    /* of all processes, on those where it uses some */
     MEMORY_GPU_SIZE,
-    MEMORY_VALUES,
+    MEMORY_GPU_FIRST, /* of the process, on GPU 0 as the driver numbers them, if it has several */
+    MEMORY_VALUES = MEMORY_GPU_FIRST + 8,
 };
 
 /* Made-up client pointers of the plots' names: no address of a process, and no key of run/. */
