@@ -287,7 +287,7 @@ bool process_memory_from_note(struct process_memory *p, struct view note)
     uintmax_t device, inode;
     int version, folder = 0;
     *p = PROCESS_MEMORY_NONE;
-    if (note.len >= sizeof text)
+    if (note.len == 0 || note.len >= sizeof text)
         return false;
     memcpy(text, note.p, note.len);
     read_boot_id(boot, sizeof boot);
