@@ -278,6 +278,8 @@ static struct stack_place named_caller(struct program_frames *p, struct stack_pl
         bool is_same = view_equal(f.image, image);
         if (found != NOT_PROGRAM && is_source(c, frame) && f.has_name && f.line)
             return other.node ? other : (struct stack_place){node, found};
+        if (found == NOT_PROGRAM && is_source(c, frame))
+            continue;
         if (frame_image_is_special(f.image) || is_start(f.function))
             break;
         if (is_same)
