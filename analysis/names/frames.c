@@ -99,9 +99,26 @@ void frame_short_name(struct buf *out, const struct frame_view *f)
         frame_name(out, f);
 }
 
+/* Whether many files have that name, or the function has none but that of its file. */
+static bool needs_folder(struct view function, struct view file)
+{
+    static const char *const names[] = {"__init__.py", "__main__.py", "mod.rs", "lib.rs",
+                                        "index.js"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (view_equal(file, view_of(names[i])))
+            return true;
+    }
+    return view_equal(function, view_of("<module>"));
+}
+
 void frame_source(struct buf *out, const struct frame_view *f)
 {
     struct view file = view_base_name(f->file);
+    size_t folders = f->file.len - file.len;
+    if (folders > 1 && needs_folder(f->function, file)) {
+        struct view folder = view_base_name((struct view){f->file.p, folders - 1});
+        file = (struct view){folder.p, folder.len + 1 + file.len};
+    }
     if (file.len == 0)
         return;
     buf_puts(out, " (");

@@ -52,5 +52,9 @@ void frame_name(struct buf *out, const struct frame_view *f);
 /* As frame_name, with a long name shortened (function_name_short): for text that people read. */
 void frame_short_name(struct buf *out, const struct frame_view *f);
 
-/* Appends " (file.cpp:12)", bytes of the trace; nothing if the file is unknown. */
+/*
+ * Appends " (file.cpp:12)", bytes of the trace; nothing if the file is unknown. With its folder,
+ * " (json/__init__.py:12)", if the name alone says little: of __init__.py and the like, and of
+ * "<module>", the code of a Python file outside of its functions.
+ */
 void frame_source(struct buf *out, const struct frame_view *f);

@@ -389,23 +389,64 @@ static void test_interpreted_caller(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f);
-    const uint64_t source = FRAME_ID_CUSTOM | 1, unplaced = FRAME_ID_CUSTOM | 2;
+    const uint64_t source = FRAME_ID_CUSTOM | 1, unplaced = FRAME_ID_CUSTOM | 2,
+                   import = FRAME_ID_CUSTOM | 3;
     struct rec_inline_frame in = {
         .function = text(&f, "fill"), .file = text(&f, "/srv/fill.py"), .line = 7};
     assert_int_equal(callstacks_resolve(&f.trace.callstacks, source, 0, &in, 1, &f.e), 0);
     in = (struct rec_inline_frame){.function = text(&f, "made up")};
     assert_int_equal(callstacks_resolve(&f.trace.callstacks, unplaced, 0, &in, 1, &f.e), 0);
+    in = (struct rec_inline_frame){.function = text(&f, "_find_and_load"),
+                                   .file = text(&f, "<frozen importlib._bootstrap>"),
+                                   .line = 9};
+    assert_int_equal(callstacks_resolve(&f.trace.callstacks, import, 0, &in, 1, &f.e), 0);
+    in = (struct rec_inline_frame){.function = text(&f, "__libc_start_call_main")};
+    assert_int_equal(callstacks_resolve(&f.trace.callstacks, 0xc00, text(&f, "libc"), &in, 1, &f.e),
+                     0);
     in = (struct rec_inline_frame){.function = text(&f, "numeric.so+0xde137")};
     assert_int_equal(
         callstacks_resolve(&f.trace.callstacks, 0xb00, text(&f, "/x/numeric.so"), &in, 1, &f.e), 0);
     uint32_t called = STACK(&f, 0x100, 0xb00, source, 0x500);
     uint32_t by_other = STACK(&f, 0x100, 0xb00, unplaced, 0x500);
+    uint32_t imported = STACK(&f, 0x200, import, import, source, 0x500);
+    uint32_t imported_image = STACK(&f, 0x200, 0xb00, import, source, 0x500);
+    uint32_t at_start = STACK(&f, 0x200, import, 0xc00);
     struct sites s;
     assert_int_equal(sites_build(&s, &f.trace, NULL, SITE_BY_FUNCTION, &f.e), 0);
     expect_site(&s, called, "fill");
     expect_site(&s, by_other, "numeric.so+0xde137");
+    expect_site(&s, imported, "fill");
+    expect_site(&s, imported_image, "fill");
+    expect_site(&s, at_start, "_find_and_load");
     sites_release(&s);
     trace_release(&f.trace);
+}
+
+static void test_source_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *function, *file, *text;
+    } cases[] = {
+        {"f", "/src/a.cpp", " (a.cpp:3)"},
+        {"f", "/usr/lib/python3/json/__init__.py", " (json/__init__.py:3)"},
+        {"f", "C:\\lib\\json\\__init__.py", " (json\\__init__.py:3)"},
+        {"f", "__init__.py", " (__init__.py:3)"},
+        {"f", "/__init__.py", " (__init__.py:3)"},
+        {"f", "//__init__.py", " (/__init__.py:3)"},
+        {"<module>", "/srv/tool.py", " (srv/tool.py:3)"},
+        {"<module>", "<frozen os>", " (<frozen os>:3)"},
+        {"demo::run", "src/demo/mod.rs", " (demo/mod.rs:3)"},
+        {"f", "", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct frame_view frame = {
+            .function = view_of(cases[i].function), .file = view_of(cases[i].file), .line = 3};
+        struct buf text = {0};
+        frame_source(&text, &frame);
+        assert_string_equal(text.len ? buf_str(&text) : "", cases[i].text);
+        buf_release(&text);
+    }
 }
 
 static void test_lines_and_functions(void **state)
@@ -578,6 +619,7 @@ int main(void)
         cmocka_unit_test(test_sites_of_call_stacks),
         cmocka_unit_test(test_what_the_client_calls_is_no_site),
         cmocka_unit_test(test_interpreted_caller),
+        cmocka_unit_test(test_source_files),
         cmocka_unit_test(test_lines_and_functions),
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_sites_of_real_programs),
