@@ -201,8 +201,10 @@ static void text_check(struct report *r, const struct summary_check *c)
 static void text_end(struct report *r)
 {
     const struct buf *advice = r->options->advice;
-    if (advice)
-        buf_put(&r->doc.buf, advice->data, advice->len);
+    if (!advice)
+        return;
+    buf_put(&r->doc.buf, advice->data, advice->len);
+    r->doc.failed |= advice->failed;
 }
 
 const struct report_sink report_text = {

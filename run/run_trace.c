@@ -330,7 +330,7 @@ static int write_advised(struct run_traces *r, struct summary *s, const char *tr
     struct buf advice = {0};
     if (r->options->report == RUN_TEXT)
         symbols_advice(&advice, s, trace);
-    int status = advice.failed ? err_no_memory(e, "the report") : write_report(r, s, &advice, e);
+    int status = write_report(r, s, &advice, e);
     buf_release(&advice);
     return status;
 }
