@@ -91,6 +91,7 @@ static const struct hooked hooked[] = {
     HOOKED(bind, OTHERS),
     HOOKED(listen, OTHERS),
     HOOKED(fork, OTHERS), /* and related ones: children are counted */
+    HOOKED(daemon, OTHERS),
     HOOKED(posix_spawn, OTHERS),
     HOOKED(posix_spawnp, OTHERS),
     HOOKED(system, OTHERS),

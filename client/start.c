@@ -196,6 +196,9 @@ void start_child(void)
     atomic_store(&live.page.on, LIVE_OFF); /* as if the page had been wiped */
     uint64_t stamp = state.clock == REC_CLOCK_TSC ? clock_tsc() : 0;
     bool interrupted = tls.entered != 0 || tls.depth != 0;
+    /* No hook of the parent saw a child of _Fork, clone, forkpty or the system call. */
+    if (!state.follow && !tls.forking)
+        atomic_fetch_add_explicit(&state.header->children, 1, memory_order_relaxed);
     leave_parent(interrupted);
     state.pid = getpid();
     if (state.follow && !interrupted)

@@ -197,6 +197,7 @@ struct tls {
     uint32_t rounds;  /* rounds of thread-specific data destructors */
     uint32_t number;  /* the thread's number plus 1; 0: none */
     bool ended;       /* its last destructor has run */
+    bool forking;     /* in the hook of fork, which counts the child */
     struct label label;
     bool drawn;       /* sampling: the numbers below are set */
     uint64_t skip;    /* bytes that may be allocated unchecked; 0: check all */

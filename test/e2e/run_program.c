@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <pty.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -185,6 +186,22 @@ static void leave_all(long count)
     for (long i = 0; i < count; i++)
         free_block(make_block(20));
     _exit(0);
+}
+
+/* Children that no hook of fork sees. The last one outlives its parent. */
+static void other_children(const char *how)
+{
+    bool is_daemon = strcmp(how, "daemon") == 0;
+    int status = 0;
+    free_block(make_block(100));
+    pid_t pid = is_daemon                     ? daemon(1, 1)
+                : strcmp(how, "forkpty") == 0 ? forkpty(&status, NULL, NULL, NULL)
+                                              : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (pid > 0)
+        _exit(waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 9);
+    for (int i = 0; pid == 0 && i < 300; i++)
+        (void)make_block(50);
+    _exit(pid == 0 ? 0 : 9);
 }
 
 /* A number on the command line; 0 for other text, as the path that a script's interpreter gets. */
@@ -413,6 +430,8 @@ int main(int argc, char **argv)
         close_beside_threads(number(argv[2]));
     } else if (strcmp(what, "daemon") == 0) {
         leave_all(number(argv[2]));
+    } else if (strcmp(what, "other-children") == 0) {
+        other_children(argv[2]);
     } else if (strcmp(what, "copy") == 0) {
         char line[256];
         while (fgets(line, sizeof line, stdin)) {

@@ -518,6 +518,21 @@ class Children(RunCase):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertNotIn("not recorded", result.stderr)
 
+    def test_children_that_no_hook_of_fork_sees(self):
+        """The C library's own calls of fork, and the kernel's."""
+        for how in ("daemon", "forkpty", "clone"):
+            with self.subTest(how=how):
+                command = [self.program, "other-children", how]
+                result = record(self.dir, *command, options=["-f", "--fail-if", "peak>1G"])
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("not recorded: 1 child process", result.stderr)
+                self.assertIn("--fail-if covers less than the process tree", result.stderr)
+                budget = ["-f", "--follow-fork", "--fail-if", "count>=300"]
+                result = record(self.dir, *command, options=budget)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("count is 300", result.stderr)
+                self.assertNotIn("not recorded", result.stderr)
+
     def test_a_budget_of_children(self):
         """Each process by itself, unless it is for the program's own."""
         command = ["sh", "-c", f"{self.program} exit 0; true"]
