@@ -18,15 +18,22 @@
 #include "client/seccomp.h"
 #include "client/state.h"
 
+/* The time before the call: in strict mode the time stamp counter cannot be read. */
+static uint64_t stamp_before(bool is_seccomp)
+{
+    bool is_on = atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_ON;
+    return is_seccomp && is_on ? clock_stamp() : 0;
+}
+
 /* Makes no system call: the filter is active already, and so known to be valid. */
-static void look_at_sandbox(bool is_filter, const struct sock_fprog *filter)
+static void look_at_sandbox(bool is_filter, const struct sock_fprog *filter, uint64_t stamp)
 {
     state.sandboxed = true;
     if (!is_filter || sandbox_hides_names(filter))
         state.nameless = true;
     if (atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_ON &&
         (!is_filter || sandbox_ends_us(filter)))
-        chunks_stop(clock_stamp(), EPERM);
+        chunks_stop(stamp, EPERM);
 }
 
 HOOK int prctl(int option, ...)
@@ -37,9 +44,10 @@ HOOK int prctl(int option, ...)
     for (size_t i = 0; i < sizeof a / sizeof *a; i++)
         a[i] = va_arg(list, unsigned long);
     va_end(list);
+    uint64_t stamp = stamp_before(option == PR_SET_SECCOMP);
     int result = (int)syscall(SYS_prctl, option, a[0], a[1], a[2], a[3]);
     if (client_unlikely(option == PR_SET_SECCOMP) && result == 0)
-        look_at_sandbox(a[0] == SECCOMP_MODE_FILTER, (const struct sock_fprog *)a[1]);
+        look_at_sandbox(a[0] == SECCOMP_MODE_FILTER, (const struct sock_fprog *)a[1], stamp);
     return result;
 }
 
@@ -64,12 +72,13 @@ static bool is_taken(long result, unsigned long flags)
 
 long sandbox_seccomp(long number, unsigned long operation, unsigned long flags, const void *filter)
 {
+    uint64_t stamp = stamp_before(true);
     long result = real_syscall ? real_syscall(number, operation, flags, filter)
                                : sandbox_early(number, (long)operation, (long)flags,
                                                (long)(uintptr_t)filter, 0, 0, 0);
     bool is_filter = operation == SECCOMP_SET_MODE_FILTER;
     if ((is_filter || operation == SECCOMP_SET_MODE_STRICT) && is_taken(result, flags))
-        look_at_sandbox(is_filter, filter);
+        look_at_sandbox(is_filter, filter, stamp);
     return result;
 }
 

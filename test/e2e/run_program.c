@@ -318,6 +318,13 @@ static void spin(void)
 /* With seccomp(2) itself instead of prctl, as libseccomp and Firefox do, where `direct`. */
 static void forbid(int number, bool direct)
 {
+    if (number < 0) {
+        if (direct ? syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, NULL)
+                   : prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+            exit(6);
+        free_block(make_block(20));
+        syscall(SYS_exit, 7);
+    }
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),

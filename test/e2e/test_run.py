@@ -849,6 +849,15 @@ class Forbidden(RunCase):
             self.assertIn("forbade itself system calls", errors)
             self.assertIn("incomplete", errors)
 
+    def test_strict_mode(self):
+        """The kernel takes the time stamp counter away, too. The memory event after it is lost."""
+        for how in [], ["direct"]:
+            result = record(self.dir, self.program, "forbid", -1, 0, 0, *how, options=["-f"])
+            self.assertEqual(result.returncode, 7, result.stderr)
+            self.assertIn("forbade itself system calls", result.stderr)
+            self.assertIn("incomplete", result.stderr)
+            self.assertEqual(site(self.trace, "make_block")["count"], 1)
+
     def test_other_calls_by_number_are_as_ever(self):
         result = record(self.dir, self.program, "by-number")
         self.assertEqual(result.returncode, 0, result.stderr)
