@@ -11,6 +11,7 @@ import json
 import random
 import re
 import shutil
+import struct
 import subprocess
 import unittest
 
@@ -18,8 +19,8 @@ from clients import alloc_plain, capture_items, frame_name, string, thread_name
 from pagedata import Page, Reader
 from test_capture import alloc, callstack
 from test_run_memory import plots
-from tools import (BUILD, FIREHOSE, LIMIT, RELEASES, ROOT, TRACES, UNBUILT, WIRE, Case, page_built, replaying,
-                   report, run)
+from tools import (BUILD, FIREHOSE, LIMIT, RELEASES, ROOT, TIDEMARK, TRACES, UNBUILT, WIRE, Case,
+                   page_built, replaying, report, run, wait_until)
 
 MT = TRACES / "v0.14.0" / "memscen_mt.tracy"
 ALL = TRACES / "v0.14.0" / "allscen.tracy"
@@ -37,14 +38,34 @@ def make_page(trace, output, *args):
     return Page(output)
 
 
+def looks_in(notes):
+    """How many looks at pages are in the file beside a recording: run/kernel_notes.h."""
+    data, at, found = notes.read_bytes(), 0, 0
+    while at + 8 <= len(data):
+        kind, size = struct.unpack_from("<II", data, at)
+        at += 8 + size
+        found += kind == 1 and at <= len(data)
+    return found
+
+
 def record_resident(trace):
-    """A program that keeps every second of many small blocks, and 24 MiB, for some readings of the
-    kernel's counts. The 24 MiB come last: a look while memory still grows finds the small blocks."""
-    result = run("run", "-f", "-o", trace, "--report", "none", "--no-debuginfod", "--", "/usr/bin/python3",
-                 "-c", "import time; y = [bytearray(1000) for _ in range(16000)][::2]\n"
-                 "x = bytearray(b'x') * (24 << 20); time.sleep(0.8)")
-    if result.returncode != 0:
-        raise AssertionError(result.stderr)
+    """A program that keeps every second of many small blocks, then takes 24 MiB, until there was a look
+    at its pages after that of the small blocks."""
+    command = [TIDEMARK, "run", "-f", "-o", trace, "--report", "none", "--no-debuginfod", "--",
+               "/usr/bin/python3", "-c",
+               "y = [bytearray(1000) for _ in range(16000)][::2]\nprint('', flush=True); input()\n"
+               "x = bytearray(b'x') * (24 << 20); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        notes, = trace.parent.glob("tidemark-run.*/*.kernel")
+        before = looks_in(notes)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        wait_until(lambda: looks_in(notes) > before)
+        _, said = process.communicate(b"\n", timeout=LIMIT)
+    if process.returncode != 0:
+        raise AssertionError(said)
 
 
 def events_of(trace):
