@@ -119,6 +119,18 @@ const checks = {
     await pasted.close();
     await page.unroute("**/api/v1/clients/1/report");
   },
+  "one button colours the dashboard and the page in it": async () => {
+    const { frame } = inside();
+    assert.ok(await frame.locator("#theme").isHidden());
+    const theme = (of) => of.locator("html").getAttribute("data-theme");
+    const other = (await theme(page)) === "dark" ? "light" : "dark";
+    await page.locator("#theme").tap();
+    await frame.locator(`html[data-theme=${other}]`).waitFor({ state: "attached", timeout: LIMIT });
+    assert.equal(await theme(page), other);
+    await page.reload();
+    await frame.locator("html[data-ready]").waitFor({ state: "attached", timeout: LIMIT });
+    assert.equal(await theme(frame), await theme(page));
+  },
   "fits a telephone": async () => {
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     assert.ok(wide <= 0, `${wide} pixels too wide`);

@@ -845,7 +845,10 @@ const checks = {
       one[name] = await figure(page, "Peak");
       assert.match(await note(), /^[\d.]+ ms$/, "the time is that of the report");
     }
+    const root = () => page.locator("#flame .frame").first().innerText();
+    assert.match(await root(), new RegExp(`^all: ${one.arena} at [\\d.]+ ms$`));
     await page.click("#pools button:text-is('all')");
+    assert.match(await root(), new RegExp(`^all: [\\d.]+ MiB, the sum of each pool's peak: ${one.default} in default at [\\d.]+ ms \\+ ${one["gpu.vram"]} in gpu.vram at [\\d.]+ ms \\+ ${one.arena} in arena at [\\d.]+ ms$`));
     const named = /^(.*), [\d.]+ ms$/.exec(await note())[1];
     assert.equal(await figure(page, "Peak"), one[named]);
     assert.match(await page.locator("#verdict").textContent(), new RegExp(`peak ${one[named]} in pool ${named}`));
@@ -1180,7 +1183,11 @@ const checks = {
   },
 
   "phone width": async () => {
-    const { page, done } = await open("mt", { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true });
+    const { page, done } = await open("mt", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+    assert.ok((await page.locator("#flame").boundingBox()).y < 500, "the flame graph begins on the first screen");
+    await page.click("#panel-flame .menu summary");
+    await page.check("#flame-upside");
+    await page.setViewportSize({ width: 360, height: 740 });
     for (const tab of ["flame", "tree", "sites", "leaks", "map", "histograms", "notes"]) {
       await page.click(`#tab-${tab}`);
       await page.evaluate(() => window.scrollTo(0, 0));

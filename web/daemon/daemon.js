@@ -137,5 +137,5 @@ setInterval(() => {
   attempt(refreshTraces); // parts of captures that go on are saved, too
 }, SLOW_MS);
 window.addEventListener("hashchange", () => state.status && showChosen());
-addTheme(() => {});
+addTheme((dark) => live.colour(dark));
 begin();

@@ -79,13 +79,21 @@ export class Live {
       history.replaceState(null, "", `#client=${this.client.number}${said.state && `&${said.state}`}`);
       return;
     }
-    if (said.ready) this.ready = true;
-    else this.asking = false;
+    if (said.ready) {
+      this.ready = true;
+      this.colour(this.dark);
+    } else this.asking = false;
     if (said.shown) this.shown = this.sent;
     this.why = said.error ?? "";
     if (said.ready) this.refresh();
     else this.later(Math.max(LEAST_MS, PART * this.sent.took));
     if (this.client) this.draw();
+  }
+
+  // The page in the frame has the colours of what is around it.
+  colour(dark) {
+    this.dark = dark;
+    this.frame?.contentWindow.postMessage({ dark }, "*");
   }
 
   later(ms) {
@@ -101,10 +109,10 @@ export class Live {
     this.asking = true;
     const begin = performance.now();
     try {
-      const text = await (await this.ask(`${api}/clients/${client.number}/report`)).text();
+      const snapshot = await (await this.ask(`${api}/clients/${client.number}/report`)).json();
       if (this.frame !== frame) return;
-      this.sent = { at: Date.now() / 1000, ns: JSON.parse(text).trace.duration, took: performance.now() - begin };
-      frame.contentWindow.postMessage(text, "*"); // its origin is opaque
+      this.sent = { at: Date.now() / 1000, ns: snapshot.trace.duration, took: performance.now() - begin };
+      frame.contentWindow.postMessage({ snapshot }, "*"); // its origin is opaque
     } catch (error) {
       if (this.frame !== frame) return;
       this.asking = false;

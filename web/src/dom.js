@@ -21,6 +21,13 @@ export function make(name, attributes = {}, ...children) {
   return element;
 }
 
+// A mark in the colours of a legend.
+export function swatch(style) {
+  const span = make("span", { class: "mark", "aria-hidden": "true" });
+  Object.assign(span.style, style);
+  return span;
+}
+
 // A text of the trace, kept apart from the direction of what is around it.
 export const foreign = (text, className) => make("bdi", { text, class: className });
 

@@ -3,7 +3,7 @@
 
 import { callTree, matcher, stacksThrough } from "./calls.js";
 import { bytes, count, percent } from "./format.js";
-import { $, foreign, make } from "./dom.js";
+import { $, foreign, make, swatch } from "./dom.js";
 
 const NARROWEST = 1 / 500; // of the width
 const DEEPEST = 200; // levels drawn below the zoomed frame
@@ -27,7 +27,7 @@ export class Flame {
     const { element, tip } = this;
     element.addEventListener("keydown", (event) => this.key(event));
     element.addEventListener("pointermove", (event) => this.hover(event));
-    element.addEventListener("pointerleave", () => this.pinned || this.hideTip());
+    element.addEventListener("pointerleave", () => (tip.hidden = !this.pinned));
     element.addEventListener("click", (event) => this.click(event));
     element.addEventListener("dblclick", (event) => this.frameAt(event) && this.zoom(this.frameAt(event)));
     $("main").addEventListener("pointerdown", (event) => this.pinned && !tip.contains(event.target) && !element.contains(event.target) && this.unpin());
@@ -55,7 +55,7 @@ export class Flame {
     return this.main === BYTES ? bytes(n) : `${count(n)} block${n === 1 ? "" : "s"}`;
   }
 
-  // Columns by call stack, and {unit, way, allocators, fold, upside, color}.
+  // Columns by call stack, and {unit, way, allocators, fold, upside, color, moment}.
   show(columns, options) {
     this.main = options.unit === "bytes" ? BYTES : COUNT;
     Object.assign(this, { columns, options });
@@ -153,7 +153,6 @@ export class Flame {
     this.paint();
     this.search();
     this.mark(this.zoomed);
-    this.detail(this.zoomed);
   }
 
   frame(node, levels) {
@@ -170,7 +169,7 @@ export class Flame {
 
   name(node) {
     if (node.rest) return node.rest;
-    if (node.source.root) return `all: ${this.amount(this.total)}`;
+    if (node.source.root) return `all: ${this.amount(this.total)}${this.options.moment ?? ""}`;
     const { chain } = node;
     const shown = (frame) => frame.shown ?? frame.name;
     if (chain.length < 2) return shown(chain[0]);
@@ -192,12 +191,7 @@ export class Flame {
     const items = [...legend].sort((a, b) => this.order(a[0], b[0]) || b[1] - a[1]);
     for (const [label] of items) if (!this.hues.has(label)) this.hues.set(label, this.hues.size);
     for (const [node, label] of named) if (node.element) node.element.style.background = this.color(node, label, color);
-    const mark = (paint) => {
-      const span = make("span", { class: "mark", "aria-hidden": "true" });
-      span.style.background = paint;
-      return span;
-    };
-    const shown = items.slice(0, LEGEND_MOST).map(([label]) => make("li", {}, mark(this.paintOf(label, 0)), foreign(label)));
+    const shown = items.slice(0, LEGEND_MOST).map(([label]) => make("li", {}, swatch({ background: this.paintOf(label, 0) }), foreign(label)));
     if (items.length > LEGEND_MOST) shown.push(make("li", { text: `and ${count(items.length - LEGEND_MOST)} more` }));
     $("flame-legend").replaceChildren(...shown);
     $("flame-legend").hidden = !shown.length;
@@ -282,10 +276,6 @@ export class Flame {
     return `${frame.name}: ${this.amount(node.value)}, ${percent(node.value, this.total)} of all${frame.place ? `, ${frame.place}` : ""}`;
   }
 
-  detail(node) {
-    $("flame-detail").textContent = this.describe(node);
-  }
-
   facts(node) {
     const frame = this.subject(node);
     const own = this.calls.own(node.source);
@@ -297,6 +287,7 @@ export class Flame {
       ["Bytes", bytes(frame.sums[BYTES])],
       ["Blocks", count(frame.sums[COUNT])],
       ["Own", own > 0 ? `${this.amount(own)}, ${percent(own, this.total)}` : ""],
+      ["Peaks", (frame.root && this.options.moment) || ""],
       ["Share", `${percent(node.value, this.total)} of all${node.parent?.parent ? `, ${percent(node.value, parent)} of ${this.options.way === "up" ? "what it calls" : "its caller"}` : ""}`],
       ["Chain", node.chain.length > 1 ? node.chain.map((f) => f.shown ?? f.name).join(" › ") : ""],
     ];
@@ -329,10 +320,6 @@ export class Flame {
     tip.style.top = `${y + 18 + height > room.clientHeight ? Math.max(4, y - height - 10) : y + 18}px`;
   }
 
-  hideTip() {
-    this.tip.hidden = true;
-  }
-
   pin(node, x, y) {
     this.pinned = true;
     this.showTip(node, x, y, true);
@@ -341,7 +328,7 @@ export class Flame {
 
   unpin(focus) {
     this.pinned = false;
-    this.hideTip();
+    this.tip.hidden = true;
     if (focus) this.element.focus({ preventScroll: true });
   }
 
@@ -368,14 +355,13 @@ export class Flame {
     if (this.pinned || event.pointerType === "touch") return;
     const node = this.frameAt(event);
     if (node) this.showTip(node, event.clientX, event.clientY, false);
-    else this.hideTip();
+    else this.tip.hidden = true;
   }
 
   click(event) {
     const node = this.frameAt(event);
     if (!node || event.detail > 1) return;
     this.mark(node);
-    this.detail(node);
     this.pin(node, event.clientX, event.clientY);
   }
 
@@ -392,11 +378,11 @@ export class Flame {
     this.selected?.element?.classList.remove("selected");
     this.selected = node;
     node.element?.classList.add("selected");
+    $("flame-detail").textContent = this.describe(node);
   }
 
   choose(node) {
     this.mark(node);
-    this.detail(node);
     const box = node.element.getBoundingClientRect();
     if (!this.pinned) this.showTip(node, box.left, box.top, false);
   }

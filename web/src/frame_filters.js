@@ -27,12 +27,11 @@ export class FrameFilters {
   }
 
   chips() {
-    return this.list.map((f) =>
-      removableChip(f.keep ? "only" : "without", f.name, () => {
-        this.list = this.list.filter((other) => other !== f);
-        this.changed();
-      }),
-    );
+    const remove = (f) => {
+      this.list = this.list.filter((other) => other !== f);
+      this.changed();
+    };
+    return this.list.map((f) => removableChip(f.keep ? "only" : "without", f.name, () => remove(f)));
   }
 
   // For the page's address.

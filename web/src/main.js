@@ -2,7 +2,7 @@
 
 import licences from "licences";
 import { Blocks } from "./blocks.js";
-import { bytes, count, duration } from "./format.js";
+import { amount, bytes, count, duration } from "./format.js";
 import { $, foreign, make, showFigures } from "./dom.js";
 import { DiffApp } from "./diff.js";
 import { BYTES, COLUMNS, COUNT, Flame, GROWTH } from "./flame.js";
@@ -75,12 +75,6 @@ class App {
     if (model.data.look) showLook(model, (site) => this.openSite(site));
     this.refresh();
     this.state = new State(CONTROLS.filter($), TABLES, () => this.readState(), (state) => this.applyState(state));
-  }
-
-  redraw() {
-    this.mask = null;
-    this.drawTimeline();
-    if (this.query) this.refresh();
   }
 
   // What is drawn on a canvas has no style sheet.
@@ -175,7 +169,9 @@ class App {
   }
 
   filtered() {
-    this.redraw();
+    this.mask = null;
+    this.drawTimeline();
+    if (this.query) this.refresh();
     this.save();
   }
 
@@ -195,11 +191,7 @@ class App {
     const boxes = [...fieldset.querySelectorAll("input")];
     if (boxes.length < 3) return;
     const list = this.filter[fieldset.id];
-    const set = (on) => {
-      list.fill(on);
-      this.showChips();
-      this.filtered();
-    };
+    const set = (on) => list.fill(on) && this.chosen();
     fieldset.append(make("button", { type: "button", class: "chip", text: "all", onclick: () => set(true) }), make("button", { type: "button", class: "chip", text: "none", onclick: () => set(false) }));
   }
 
@@ -352,7 +344,8 @@ class App {
         columns[COLUMNS + 1][stack] += ages[key];
       } else if (threads) columns[COLUMNS + model.keyThread[key]][stack] += Math.max(0, size[key]);
     }
-    this.flame.show(columns, { unit: $("flame-unit").value, way: $("flame-way").value, allocators: $("flame-allocators").checked, fold: $("flame-fold").checked, upside: $("flame-upside").checked, color });
+    const unit = $("flame-unit").value;
+    this.flame.show(columns, { unit, moment: $("flame-what").value === "peak" ? this.moment(unit) : "", way: $("flame-way").value, allocators: $("flame-allocators").checked, fold: $("flame-fold").checked, upside: $("flame-upside").checked, color });
   }
 
   showTree() {
@@ -400,19 +393,38 @@ class App {
     $("announce").textContent = `${whole ? "The whole trace" : `Range ${duration(model.stepTime(range.from))} to ${duration(model.stepTime(range.to))}`}: ${figures[1][1]} allocations, ${figures[5][1]} in use at the end, peak ${figures[7][1]}`;
   }
 
-  // Pools peak at different times, so their peaks have no sum: that of the highest pool is shown.
-  peakFigure() {
+  // What each chosen pool holds at its peak, the most first. Pools peak at different times.
+  peaks() {
     const { model, query, mask } = this;
-    const peaks = new Float64Array(model.data.pools.length);
-    query.peak.bytes.forEach((v, key) => (peaks[model.keyPool[key]] += mask[key] ? v : 0));
-    const pools = [...peaks.keys()].filter((i) => this.filter.pools[i]);
-    if (!pools.length) return ["Peak", bytes(0), "no pool is chosen"];
-    const highest = pools.reduce((a, b) => (peaks[b] > peaks[a] ? b : a));
-    const { peakTime } = model.data.pools[highest];
-    const { slot } = query.peaks[highest];
-    const exact = peakTime >= model.slotTime(slot) && peakTime < model.data.time.from + (slot + 1) * model.data.time.slot;
-    const when = exact ? duration(peakTime) : `≈ ${duration(model.slotTime(slot))}`;
-    return ["Peak", bytes(peaks[highest]), pools.length > 1 ? `${model.poolName(highest)}, ${when}` : when];
+    const { pools, time } = model.data;
+    const sums = pools.map(({ peakTime }, i) => {
+      const { slot } = query.peaks[i];
+      const exact = peakTime >= model.slotTime(slot) && peakTime < time.from + (slot + 1) * time.slot;
+      return { name: model.poolName(i), bytes: 0, count: 0, when: exact ? duration(peakTime) : `≈ ${duration(model.slotTime(slot))}` };
+    });
+    for (let key = 0; key < model.keyCount; key++) {
+      if (!mask[key]) continue;
+      sums[model.keyPool[key]].bytes += query.peak.bytes[key];
+      sums[model.keyPool[key]].count += query.peak.count[key];
+    }
+    return sums.filter((_, i) => this.filter.pools[i]).sort((a, b) => b.bytes - a.bytes);
+  }
+
+  // The sum of peaks was never in use: the figure is that of the highest pool.
+  peakFigure() {
+    const [highest, ...others] = this.peaks();
+    if (!highest) return ["Peak", bytes(0), "no pool is chosen"];
+    return ["Peak", bytes(highest.bytes), others.length ? `${highest.name}, ${highest.when}` : highest.when];
+  }
+
+  // What the root of the flame graph is at the peak: that of one pool at its time, or a sum of several.
+  moment(unit) {
+    const list = this.peaks().filter((pool) => pool[unit] > 0);
+    if (list.length < 2) return list.length ? ` at ${list[0].when}` : "";
+    const rest = list.slice(3);
+    const parts = list.slice(0, 3).map((p) => `${amount(p[unit], unit)} in ${p.name} at ${p.when}`);
+    if (rest.length) parts.push(`${amount(rest.reduce((sum, p) => sum + p[unit], 0), unit)} in ${count(rest.length)} other pools`);
+    return `, the sum of each pool's peak: ${parts.join(" + ")}`;
   }
 }
 
@@ -449,8 +461,10 @@ function fail(error) {
   $("error").hidden = false;
 }
 
-// The dashboard of a daemon holds the page in a frame and sends it one snapshot after another.
-function listen(changed) {
+// The dashboard of a daemon holds the page in a frame and sends it the reader's choice of colours, and
+// one snapshot after another.
+function listen(changed, chooseTheme) {
+  $("theme").hidden = true;
   const pristine = $("main").cloneNode(true);
   let app = null;
   const show = async (data) => {
@@ -468,19 +482,20 @@ function listen(changed) {
   };
   const tell = (said) => window.parent.postMessage(said, "*"); // no secret
   window.addEventListener("message", ({ source, data }) => {
-    if (source === window.parent) show(JSON.parse(data)).then((shown) => tell({ shown }), (error) => tell({ error: error.message }));
+    if (source === window.parent && "dark" in data) chooseTheme(data.dark);
+    else if (source === window.parent) show(data.snapshot).then((shown) => tell({ shown }), (error) => tell({ error: error.message }));
   });
   tell({ ready: true });
 }
 
 async function main() {
   let app = null;
-  addTheme(() => app?.recolour?.());
+  const chooseTheme = addTheme(() => app?.recolour?.());
   showLicences(licences);
   const data = JSON.parse($("data").textContent);
   if (typeof DecompressionStream === "undefined") throw new Error("the browser is too old (it has no DecompressionStream)");
   if (!data && window.parent === window) throw new Error("it has no data; the daemon's dashboard shows it");
-  if (!data) return listen((now) => (app = now));
+  if (!data) return listen((now) => (app = now), chooseTheme);
   const other = { "tidemark.diffpage/1": DiffApp, "tidemark.runspage/1": RunsApp }[data.schema];
   if (other) {
     app = await other.load(data);

@@ -2,18 +2,12 @@
 
 import { blockTable } from "./blocks.js";
 import { bytes, count, duration, percent } from "./format.js";
-import { $, foreign, make, Table } from "./dom.js";
+import { $, foreign, make, swatch, Table } from "./dom.js";
 
 const GAP = 1;
 
 // The colour of an owner; the remaining ones share the colour of "other".
 const ownerColor = (i, others) => (i < others ? `--series-${i % 8}` : "--flame-rest");
-
-function mark(i) {
-  const span = make("span", { class: "mark", "aria-hidden": "true" });
-  span.style.background = `var(${ownerColor(i, 8)})`;
-  return span;
-}
 
 export class MemoryMap {
   // openSite(site): shows what is known of a site.
@@ -105,16 +99,12 @@ export class MemoryMap {
   legend() {
     const kind = this.kind;
     const used = new Set(this.views.flatMap((v) => v.pieces).map((i) => kind && this.model.pieces[i].owner[kind]));
-    const sample = (text, style) => {
-      const span = make("span", { class: "mark", "aria-hidden": "true" });
-      Object.assign(span.style, style);
-      return make("li", {}, span, text);
-    };
+    const sample = (text, style) => make("li", {}, swatch(style), text);
     const shade = (n) => ({ background: `rgb(var(--map) / ${n})` });
     const what = { fill: ["full", "nearly empty"], age: ["allocated in lately", "long ago"], activity: ["many allocations in the range", "few"] }[$("map-what").value];
     const plain = what && [sample(what[0], shade(1)), sample(what[1], shade(0.25)), sample({ fill: "empty now, used before", age: "empty now, used before", activity: "none in the range" }[$("map-what").value], { border: "1px solid var(--line)" }), make("li", { text: "gap: never used" })];
-    const items = plain ? plain : kind ? this.model.owners(kind).map((name, i) => (used.has(i) ? make("li", {}, mark(i), foreign(name)) : null)) : [];
-    $("map-legend").replaceChildren(...items.filter(Boolean));
+    const owner = (name, i) => (used.has(i) ? sample(foreign(name), { background: `var(${ownerColor(i, this.model.data.ownerCount)})` }) : "");
+    $("map-legend").replaceChildren(...(plain || (kind ? this.model.owners(kind).map(owner) : [])));
   }
 
   paintAll() {

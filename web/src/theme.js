@@ -2,22 +2,17 @@
 
 import { $ } from "./dom.js";
 
-function showTheme(dark) {
-  document.documentElement.dataset.theme = dark ? "dark" : "light";
-  $("theme").textContent = dark ? "Light" : "Dark";
-  $("theme").setAttribute("aria-label", dark ? "Use light colours" : "Use dark colours");
-}
-
-// changed(): what a style sheet does not colour is to be drawn again.
+// changed(dark): what a style sheet does not colour is to be drawn again. Returns what chooses dark or light.
 export function addTheme(changed) {
   const system = window.matchMedia("(prefers-color-scheme: dark)");
-  let dark = system.matches;
-  const set = (value) => {
-    dark = value;
-    showTheme(dark);
-    changed();
+  const choose = (dark) => {
+    document.documentElement.dataset.theme = dark ? "dark" : "light";
+    $("theme").textContent = dark ? "Light" : "Dark";
+    $("theme").setAttribute("aria-label", dark ? "Use light colours" : "Use dark colours");
+    $("theme").onclick = () => choose(!dark);
+    changed(dark);
   };
-  showTheme(dark);
-  $("theme").addEventListener("click", () => set(!dark));
-  system.addEventListener("change", () => set(system.matches));
+  system.addEventListener("change", () => choose(system.matches));
+  choose(system.matches);
+  return choose;
 }

@@ -2,15 +2,13 @@
 
 import uPlot from "uplot";
 import { amount, duration } from "./format.js";
-import { css, foreign, make } from "./dom.js";
+import { css, foreign, make, swatch } from "./dom.js";
 import { Lanes } from "./lanes.js";
 
 const TICKS = Array.from({ length: 60 }, (_, i) => 2 ** i); // of bytes
-
 const WHEEL = 1.25; // a turn of the wheel makes the time in view longer by
 const LEAST = 4; // steps in view
 const FAR = 3; // times the highest use: RSS above it has a separate axis
-
 const HEIGHT = 160; // pixels, with the axis
 
 // Of a plot of amounts over seconds.
@@ -244,12 +242,6 @@ export class Timeline {
 }
 
 const lineColor = (line) => line.color ?? (line.pool === undefined ? "--text" : `--series-${line.pool % 8}`);
-
-function mark(color) {
-  const span = make("span", { class: "mark", "aria-hidden": "true" });
-  span.style.backgroundColor = `var(${color})`;
-  return span;
-}
-
+const mark = (color) => swatch({ background: `var(${color})` });
 export const residentMark = () => mark("--resident");
 export const seriesMark = (pool) => mark(lineColor({ pool }));
