@@ -303,8 +303,9 @@ void browser_move(struct browser *b, ptrdiff_t by)
 
 static void lower(struct buf *b)
 {
-    for (size_t i = 0; i < b->len; i++)
-        b->data[i] |= b->data[i] >= 'A' && b->data[i] <= 'Z' ? 0x20 : 0;
+    uint8_t *at = b->data; /* apart from `b`, so that the loop is vectorised */
+    for (size_t i = 0, n = b->len; i < n; i++)
+        at[i] |= at[i] >= 'A' && at[i] <= 'Z' ? 0x20 : 0;
 }
 
 /* Opens the parents of the node to which a call stack comes after `depth` nodes. */
@@ -325,12 +326,17 @@ static bool reveal(struct browser *b, size_t stack, uint32_t depth)
     return make_rows(b, node);
 }
 
+/* What is known of a label. */
+struct searched_tag {
+    enum { NOT_SEARCHED, NO_HIT, IS_HIT } state;
+    uint32_t first; /* number + 1 of the hit found first with it; 0: none yet */
+};
+
 struct search {
     struct browser *b;
     struct buf name; /* in lower case */
-    VEC(int8_t)
-    tags; /* by tag of its label: 1: contains the text, 0: does not, -1: not yet known */
-    struct map numbers; /* path → number */
+    VEC(struct searched_tag) tags;
+    struct map numbers; /* path → number, of hits that are not the first of their tag */
     bool failed;
 };
 
@@ -350,32 +356,50 @@ static bool label_holds(struct search *s, const struct tree_label *l)
 static bool is_hit(struct search *s, uint32_t tag)
 {
     while (s->tags.len <= tag && !s->failed)
-        s->failed = !vec_push(&s->tags, -1);
+        s->failed = !vec_push(&s->tags, (struct searched_tag){0});
     if (s->failed)
         return false;
-    if (s->tags.at[tag] < 0) {
+    if (s->tags.at[tag].state == NOT_SEARCHED) {
         const struct tree_label label = tree_tag_label(s->b->tree, tag);
-        s->tags.at[tag] = label_holds(s, &label) ? 1 : 0;
+        s->tags.at[tag].state = label_holds(s, &label) ? IS_HIT : NO_HIT;
     }
-    return s->tags.at[tag] == 1;
+    return s->tags.at[tag].state == IS_HIT;
+}
+
+/* The hit of a path, a new one if there is none; NULL if memory is short. */
+static struct browser_hit *hit_of(struct search *s, uint32_t tag, uint64_t path)
+{
+    struct browser *b = s->b;
+    uint32_t *first = &s->tags.at[tag].first;
+    bool fresh = *first == 0;
+    size_t number = fresh ? b->hits.len : *first - 1;
+    if (fresh) {
+        *first = (uint32_t)b->hits.len + 1;
+    } else if (b->hits.at[number].path != path) {
+        uint64_t *known = map_add(&s->numbers, path, &fresh);
+        if (!known)
+            return NULL;
+        if (fresh)
+            *known = b->hits.len;
+        number = *known;
+    }
+    if (fresh && !vec_push(&b->hits, (struct browser_hit){.path = path}))
+        return NULL;
+    return &b->hits.at[number];
 }
 
 static void add_hit(struct search *s, size_t stack, const struct tree_step *step)
 {
     struct tree *t = s->b->tree;
     const struct tree_figures *f = tree_stack_figures(t, stack);
-    uint64_t path = tree_stack_path(t, stack, step->depth);
-    const struct browser_hit one = {.path = path, .stack = stack, .depth = step->depth};
-    bool fresh;
-    uint64_t *number = map_add(&s->numbers, path, &fresh);
-    if (number && fresh) {
-        *number = s->b->hits.len;
-        s->failed |= !vec_push(&s->b->hits, one);
-    }
-    s->failed |= !number;
-    if (s->failed)
+    struct browser_hit *hit = hit_of(s, step->tag, tree_stack_path(t, stack, step->depth));
+    s->failed |= !hit;
+    if (!hit)
         return;
-    struct browser_hit *hit = &s->b->hits.at[*number];
+    if (hit->depth == 0) {
+        hit->stack = stack;
+        hit->depth = step->depth;
+    }
     hit->weight = saturating_add(hit->weight, f->at[t->options.sort]);
     hit->live = saturating_add(hit->live, f->at[TREE_LIVE_COUNT]);
 }
