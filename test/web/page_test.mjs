@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import { callTree } from "../../web/src/calls.js";
+import { callTree, stacksThrough } from "../../web/src/calls.js";
 
 const chromium = process.argv[2];
 const folder = resolve(process.argv[3]);
@@ -388,6 +388,12 @@ const checks = {
     await page.click("#flame-previous");
     await page.fill("#flame-search", "(");
     assert.match(await text(page, "flame-found"), /no regular expression/);
+    // main calls malloc: a match within the allocator counts where that is shown.
+    const model = { frames: [{ name: "main" }, { name: "malloc" }], nodeParent: [0, 0, 1], nodeFrame: [0, 0, 1], stackNode: [2], stackBegin: [1], stackSite: [0], sites: [{ name: "main" }] };
+    for (const [name, allocators, found] of [["malloc", true, 1], ["malloc", false, 0], ["main", true, 1], ["main", false, 1]]) assert.deepEqual([...stacksThrough(model, (f) => f.name === name, allocators)], [found], `${name} ${allocators}`);
+    await page.uncheck("#flame-regex");
+    await page.fill("#flame-search", "malloc");
+    assert.doesNotMatch(await text(page, "flame-found"), /^0 functions/);
     await done();
   },
 

@@ -176,13 +176,15 @@ export function matcher(text, regex) {
   return (frame) => [frame.name, frame.path, frame.image].some((s) => s && test(s));
 }
 
-// Which call stacks pass through a frame that the test accepts: 1 or 0 each.
-export function stacksThrough(model, test) {
-  const { nodeParent, nodeFrame, stackNode, stackSite } = model;
+// Which call stacks pass through a frame that the test accepts, also within the allocator if that is
+// shown: 1 or 0 each.
+export function stacksThrough(model, test, allocators) {
+  const { nodeParent, nodeFrame, stackSite } = model;
+  const ends = allocators ? model.stackNode : model.stackBegin;
   const frames = Uint8Array.from(model.frames.map((f) => (test(f) ? 1 : 0)));
   const nodes = new Uint8Array(nodeParent.length);
   for (let i = 1; i < nodes.length; i++) nodes[i] = frames[nodeFrame[i]] | nodes[nodeParent[i]];
   const stacks = new Uint8Array(stackSite.length);
-  for (let stack = 0; stack < stacks.length; stack++) stacks[stack] = stackNode[stack] ? nodes[stackNode[stack]] : test(model.sites[stackSite[stack]]) ? 1 : 0;
+  for (let stack = 0; stack < stacks.length; stack++) stacks[stack] = ends[stack] ? nodes[ends[stack]] : test(model.sites[stackSite[stack]]) ? 1 : 0;
   return stacks;
 }

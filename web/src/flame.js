@@ -253,10 +253,11 @@ export class Flame {
     this.hits = this.drawn.filter((node) => node.chain.some((frame) => !frame.root && test(frame)));
     const hits = new Set(this.hits);
     for (const node of this.drawn) node.element?.classList.toggle("hit", hits.has(node));
-    const through = stacksThrough(this.model, test);
+    const through = stacksThrough(this.model, test, this.options.allocators && this.options.way === "down");
     const sum = this.columns[this.main].reduce((s, v, stack) => s + (through[stack] ? v : 0), 0);
     const functions = new Set(this.hits.flatMap((node) => node.chain.filter((f) => !f.root && test(f)).map((f) => f.label)));
-    found.textContent = sum ? `${count(functions.size)} function${functions.size === 1 ? "" : "s"} in ${count(this.hits.length)} frame${this.hits.length === 1 ? "" : "s"}: ${percent(sum, this.total)}, ${this.amount(sum)}` : "No match.";
+    const where = functions.size ? `${count(functions.size)} function${functions.size === 1 ? "" : "s"} in ${count(this.hits.length)} frame${this.hits.length === 1 ? "" : "s"}` : "Only in frames too small to be drawn";
+    found.textContent = sum ? `${where}: ${percent(sum, this.total)}, ${this.amount(sum)}` : "No match.";
     $("flame-next").disabled = $("flame-previous").disabled = !this.hits.length;
   }
 
