@@ -109,6 +109,7 @@ static void test_kills_until_the_recovery(void **state)
     assert_words(&n,
                  "limit: the OOM killer killed 2 programs in the memory cgroup between its first "
                  "reading and the recovery");
+    fixture_release(&f);
 }
 
 static void kill_client(const char *end)
