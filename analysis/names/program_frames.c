@@ -324,12 +324,12 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
         }
         struct stack_place at = {node, found};
         struct frame_view f = frame_describe(p->trace, frame, found);
-        if (source.node && is_start(f.function))
-            return source;
         if (!f.has_name) {
             at = named_caller(p, at);
             f = frame_describe(p->trace, c->nodes.at[at.node].frame, at.inlined);
         }
+        if (source.node && (!f.has_name || is_start(f.function)))
+            return source;
         return wrapper.node && !f.has_name ? wrapper : script_of(p, at);
     }
     return wrapper.node ? wrapper : begin_of_machinery(p, innermost);

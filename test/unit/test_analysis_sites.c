@@ -411,6 +411,7 @@ static void test_interpreted_caller(void **state)
     uint32_t imported = STACK(&f, 0x200, import, import, source, 0x500);
     uint32_t imported_image = STACK(&f, 0x200, 0xb00, import, source, 0x500);
     uint32_t at_start = STACK(&f, 0x200, import, 0xc00);
+    uint32_t at_nameless_start = STACK(&f, 0x200, import, 0xb00, 0xc00);
     struct sites s;
     assert_int_equal(sites_build(&s, &f.trace, NULL, SITE_BY_FUNCTION, &f.e), 0);
     expect_site(&s, called, "fill");
@@ -418,6 +419,7 @@ static void test_interpreted_caller(void **state)
     expect_site(&s, imported, "fill");
     expect_site(&s, imported_image, "fill");
     expect_site(&s, at_start, "_find_and_load");
+    expect_site(&s, at_nameless_start, "_find_and_load");
     sites_release(&s);
     trace_release(&f.trace);
 }
