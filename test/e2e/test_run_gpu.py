@@ -344,7 +344,8 @@ class Gpu(RunCase):
                                            "the driver")
 
     def test_a_library_that_crashes_later(self):
-        """Or ends the process: it is said once, and the values until then are kept."""
+        """The process that asks the driver ends after its first values: `run` says so once, and the trace
+        has those values."""
         for why, flags, end in (("signal 9 (Killed) ended the process that asks the driver", [],
                                  lambda helper: os.kill(helper, signal.SIGKILL)),
                                 ("the process that asks the driver ended with status 7", ["-DENDS"],

@@ -284,7 +284,7 @@ static void test_a_note_of_another_folder(void **state)
     uint64_t kills;
     assert_non_null(mkdtemp(path));
     p.cgroup.version = CGROUP_V2;
-    strcpy(p.cgroup.folder, path);
+    snprintf(p.cgroup.folder, sizeof p.cgroup.folder, "%s", path);
     assert_false(process_memory_note(&p, &note)); /* its kills were not read */
     p.known = UINT32_C(1) << MEMORY_CGROUP_KILLS;
     assert_true(process_memory_note(&p, &note));
