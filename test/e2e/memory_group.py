@@ -6,6 +6,8 @@ import os
 import pathlib
 import tempfile
 
+from tools import wait_until
+
 ROOT = pathlib.Path("/sys/fs/cgroup")
 
 
@@ -82,5 +84,10 @@ class MemoryGroup:
         return self
 
     def __exit__(self, *_):
-        """Its processes have ended."""
-        os.rmdir(self.folder)
+        """Its processes have ended, or do so: the kernel kills some, a daemon's sampler for one,
+        when their parent has ended."""
+        def removed():
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+            return not self.folder.exists()
+        wait_until(removed, f"{self.folder} has processes")
