@@ -27,6 +27,7 @@ struct page_region {
     uint64_t start, end, categories;
 };
 #define SCAN_PAGEMAP _IOWR('f', 16, struct page_scan)
+#define SCAN_ZERO (UINT64_C(1) << 5)
 #define SCAN_HUGE (UINT64_C(1) << 6)
 #define REGIONS 64u
 
@@ -249,37 +250,104 @@ static void mark_stacks(struct page_look *l, int folder)
 
 /* ---- pages */
 
-static enum page_state state_of(uint64_t entry)
+/*
+ * The zero pages and huge pages of the entries being read, which do not show them. Linux has the
+ * call from 6.7 on; its first versions do not report the huge zero page as a zero page.
+ */
+struct scan {
+    VEC(struct page_region) regions;
+    size_t at; /* the first region that ends behind the last address asked for */
+    bool failed;
+};
+
+static bool scan_range(struct scan *s, int pagemap, uint64_t start, uint64_t end)
+{
+    struct page_region found[REGIONS];
+    struct page_scan scan = {.size = sizeof scan,
+                             .start = start,
+                             .end = end,
+                             .regions = (uint64_t)(uintptr_t)found,
+                             .regions_most = REGIONS,
+                             .any_mask = SCAN_ZERO | SCAN_HUGE,
+                             .return_mask = SCAN_ZERO | SCAN_HUGE};
+    s->regions.len = s->at = 0;
+    while (scan.start < scan.end && !s->failed) {
+        int n = ioctl(pagemap, SCAN_PAGEMAP, &scan);
+        s->failed = n < 0 || scan.walk_end <= scan.start;
+        for (int i = 0; i < n; i++) {
+            if (!vec_push(&s->regions, found[i]))
+                return false;
+        }
+        scan.start = scan.walk_end;
+    }
+    return true;
+}
+
+/* SCAN_ZERO and SCAN_HUGE of a page, of no lower address than before. */
+static uint64_t categories_of(struct scan *s, uint64_t address)
+{
+    while (s->at < s->regions.len && s->regions.at[s->at].end <= address)
+        s->at++;
+    return s->at < s->regions.len && s->regions.at[s->at].start <= address
+               ? s->regions.at[s->at].categories
+               : 0;
+}
+
+/* Anonymous memory of the process. */
+static bool is_own(const struct look_area *a)
+{
+    return a->kind == AREA_HEAP || a->kind == AREA_ANONYMOUS || a->kind == AREA_STACK ||
+           a->kind == AREA_ARENA;
+}
+
+/* Shared memory may map what is no page of memory. */
+static bool is_scanned(const struct look_area *a, const struct scan *s)
+{
+    return (is_own(a) || a->kind == AREA_FILE) && !s->failed;
+}
+
+/*
+ * A page that is mapped more than once belongs to a forked process, too, unless it is a zero page.
+ * From Linux 6.11 on, the huge zero page has the bit of a file's pages.
+ */
+static enum page_state state_of(const struct look_area *a, uint64_t entry, bool is_told,
+                                uint64_t categories)
 {
     if (!(entry & PRESENT))
         return entry & SWAPPED ? PAGE_SWAPPED : PAGE_ABSENT;
-    return entry & (OF_FILE | MAPPED_ONCE) ? PAGE_PRESENT : PAGE_UNSURE;
+    if (entry & OF_FILE)
+        return is_own(a) ? PAGE_UNSURE : PAGE_PRESENT;
+    return entry & MAPPED_ONCE || (is_told && !categories) ? PAGE_PRESENT : PAGE_UNSURE;
 }
 
-static bool take_page(struct page_look *l, struct look_area *a, uint64_t address, uint64_t entry)
+static bool take_page(struct page_look *l, struct look_area *a, uint64_t address, uint64_t entry,
+                      struct scan *scan)
 {
-    enum page_state state = state_of(entry);
+    bool is_told = is_scanned(a, scan);
+    uint64_t categories = is_told ? categories_of(scan, address) : 0;
+    enum page_state state = state_of(a, entry, is_told, categories);
     a->present += state == PAGE_PRESENT;
     a->swapped += state == PAGE_SWAPPED;
     a->unsure += state == PAGE_UNSURE;
+    l->huge += is_own(a) && state == PAGE_PRESENT && categories & SCAN_HUGE ? l->page : 0;
     return a->kind == AREA_FILE || page_look_set(l, address, state);
 }
 
 /* Pages that are unmapped meanwhile read as absent. */
-static bool read_pages(struct page_look *l, int pagemap, uint64_t *entries)
+static bool read_area(struct page_look *l, struct look_area *a, int pagemap, uint64_t *entries,
+                      struct scan *scan)
 {
-    for (size_t i = 0; i < l->areas.len; i++) {
-        struct look_area *a = &l->areas.at[i];
-        uint64_t step = (uint64_t)ENTRIES * l->page;
-        for (uint64_t at = a->start; at < a->end && !a->unread; at += step) {
-            uint64_t pages = (a->end - at < step ? a->end - at : step) / l->page;
-            ssize_t n = pread(pagemap, entries, pages * 8, (off_t)(at / l->page * 8));
-            if (n < 0)
+    uint64_t step = (uint64_t)ENTRIES * l->page;
+    for (uint64_t at = a->start; at < a->end; at += step) {
+        uint64_t bytes = a->end - at < step ? a->end - at : step;
+        if (is_scanned(a, scan) && !scan_range(scan, pagemap, at, at + bytes))
+            return false;
+        ssize_t n = pread(pagemap, entries, bytes / l->page * 8, (off_t)(at / l->page * 8));
+        if (n < 0)
+            return false;
+        for (uint64_t k = 0; k < (uint64_t)n / 8; k++) {
+            if (entries[k] && !take_page(l, a, at + k * l->page, entries[k], scan))
                 return false;
-            for (uint64_t k = 0; k < (uint64_t)n / 8; k++) {
-                if (entries[k] && !take_page(l, a, at + k * l->page, entries[k]))
-                    return false;
-            }
         }
     }
     return true;
@@ -296,41 +364,17 @@ static uint64_t read_size(const struct process_memory *of, const char *file, con
     return kib * 1024;
 }
 
-/* Adds what an area has in huge pages. False: the kernel has no such call. */
-static bool scan_huge(uint64_t *bytes, int pagemap, const struct look_area *a)
+static bool read_pages(struct page_look *l, const struct process_memory *of, int pagemap,
+                       uint64_t *entries)
 {
-    struct page_region found[REGIONS];
-    struct page_scan scan = {.size = sizeof scan,
-                             .start = a->start,
-                             .end = a->end,
-                             .regions = (uint64_t)(uintptr_t)found,
-                             .regions_most = REGIONS,
-                             .mask = SCAN_HUGE,
-                             .return_mask = SCAN_HUGE};
-    while (scan.start < scan.end) {
-        int n = ioctl(pagemap, SCAN_PAGEMAP, &scan);
-        if (n < 0)
-            return false;
-        for (int i = 0; i < n; i++)
-            *bytes += found[i].end - found[i].start;
-        if (scan.walk_end <= scan.start)
-            return false;
-        scan.start = scan.walk_end;
-    }
-    return true;
-}
-
-static uint64_t read_huge(const struct page_look *l, const struct process_memory *of, int pagemap)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < l->areas.len; i++) {
-        const struct look_area *a = &l->areas.at[i];
-        bool own = a->kind == AREA_HEAP || a->kind == AREA_ANONYMOUS || a->kind == AREA_STACK ||
-                   a->kind == AREA_ARENA;
-        if (own && !a->unread && !scan_huge(&bytes, pagemap, a))
-            return read_size(of, "smaps_rollup", "AnonHugePages:");
-    }
-    return bytes;
+    struct scan scan = {0};
+    bool done = true;
+    for (size_t i = 0; i < l->areas.len && done; i++)
+        done = l->areas.at[i].unread || read_area(l, &l->areas.at[i], pagemap, entries, &scan);
+    if (scan.failed)
+        l->huge = read_size(of, "smaps_rollup", "AnonHugePages:");
+    vec_release(&scan.regions);
+    return done;
 }
 
 static void close_if_open(int fd)
@@ -347,8 +391,7 @@ static bool read_look(struct page_look *l, const struct process_memory *of, cons
     bool done = entries && files.pagemap >= 0 && read_areas(l, maps) && mark_arenas(l, &files);
     if (done) {
         mark_stacks(l, of->folder);
-        l->huge = read_huge(l, of, files.pagemap);
-        done = read_pages(l, files.pagemap, entries);
+        done = read_pages(l, of, files.pagemap, entries);
     }
     close_if_open(files.pagemap);
     close_if_open(files.memory);

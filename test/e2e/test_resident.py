@@ -3,6 +3,7 @@
 import contextlib
 import json
 import mmap
+import os
 import pathlib
 import re
 import signal
@@ -15,6 +16,7 @@ from tools import LIMIT, SANITIZED, TIDEMARK, report, run, wait_until
 
 MIB = 1 << 20
 PAGE = 4096
+LINUX = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups()))
 
 # The first word of its arguments says what it does; then it exits, and its pages are read.
 PROGRAM = r"""
@@ -149,6 +151,23 @@ int main(int count, char **argv)
         madvise(p, n, MADV_HUGEPAGE);
         for (size_t i = 0; i < n; i += 2 << 20)
             p[i] = 1;
+    } else if (!strcmp(what, "huge-zero")) {
+        size_t n = (size_t)16 << 20;
+        char *p = kept = aligned_alloc(2 << 20, n);
+        int sum = 0;
+        madvise(p, n, MADV_HUGEPAGE);
+        for (size_t i = 0; i < n; i += PAGE)
+            sum += ((volatile char *)p)[i];
+        return sum;
+    } else if (!strcmp(what, "forked")) {
+        char *p = take(64 * PAGE);
+        int end[2];
+        madvise(p, 64 * PAGE, MADV_NOHUGEPAGE);
+        memset(p, 1, 64 * PAGE);
+        if (pipe(end) == 0 && fork() == 0) {
+            close(end[1]);
+            _exit(read(end[0], &trimmed, 1) != 0); /* until its parent ends */
+        }
     } else if (!strcmp(what, "thread")) {
         pthread_t t;
         pthread_barrier_init(&meet, NULL, 2);
@@ -439,6 +458,23 @@ class Resident(RunCase):
     def test_the_zero_page_is_not_resident(self):
         row = self.site(self.look("zero"), "take")
         self.assertEqual((row["resident_bytes"], row["unsure_bytes"]), (0, 64 * PAGE))
+
+    @unittest.skipUnless(has_zero_page(), "this kernel gives each page that is read memory of its own")
+    def test_the_huge_zero_page_is_not_resident(self):
+        """Also where there is none: then each small page is the zero page."""
+        look = self.look("huge-zero")
+        row = self.site(look, "main")
+        self.assertEqual((row["resident_bytes"], row["unsure_bytes"]), (0, 16 * MIB))
+        self.assertEqual((look["huge_page_bytes"], look["findings"]), (0, []))
+        self.assert_whole(look)
+
+    @unittest.skipIf(LINUX < (6, 7), "the kernel does not distinguish shared pages from the zero page")
+    def test_pages_shared_with_a_forked_process_are_resident(self):
+        look = self.look("forked")
+        self.assertEqual(self.site(look, "take")["resident_bytes"], 64 * PAGE)
+        self.assert_whole(look)
+        self.assertEqual(run("report", self.trace, "--fail-if", 'resident(site="take")>200K').returncode,
+                         1)
 
     def test_small_survivors_keep_pages(self):
         look = self.look("comb")
