@@ -16,7 +16,7 @@
 #include "base/monotonic.h"
 
 #define PROCESSES_MOST 1024u
-#define GPUS_APART (MEMORY_VALUES - MEMORY_GPU_FIRST)
+#define GPUS_APART MEMORY_GPUS
 #define WAIT_MS 1000
 #define LATE_NS INT64_C(10000000000) /* so that late answers take a tenth of the time at most */
 

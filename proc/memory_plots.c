@@ -33,6 +33,7 @@ static const struct {
     [MEMORY_GPU_FIRST + 5] = {"kernel: GPU memory on GPU 5", BYTES},
     [MEMORY_GPU_FIRST + 6] = {"kernel: GPU memory on GPU 6", BYTES},
     [MEMORY_GPU_FIRST + 7] = {"kernel: GPU memory on GPU 7", BYTES},
+    [MEMORY_CGROUP_FILE] = {"kernel: cgroup file pages", BYTES},
 };
 
 static int name_plot(enum memory_value value, const struct event_sink *sink, struct err *e)

@@ -23,7 +23,7 @@
 enum place { OF_PROCESS, OF_CGROUP_V1, OF_CGROUP_V2, OF_SYSTEM };
 
 /* How a value follows from the number in the file. */
-enum derivation { AS_IS, PER_SECOND, SINCE_FIRST, PERCENT_OF_TIME };
+enum derivation { AS_IS, SUM, PER_SECOND, SINCE_FIRST, PERCENT_OF_TIME };
 
 struct source {
     enum place place;
@@ -46,10 +46,14 @@ static const struct source sources[] = {
     {OF_CGROUP_V1, "memory.limit_in_bytes", "", "", 0, MEMORY_CGROUP_LIMIT, AS_IS, 1},
     {OF_CGROUP_V1, "memory.failcnt", "", "", 0, MEMORY_CGROUP_HITS, SINCE_FIRST, 1},
     {OF_CGROUP_V1, "memory.oom_control", "oom_kill ", "", 0, MEMORY_CGROUP_KILLS, SINCE_FIRST, 1},
+    {OF_CGROUP_V1, "memory.stat", "total_inactive_file ", "", 0, MEMORY_CGROUP_FILE, SUM, 1},
+    {OF_CGROUP_V1, "memory.stat", "total_active_file ", "", 0, MEMORY_CGROUP_FILE, SUM, 1},
     {OF_CGROUP_V2, "memory.current", "", "", 0, MEMORY_CGROUP_USE, AS_IS, 1},
     {OF_CGROUP_V2, "memory.max", "", "", 0, MEMORY_CGROUP_LIMIT, AS_IS, 1},
     {OF_CGROUP_V2, "memory.events", "max ", "", 0, MEMORY_CGROUP_HITS, SINCE_FIRST, 1},
     {OF_CGROUP_V2, "memory.events", "oom_kill ", "", 0, MEMORY_CGROUP_KILLS, SINCE_FIRST, 1},
+    {OF_CGROUP_V2, "memory.stat", "inactive_file ", "", 0, MEMORY_CGROUP_FILE, SUM, 1},
+    {OF_CGROUP_V2, "memory.stat", "active_file ", "", 0, MEMORY_CGROUP_FILE, SUM, 1},
     {OF_CGROUP_V2, "memory.pressure", "some ", "total=", 0, MEMORY_CGROUP_SOME, PERCENT_OF_TIME, 1},
     {OF_CGROUP_V2, "memory.pressure", "full ", "total=", 0, MEMORY_CGROUP_FULL, PERCENT_OF_TIME, 1},
     {OF_SYSTEM, "/proc/pressure/memory", "some ", "total=", 0, MEMORY_SYSTEM_SOME, PERCENT_OF_TIME,
@@ -140,6 +144,10 @@ static void derive(struct process_memory *p, const struct source *s, uint64_t nu
     if (s->derivation == AS_IS) {
         if (number < NO_LIMIT)
             put(out, s->value, (double)number * (double)s->unit);
+        return;
+    }
+    if (s->derivation == SUM) {
+        put(out, s->value, out->value[s->value] + (double)number * (double)s->unit);
         return;
     }
     if (s->derivation == SINCE_FIRST)

@@ -61,8 +61,8 @@ static int take_point(void *ctx, const struct plot_point *p, struct err *e)
     (void)e;
     if (which == MEMORY_CGROUP_KILLS && p->value >= 0 && p->value < 0x1p32)
         s->kills = p->value;
-    if (which != MEMORY_CGROUP_USE && which != MEMORY_CGROUP_LIMIT && which != MEMORY_CGROUP_FULL &&
-        which != MEMORY_SYSTEM_FULL)
+    if (which != MEMORY_CGROUP_USE && which != MEMORY_CGROUP_FILE && which != MEMORY_CGROUP_LIMIT &&
+        which != MEMORY_CGROUP_FULL && which != MEMORY_SYSTEM_FULL)
         return 0;
     if (p->time != s->time)
         take_reading(s);

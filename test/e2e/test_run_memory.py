@@ -59,7 +59,7 @@ int main(int count, char **argv)
 
 
 # Takes and touches MiB after MiB, and waits for a byte on the way: the pauses between readings are as
-# long as a reading takes here.
+# long as a reading takes here. With a file's name, it writes twice the cgroup's limit to it first.
 GROWING = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,9 +71,13 @@ __attribute__((noinline)) static void grow(void)
     kept = malloc(1 << 20);
     memset(kept, 1, 1 << 20);
 }
-int main(void)
+int main(int count, char **argv)
 {
     char c;
+    static char part[1 << 20];
+    FILE *f = count > 1 ? fopen(argv[1], "w") : NULL;
+    for (int i = 0; i < 192 && f; i++)
+        fwrite(part, sizeof part, 1, f);
     for (int i = 1; i < 1000; i++) {
         grow();
         if (i == 48 || i == 88) { /* of 96 MiB: far from the limit, and near it */
@@ -289,26 +293,47 @@ class Cgroup(MemoryCase):
                        self.dir.glob("*/*.1.recording.kernel") for at, known in noted(notes))
         wait_until(is_noted)
 
-    def grow(self):
-        """GROWING in a new cgroup, once a reading far from the limit and a look near it were noted."""
+    def start_growing(self, *arguments):
+        """GROWING in a new cgroup, once a reading far from the limit was noted."""
         group = self.make()
         source = self.dir / "grow.c"
         source.write_text(GROWING)
         program = compiled(self.dir, "grow", source=source)
         process = subprocess.Popen([TIDEMARK, "run", "-o", self.trace, "--no-debuginfod", "--",
-                                    "sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$0"',
-                                    program],
+                                    "sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$0" "$@"',
+                                    program, *arguments],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.kill)
         pid = int(process.stdout.readline())
         self.addCleanup(kill_if_there, pid)
         self.wait_reading()
+        return process, pid
+
+    def grow(self):
+        """The same, and a look near the limit."""
+        process, pid = self.start_growing()
         process.stdin.write("\n")
         process.stdin.flush()
         while "is near the end of its memory: its memory cgroup" not in process.stderr.readline():
             self.assertIsNone(process.poll())
         return process, pid
+
+    def test_pages_of_files_are_not_near_the_limit(self):
+        """They fill the cgroup. The kernel drops them when memory is wanted."""
+        kind = subprocess.run(["stat", "-f", "-c", "%T", self.dir], capture_output=True, text=True)
+        if kind.stdout.strip() in ("tmpfs", "ramfs"):
+            self.skipTest("files have no pages that the kernel could drop here")
+        process, _ = self.start_growing(self.dir / "file")
+        process.stdin.close()
+        said = process.stderr.read()
+        self.assertEqual(process.wait(LIMIT), 1, said)
+        self.assertNotIn("near the end of its memory", said)
+        self.assertNotIn("\nlimit: ", said)
+        points, _ = plots(self.trace)
+        use, files = points["cgroup memory"][-1][1], points["cgroup file pages"][-1][1]
+        self.assertGreater(use, 96 * MIB * 8 // 10)
+        self.assertLess(use - files, 64 * MIB)
 
     def test_a_kill(self):
         """The program is killed, and the trace has its growth until then, and a look near the limit."""

@@ -60,6 +60,30 @@ static void test_far_from_it(void **state)
     fixture_release(&f);
 }
 
+/* The kernel drops them before it kills. */
+static void test_pages_of_files(void **state)
+{
+    struct near_limit n;
+    (void)state;
+    begin();
+    reading(5, 990, 1000);
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_FILE), 5, 300, &f.e);
+    reading(8, 990, 1000);
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_FILE), 8, 2000, &f.e);
+    assert_false(found(&n));
+    fixture_release(&f);
+    begin();
+    reading(5, 990, 1000);
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_FILE), 5, 300, &f.e);
+    reading(12, 990, 1000);
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_FILE), 12, 40, &f.e);
+    assert_true(found(&n));
+    assert_words(
+        &n, "limit: the cgroup used 950 B of 1000 B by 12 ns, less than 80 % until 5 ns; then live "
+            "blocks grew by 700 B: 500 B at base (a.c:1), 200 B at grower (b.c:2)");
+    fixture_release(&f);
+}
+
 static void test_the_last_stretch(void **state)
 {
     struct near_limit n;
@@ -244,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_far_from_it),
+        cmocka_unit_test(test_pages_of_files),
         cmocka_unit_test(test_the_last_stretch),
         cmocka_unit_test(test_a_kill_goes_to_the_end),
         cmocka_unit_test(test_kills_until_the_recovery),

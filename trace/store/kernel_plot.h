@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#define MEMORY_GPUS 8
+
 enum memory_value {
     MEMORY_RSS_ANON, /* bytes */
     MEMORY_RSS_FILE,
@@ -24,7 +26,8 @@ enum memory_value {
     MEMORY_GPU_USED,    /* of all processes, on those where it uses some */
     MEMORY_GPU_SIZE,
     MEMORY_GPU_FIRST, /* of the process, on GPU 0 as the driver numbers them, if it has several */
-    MEMORY_VALUES = MEMORY_GPU_FIRST + 8,
+    MEMORY_CGROUP_FILE = MEMORY_GPU_FIRST + MEMORY_GPUS, /* bytes of the use: pages of files */
+    MEMORY_VALUES,
 };
 
 /* Made-up client pointers of the plots' names: no address of a process, and no key of run/. */

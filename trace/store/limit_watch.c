@@ -32,7 +32,9 @@ enum limit_state limit_watch_take(struct limit_watch *w, uint32_t known, const d
     double seconds = w->time && time > w->time ? (double)(time - w->time) / SECOND : 0;
     w->waited += ((group > system ? group : system) - w->waited) * (seconds < 1 ? seconds : 1);
     w->time = time;
-    w->use = value(known, values, MEMORY_CGROUP_USE, BYTES_MOST);
+    double use = value(known, values, MEMORY_CGROUP_USE, BYTES_MOST);
+    double file = value(known, values, MEMORY_CGROUP_FILE, BYTES_MOST);
+    w->use = use > file ? use - file : 0;
     w->limit = value(known, values, MEMORY_CGROUP_LIMIT, BYTES_MOST);
     if (limit_watch_is_full(w) || w->waited >= WAITED_NEAR)
         return LIMIT_NEAR;

@@ -2,9 +2,12 @@
 
 /*
  * Whether a process is near the end of its memory, from readings of what the kernel counts
- * (kernel_plot.h). Near: its memory cgroup uses 90 % of the limit, or in the last second or so all
- * tasks of the cgroup, or of the system, waited for memory for 10 % of the time (pressure "full",
- * Documentation/accounting/psi.rst). Far: less than 80 %, and less than 5 %.
+ * (kernel_plot.h). Near: its memory cgroup uses 90 % of the limit without pages of files, or in the
+ * last second or so all tasks of the cgroup, or of the system, waited for memory for 10 % of the
+ * time (pressure "full", Documentation/accounting/psi.rst). Far: less than 80 %, and less than 5 %.
+ *
+ * Pages of files fill a cgroup up to its limit whenever enough is read or written. The kernel drops
+ * them before it kills.
  */
 
 #include <stdbool.h>
@@ -15,7 +18,7 @@
 /* Zero-initialise. */
 struct limit_watch {
     int64_t time;      /* of the last reading, ns */
-    double use, limit; /* in it, in bytes; limit 0: none */
+    double use, limit; /* in it, in bytes: without pages of files; limit 0: none */
     double waited;     /* percent of the last second */
 };
 
