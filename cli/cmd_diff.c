@@ -247,6 +247,7 @@ static int answer_with(struct diff_command *c, struct trace *base, struct trace 
     if (budget_summary_compare(&checks, base, now, &options, &c->base_selection, list, e) != 0)
         return -1;
     judge(&checks, &verdict);
+    question_print_doubts(checks.list.at, checks.list.len);
     c->report.checks = checks.list.at;
     c->report.check_count = checks.list.len;
     int status = compare(c, base, now, out, e);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/options/options.h"
+#include "cli/options/question.h"
 #include "report/html/html_diff_write.h"
 #include "report/runs_report.h"
 
@@ -108,6 +109,7 @@ int runs_question_answer(struct runs_question *q, enum diff_metric metric,
     if (status == 0) {
         status = report->format == DIFF_HTML ? write_page(&d, report, out, e)
                                              : runs_diff_write(&d, report, out, e);
+        question_print_doubts(d.checks.list.at, d.checks.list.len);
         if (status == 0)
             status = judge(&d, e);
         runs_diff_release(&d);

@@ -395,6 +395,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
         summary_release(&s);
         return -1;
     }
+    question_print_doubts(s.checks.at, s.checks.len);
     if (!c->html && summary_check_sort(&s, c->selection.sort, e) != 0) {
         summary_release(&s);
         return -1;

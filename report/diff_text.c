@@ -9,6 +9,7 @@
 #include "analysis/diff/diff_answer.h"
 #include "base/format.h"
 #include "report/junit.h"
+#include "report/write/markdown_table.h"
 #include "report/write/markup.h"
 #include "report/write/text_cells.h"
 
@@ -324,7 +325,7 @@ void diff_markdown_write(struct diff_writer *w)
     buf_puts(b, MARKUP_MARKER "### Memory\n\n");
     for (size_t i = 0; i < w->options->check_count; i++) {
         const struct summary_check *c = &w->options->checks[i];
-        buf_puts(b, c->holds ? "- ✅ " : "- ❌ ");
+        buf_printf(b, "- %s ", markdown_sign(c));
         markup_code(b, view_of(c->name));
         buf_puts(b, ": ");
         markup_code(b, view_of(c->detail));

@@ -47,7 +47,7 @@ static void checks(struct writer *w)
             continue;
         any = true;
         if (c->expression)
-            buf_puts(b, c->holds ? "- ✅ " : "- ❌ ");
+            buf_printf(b, "- %s ", markdown_sign(c));
         else
             buf_puts(b, "- ⚠️ ");
         markup_code(b, view_of(c->detail));

@@ -5,6 +5,7 @@
 #include "report/junit.h"
 #include "report/write/emit.h"
 #include "report/write/json_value.h"
+#include "report/write/markdown_table.h"
 #include "report/write/markup.h"
 
 static struct view note_of(const struct verify_result *r)
@@ -67,7 +68,7 @@ static void put_markdown(struct buf *b, const struct verify_result *r)
                r->holds ? "all checks hold" : "a check does not hold");
     for (size_t i = 0; i < r->checks.len; i++) {
         const struct summary_check *c = &r->checks.at[i];
-        buf_printf(b, "- %s %s: ", c->holds ? "✅" : "❌", c->name);
+        buf_printf(b, "- %s %s: ", markdown_sign(c), c->name);
         markup_code(b, view_of(c->detail));
         buf_puts(b, "\n");
     }

@@ -417,11 +417,13 @@ static int check_idle(struct run_traces *r, struct summary *s, struct err *e)
         char n[FORMAT_SIZE];
         struct summary_check c = {.name = "fail-if", .expression = all->list.at[i].text};
         c.holds = !(r->broken & budget_bit(i));
+        c.unmatched = !(r->matched & budget_bit(i));
         snprintf(c.detail, sizeof c.detail,
-                 "%.100s: %s of %s; the program itself called none of the functions that are "
+                 "%.100s: %s of %s%s; the program itself called none of the functions that are "
                  "watched",
                  c.expression, c.holds ? "not true" : "true",
-                 format_counted(n, r->checked, "child process"));
+                 format_counted(n, r->checked, "child process"),
+                 c.unmatched ? ", and nothing there matches what it names" : "");
         if (!vec_push(&s->checks, c))
             return err_no_memory(e, "checks");
     }
@@ -453,8 +455,24 @@ static int check_children(struct run_traces *r, struct summary *s, uint64_t coun
     if (check(r, s, e) != 0)
         return -1;
     r->checked += count;
-    for (size_t i = before; i < s->checks.len; i++)
+    for (size_t i = before; i < s->checks.len; i++) {
         r->broken |= s->checks.at[i].holds ? 0 : budget_bit(i - before);
+        r->matched |= s->checks.at[i].unmatched ? 0 : budget_bit(i - before);
+    }
+    return 0;
+}
+
+/* Checks the root process, after its children, and prints what no process has. */
+static int check_root(struct run_traces *r, struct summary *s, struct err *e)
+{
+    size_t before = s->checks.len;
+    struct err doubt;
+    if (check(r, s, e) != 0)
+        return -1;
+    for (size_t i = before; i < s->checks.len; i++) {
+        if (!(r->matched & budget_bit(i - before)) && budgets_doubt(&s->checks.at[i], &doubt))
+            print_error(&doubt);
+    }
     return 0;
 }
 
@@ -515,7 +533,7 @@ static void list_processes(const struct run_traces *r)
 static int report(struct run_traces *r, struct trace *t, struct saved_summary *made,
                   const char *path, struct err *e)
 {
-    if (make_summary(r, made, t, e) != 0 || check(r, &made->summary, e) != 0)
+    if (make_summary(r, made, t, e) != 0 || check_root(r, &made->summary, e) != 0)
         return -1;
     check_cover(r, &made->summary);
     if (r->processes.len || r->options->report == RUN_JSON) {

@@ -18,6 +18,7 @@ struct run_traces {
     bool resolver_runs;
     bool exceeded;    /* some --fail-if was true */
     uint64_t checked; /* children that each --fail-if was checked of */
+    uint64_t matched; /* bit i, likewise: number i was checked of a child with all it names */
     uint64_t broken;  /* bit i: --fail-if number i was true of one; the last bit: or a later one */
     bool idle;        /* the root process called none of the functions that are recorded */
     uint64_t uncovered; /* children that --fail-if does not cover */

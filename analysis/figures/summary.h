@@ -179,6 +179,7 @@ struct summary_check {
     const char *name; /* "memory-data", … */
     bool holds;
     const char *expression; /* its expression (budget.h); NULL: none */
+    bool unmatched;         /* … which has a restriction that nothing matches */
     unsigned causes;        /* possible causes of the failure: bits of no_data.h */
     const char *remedy;     /* what a user can do about the failure; NULL: nothing known */
     char detail[768];

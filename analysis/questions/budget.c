@@ -344,6 +344,13 @@ void budget_release(struct budget *b)
 
 /* ---- selectors */
 
+bool budget_selector_takes(const struct budget_selector *s, struct view name)
+{
+    bool matches = s->is_regex ? pattern_matches(s->regex, name.p, name.len)
+                               : view_equal(view_of(s->text), name);
+    return matches != s->negated;
+}
+
 bool budget_term_takes(const struct budget_term *t, const struct budget_names *n, unsigned which)
 {
     const struct view texts[] = {[BUDGET_POOL] = n->pool,
@@ -352,11 +359,7 @@ bool budget_term_takes(const struct budget_term *t, const struct budget_names *n
                                  [BUDGET_IMAGE] = n->image};
     for (size_t i = 0; i < t->selectors.len; i++) {
         const struct budget_selector *s = &t->selectors.at[i];
-        if (!(which & 1u << s->key))
-            continue;
-        bool matches = s->is_regex ? pattern_matches(s->regex, texts[s->key].p, texts[s->key].len)
-                                   : view_equal(view_of(s->text), texts[s->key]);
-        if (matches == s->negated)
+        if ((which & 1u << s->key) && !budget_selector_takes(s, texts[s->key]))
             return false;
     }
     return true;
@@ -380,16 +383,21 @@ static void put_figure(struct buf *out, enum budget_metric m, double figure)
     buf_puts(out, is_bytes(m) ? format_bytes_exact(text, n) : format_count(text, n));
 }
 
+void budget_put_selector(struct buf *out, const struct budget_selector *s)
+{
+    buf_printf(out, "%s%s%s\"%s\"", keys[s->key], s->negated ? "!" : "=",
+               s->is_regex  ? "~"
+               : s->negated ? "="
+                            : "",
+               s->text);
+}
+
 static void put_term(struct buf *out, const struct budget_term *t)
 {
     buf_puts(out, t->word);
     for (size_t i = 0; i < t->selectors.len; i++) {
-        const struct budget_selector *s = &t->selectors.at[i];
-        buf_printf(out, "%s%s%s%s\"%s\"", i ? ", " : "(", keys[s->key], s->negated ? "!" : "=",
-                   s->is_regex  ? "~"
-                   : s->negated ? "="
-                                : "",
-                   s->text);
+        buf_puts(out, i ? ", " : "(");
+        budget_put_selector(out, &t->selectors.at[i]);
     }
     buf_puts(out, t->selectors.len ? ")" : "");
 }

@@ -88,6 +88,13 @@ struct budget_names {
 /* Whether all selectors with keys in `keys` (a set of 1 << key) match these names. */
 bool budget_term_takes(const struct budget_term *t, const struct budget_names *n, unsigned keys);
 
+/* Whether the name of its key is one that the selector wants. */
+bool budget_selector_takes(const struct budget_selector *s, struct view name);
+
+/* As in the expression: site=~"parse" */
+struct buf;
+void budget_put_selector(struct buf *out, const struct budget_selector *s);
+
 /* Whether a term has selectors of one of these keys. */
 bool budget_term_has(const struct budget_term *t, unsigned keys);
 
@@ -106,5 +113,4 @@ typedef double budget_figure(void *ctx, const struct budget_term *t, enum budget
  * Whether the expression is true. Appends the figures it used to `why`, for people: "peak is 8.00
  * MiB (8,388,608)".
  */
-struct buf;
 bool budget_holds(const struct budget *b, budget_figure *figure, void *ctx, struct buf *why);

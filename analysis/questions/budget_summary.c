@@ -155,27 +155,89 @@ static bool can_be_told(const struct budget *b, const struct budget_summaries *b
            !(b->needs_base && base && budget_summary_lacks(b, base, why));
 }
 
-static void put_permanent(const struct budget *b, const struct summary *s, struct buf *why)
+/* ---- what belongs to an outcome besides its figures */
+
+static void put_permanent(const struct budget *b, const struct budget_scope *in, struct buf *why)
 {
+    const struct summary *most = in->at[0];
     char count[FORMAT_SIZE], bytes[FORMAT_SIZE];
     bool leaked = false;
     for (size_t i = 0; i < b->terms.len; i++)
         leaked |= metrics[b->terms.at[i].metric].is_leaked;
-    if (leaked && s->permanent && !s->all_leaks)
-        buf_printf(why, " (suppressed: %s, %s of the C and C++ libraries and the loader)",
-                   format_counted(count, s->permanent, "block"),
-                   format_bytes(bytes, s->permanent_bytes));
+    for (size_t i = 1; i < in->now; i++)
+        most = in->at[i]->permanent_bytes > most->permanent_bytes ? in->at[i] : most;
+    if (leaked && most->permanent && !most->all_leaks)
+        buf_printf(why, " (suppressed: %s, %s of the C and C++ libraries and the loader%s)",
+                   format_counted(count, most->permanent, "block"),
+                   format_bytes(bytes, most->permanent_bytes),
+                   in->now > 1 ? ", in the run with most" : "");
 }
 
-/* Appends the deciding figures to `why`. False if there is no answer. */
-static bool is_as_wanted(const struct budget *b, const struct budget_summaries *both, bool wanted,
-                         struct buf *why)
+static struct view name_of(const struct summary_row *r, enum budget_key key)
 {
+    return key == BUDGET_SITE   ? r->frame.function
+           : key == BUDGET_FILE ? r->frame.file
+                                : r->frame.image;
+}
+
+static bool is_in(const struct summary *s, const struct budget_selector *wanted)
+{
+    bool found = false;
+    for (size_t i = 0; wanted->key == BUDGET_POOL && !found && i < s->pools.len; i++)
+        found = budget_selector_takes(wanted, s->pools.at[i].name);
+    for (size_t i = 0; wanted->key != BUDGET_POOL && !found && i < s->sites.len; i++)
+        found = budget_selector_takes(wanted, name_of(&s->sites.at[i], wanted->key));
+    return found;
+}
+
+static bool is_unmatched(const struct budget_selector *wanted, const struct budget_scope *in)
+{
+    bool found = wanted->negated;
+    for (size_t i = 0; !found && i < in->all; i++)
+        found = is_in(in->at[i], wanted);
+    return !found;
+}
+
+static void put_pools(const struct summary *s, struct buf *why)
+{
+    size_t begin = why->len, i = 0;
+    for (; i < s->pools.len && why->len - begin < 200; i++) {
+        struct view name = s->pools.at[i].name;
+        buf_printf(why, "%s%.*s", i ? ", " : " (pools: ", name.len > 100 ? 100 : (int)name.len,
+                   name.p);
+    }
+    buf_puts(why, i < s->pools.len ? ", …)" : ")");
+}
+
+bool budget_summary_remark(const struct budget *b, const struct budget_scope *in, struct buf *why)
+{
+    bool any = false;
+    put_permanent(b, in, why);
+    for (size_t i = 0; i < b->terms.len; i++) {
+        const struct budget_term *t = &b->terms.at[i];
+        for (size_t k = 0; k < t->selectors.len; k++) {
+            if (!is_unmatched(&t->selectors.at[k], in))
+                continue;
+            buf_puts(why, "; nothing matches ");
+            budget_put_selector(why, &t->selectors.at[k]);
+            if (t->selectors.at[k].key == BUDGET_POOL)
+                put_pools(in->at[0], why);
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* Appends the deciding figures to `why`. The check does not hold if there is no answer. */
+static void decide(struct summary_check *check, const struct budget *b,
+                   const struct budget_summaries *both, bool wanted, struct buf *why)
+{
+    const struct summary *all[] = {both->now, both->base};
+    const struct budget_scope scope = {.at = all, .now = 1, .all = both->base ? 2 : 1};
     if (!can_be_told(b, both, why))
-        return false;
-    bool holds = budget_holds(b, budget_summary_figure, (void *)both, why);
-    put_permanent(b, both->now, why);
-    return holds == wanted;
+        return;
+    check->holds = budget_holds(b, budget_summary_figure, (void *)both, why) == wanted;
+    check->unmatched = budget_summary_remark(b, &scope, why);
 }
 
 int budget_summary_check(struct summary *s, const struct budget *b, const char *name, bool wanted,
@@ -184,7 +246,7 @@ int budget_summary_check(struct summary *s, const struct budget *b, const char *
     struct budget_summaries both = {.now = s};
     struct buf why = {0};
     struct summary_check check = {.name = name, .expression = b->text};
-    check.holds = is_as_wanted(b, &both, wanted, &why);
+    decide(&check, b, &both, wanted, &why);
     *holds = check.holds;
     snprintf(check.detail, sizeof check.detail, "%.100s: %s", b->text, buf_str(&why));
     bool ok = !why.failed && vec_push(&s->checks, check);
@@ -199,7 +261,7 @@ static int compare_all(struct budget_checks *out, const struct budget_summaries 
         const struct budget *b = &list.at[i];
         struct buf why = {0};
         struct summary_check one = {.name = b->text};
-        one.holds = is_as_wanted(b, both, false, &why);
+        decide(&one, b, both, false, &why);
         snprintf(one.detail, sizeof one.detail, "%s", buf_str(&why));
         bool ok = !why.failed && vec_push(&out->list, one);
         buf_release(&why);

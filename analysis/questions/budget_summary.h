@@ -24,6 +24,19 @@ double budget_summary_figure(void *ctx, const struct budget_term *t, enum budget
 /* Whether `s` lacks a figure that the expression needs; then `why` gets the cause. */
 bool budget_summary_lacks(const struct budget *b, const struct summary *s, struct buf *why);
 
+/* The summaries that an outcome is of: first those of the newer side. */
+struct budget_scope {
+    const struct summary *const *at;
+    size_t now, all;
+};
+
+/*
+ * Appends what belongs to an outcome besides its figures: what was suppressed on the newer side,
+ * and restrictions such as pool="x" that match nothing on either side. True if there is one of the
+ * latter: its figure is 0, which may be a misspelt name.
+ */
+bool budget_summary_remark(const struct budget *b, const struct budget_scope *in, struct buf *why);
+
 /* The counter of a running client's pool that has this metric; NULL: none has. Static. */
 const char *budget_metric_counter(enum budget_metric m);
 

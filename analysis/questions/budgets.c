@@ -41,6 +41,16 @@ const struct budget *budgets_of_leaks(const struct budgets *b)
     return NULL;
 }
 
+bool budgets_doubt(const struct summary_check *check, struct err *e)
+{
+    bool has_name = check->expression == NULL; /* its detail does not begin with the expression */
+    if (!check->holds || !check->unmatched)
+        return false;
+    err_set(e, ERR_CHECK, "note: fail-if %.100s%s%s", has_name ? check->name : "",
+            has_name ? ": " : "", check->detail);
+    return true;
+}
+
 int budgets_check(const struct budgets *b, struct summary *s, const char *name, bool wanted,
                   struct err *e)
 {

@@ -18,6 +18,12 @@ void budgets_release(struct budgets *b);
 const struct budget *budgets_of_leaks(const struct budgets *b);
 
 /*
+ * Whether a check of the expression holds, but one of its restrictions matches nothing; then `e`
+ * says so.
+ */
+bool budgets_doubt(const struct summary_check *check, struct err *e);
+
+/*
  * Adds an outcome for each to the summary's checks, as `name`. ERR_CHECK with the failed ones if an
  * outcome is not `wanted`.
  */

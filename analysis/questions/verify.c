@@ -143,12 +143,17 @@ static void verify_count(struct verifier *v, const char *name, uint64_t n, const
 static void verify_expression(struct verifier *v, const struct budget *b)
 {
     struct budget_summaries both = {.now = v->s};
+    const struct summary *one = v->s;
     struct buf why = {0};
-    bool holds =
-        !budget_summary_lacks(b, v->s, &why) && budget_holds(b, budget_summary_figure, &both, &why);
+    bool known = !budget_summary_lacks(b, v->s, &why);
+    bool holds = known && budget_holds(b, budget_summary_figure, &both, &why);
+    bool unmatched = known && budget_summary_remark(b, &(struct budget_scope){&one, 1, 1}, &why);
     check(v, "expect", holds, "%.100s: %s", b->text, buf_str(&why));
-    if (v->result->checks.len)
-        v->result->checks.at[v->result->checks.len - 1].expression = b->text;
+    if (v->result->checks.len) {
+        struct summary_check *made = &v->result->checks.at[v->result->checks.len - 1];
+        made->expression = b->text;
+        made->unmatched = unmatched;
+    }
     v->failed |= why.failed;
     buf_release(&why);
 }

@@ -8,6 +8,7 @@ struct checking {
     const struct noise_row *rows; /* of its terms */
     const struct run_figures *runs;
     size_t first, end; /* those that it needs */
+    struct budget_scope scope;
 };
 
 static double figure_of(void *ctx, const struct budget_term *t, enum budget_side side)
@@ -72,6 +73,7 @@ static int check_one(struct budget_checks *out, const struct checking *c, const 
     } else if (!is_lacking(c, &why)) {
         one.holds = !budget_holds(c->budget, figure_of, (void *)c, &why);
         put_noise(c, options, &why);
+        one.unmatched = budget_summary_remark(c->budget, &c->scope, &why);
     }
     snprintf(one.detail, sizeof one.detail, "%s", buf_str(&why));
     bool ok = !why.failed && vec_push(&out->list, one);
@@ -111,7 +113,10 @@ int runs_budgets_check(struct budget_checks *out, const struct run_figures *runs
         terms += list.at[i].terms.len;
     double *values = calloc(terms * total + 1, sizeof *values);
     struct noise_row *rows = calloc(terms + 1, sizeof *rows);
-    int status = values && rows ? 0 : err_no_memory(e, "checks");
+    const struct summary **newest = calloc(total + 1, sizeof *newest);
+    int status = values && rows && newest ? 0 : err_no_memory(e, "checks");
+    for (size_t i = 0; i < total && status == 0; i++)
+        newest[i] = &runs[(count[0] + i) % total].summary;
     if (status == 0) {
         fill(runs, total, list, values, rows);
         status = noise_test(&n, count, values, rows, terms, &all, e);
@@ -121,11 +126,13 @@ int runs_budgets_check(struct budget_checks *out, const struct run_figures *runs
                                    .rows = rows + row,
                                    .runs = runs,
                                    .first = list.at[i].needs_base ? 0 : count[0],
-                                   .end = total};
+                                   .end = total,
+                                   .scope = {newest, count[1], total}};
         status = check_one(out, &c, &n, options, e);
         row += list.at[i].terms.len;
     }
     free(values);
     free(rows);
+    free(newest);
     return status;
 }

@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analysis/questions/budgets.h"
 #include "analysis/questions/message_range.h"
 #include "base/format.h"
 #include "base/memory_bound.h"
 #include "base/outfile.h"
+#include "base/print_error.h"
 #include "cli/options/progress.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
@@ -168,6 +170,15 @@ static int load_and_answer(const struct question *q, struct resolver *r, questio
         status = q->output ? answer_into_file(q, answer, ctx, t, e) : answer(ctx, t, stdout, e);
     t->loading = NULL;
     return status;
+}
+
+void question_print_doubts(const struct summary_check *checks, size_t n)
+{
+    struct err doubt;
+    for (size_t i = 0; i < n; i++) {
+        if (budgets_doubt(&checks[i], &doubt))
+            print_error(&doubt);
+    }
 }
 
 int question_find_range(struct selection_options *o, const char *path, struct err *e)

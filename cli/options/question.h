@@ -77,6 +77,9 @@ extern const struct option_row question_output_rows[];  /* -o, -f, --quiet, -h *
 /* Rejects a PNG for a terminal. */
 bool question_check_picture(const struct question *q, struct err *e);
 
+/* Prints which checks of --fail-if hold, but name what no pool or site matches. */
+void question_print_doubts(const struct summary_check *checks, size_t n);
+
 /*
  * Finds the messages of --between in the trace at `path`, and sets the range in the selection `o`.
  * Warns when several ranges match. ERR_USAGE when none does.

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "analysis/figures/summary.h"
 #include "base/format.h"
 #include "report/write/markup.h"
 #include "report/write/text_cells.h"
@@ -11,6 +12,11 @@ static void put_made(struct document *d, struct buf *made, void (*put)(struct bu
     put(&d->buf, buf_view(made));
     d->failed |= made->failed;
     buf_release(made);
+}
+
+const char *markdown_sign(const struct summary_check *c)
+{
+    return !c->holds ? "❌" : c->unmatched ? "⚠️" : "✅";
 }
 
 void markdown_title(struct document *d, const char *title, const struct trace *t,

@@ -9,6 +9,10 @@
 #include "analysis/names/frames.h"
 #include "report/write/document.h"
 
+/* The sign of an outcome: also of one that holds because nothing matches. Static. */
+struct summary_check;
+const char *markdown_sign(const struct summary_check *c);
+
 /* "### TITLE PROGRAM", and the selection if there is one. */
 void markdown_title(struct document *d, const char *title, const struct trace *t,
                     const struct selection_options *only);

@@ -101,6 +101,18 @@ class Permanent(Case):
         self.assertEqual(run("diff", trace, trace, "--fail-if", "leaked>0",
                              "--no-suppressions").returncode, 1)
 
+    def test_what_was_suppressed_is_counted(self):
+        _, trace = self.recorded(CLEAN_C)
+        count = report(trace)["pools"][0]["permanent_allocations"]
+        told = f"leaked is 0 bytes (suppressed: {count} block"
+        for command in (("report", "--fail-if", "leaked>0", "--format", "json", trace),
+                        ("verify", "--expect", "leaked=0", trace),
+                        ("diff", "--fail-if", "leaked>0", trace, trace),
+                        ("diff", "--fail-if", "leaked>0", trace, "--", trace, trace)):
+            self.assertIn(told, run(*command).stdout, command)
+        self.assertIn("the loader, in the run with most)", run(*command).stdout)
+        self.assertNotIn("suppressed", run(*command[:3], "--no-suppressions", *command[3:]).stdout)
+
     def test_leaks_remain(self):
         """What strdup, fopen and opendir return is the program's; the buffer of stdout is not."""
         errors, trace = self.recorded(LEAKY, status=1)

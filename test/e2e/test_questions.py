@@ -561,6 +561,36 @@ class Diff(Case):
         self.assertEqual(result.returncode, 1)
         self.assertIn("FAILED expect: leaked=0: leaked is", result.stdout)
 
+    def test_budgets_of_what_is_not_there(self):
+        """A misspelt name has the figure 0: the budget holds, and the output says so."""
+        told = ('leaked(pool="gpux") is 0 bytes; nothing matches pool="gpux" '
+                "(pools: default, arena, gpu.vram)")
+        typo, fine = 'leaked(pool="gpux")>0', 'leaked(pool=~"^gpu.")>1G'
+        args = ("--fail-if", typo, "--fail-if", fine, "--fail-if", 'count(pool!="default")>10000')
+        for command in (("report", MEMSCEN), ("diff", THREADS, MEMSCEN),
+                        ("diff", THREADS, "--", MEMSCEN, MEMSCEN)):
+            for form in ("json", "junit", "markdown"):
+                result = run(*command[:1], *args, "--format", form, *command[1:])
+                self.assertEqual((result.returncode, result.stderr),
+                                 (0, f"tidemark: note: fail-if {typo}: {told}\n"))
+                if form == "json":
+                    checks = [check["detail"] for check in json.loads(result.stdout)["checks"]]
+                    self.assertEqual([told in one for one in checks[-3:]], [True, False, False])
+                if form == "junit":
+                    suite = xml.etree.ElementTree.fromstring(result.stdout)
+                    self.assertEqual([told in one.text for one in suite.iter("system-out")],
+                                     [True, False, False])
+                if form == "markdown":
+                    self.assertEqual(re.findall("^- (✅|⚠️)", result.stdout, re.M),
+                                     ["⚠️", "✅", "✅"])
+        result = run("verify", MEMSCEN, "--expect", 'leaked(site="parsse")=0')
+        self.assertEqual(result.returncode, 0)
+        self.assertIn('nothing matches site="parsse"', result.stdout)
+        # What only the older side has is known.
+        result = run("diff", TRACES / "v0.14.0" / "allscen.tracy", MEMSCEN, "--fail-if",
+                     'count(site="fibers")>+5%')
+        self.assertEqual(result.stderr, "")
+
     def test_names_stay_text(self):
         """What a program calls its functions means nothing in Markdown and XML."""
         out = self.dir / "x.tracy"

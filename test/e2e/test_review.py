@@ -105,7 +105,7 @@ class Markdown(Case):
         self.assertIn("<code>render::Mesh::build_vertices(Rng&#38;) (ms_render.cpp:28)</code>", shown)
         budgets = [unescape(line) for line in shown.splitlines() if line.startswith("- ")]
         self.assertEqual(budgets[0], "- ❌ peak>=8M: peak is 8.00 MiB (8,388,608)")
-        self.assertEqual([line[2] for line in budgets], ["❌", "✅", "✅"])
+        self.assertEqual([line[2] for line in budgets], ["❌", "✅", "⚠"])
         truth = report(MEMSCEN)
         pools = table(shown, "| Pool | Peak ")
         self.assertEqual([unescape(row[0]) for row in pools], [p["name"] for p in truth["pools"]])

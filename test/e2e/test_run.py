@@ -542,6 +542,13 @@ class Children(RunCase):
         self.assertNotIn("covers less", result.stderr)
         result = record(self.dir, *command, options=[*budget, "--this-process"])
         self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("nothing matches site=~", result.stderr)
+        # That nothing matches is said if it is so of all processes.
+        budget = ["-f", "--follow-fork", "--fail-if", 'count(site=~"make_block")>1000000',
+                  "--fail-if", 'count(site=~"make_blok")>0']
+        result = record(self.dir, *command, options=budget)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(re.findall("nothing matches (.*)", result.stderr), ['site=~"make_blok"'])
 
     def test_a_budget_of_a_parent_that_calls_nothing(self):
         """Its outcome is that of its children; alone, or with --this-process, it has none."""

@@ -213,6 +213,20 @@ static void test_summaries(void **state)
                         "peak>1K or leaked(site=~\"p\")>0: peak is 1000 bytes, "
                         "leaked(site=~\"p\") is 100 bytes");
     budget_release(&budget);
+    assert_false(s.checks.at[s.checks.len - 1].unmatched);
+    /* Of a name that nothing has, the figure is 0; that is said. */
+    assert_int_equal(budget_parse(&budget,
+                                  "peak(pool=\"gpu\", site=~\"drow\")>0 or "
+                                  "count(pool=\"cpu\")>0 or count(pool!=\"x\")>9",
+                                  &f.e),
+                     0);
+    assert_int_equal(budget_summary_check(&s, &budget, "fail-if", false, &ok, &f.e), 0);
+    assert_true(ok);
+    assert_true(s.checks.at[s.checks.len - 1].unmatched);
+    assert_non_null(strstr(s.checks.at[s.checks.len - 1].detail,
+                           "is 3; nothing matches site=~\"drow\"; nothing matches pool=\"cpu\" "
+                           "(pools: default, gpu)"));
+    budget_release(&budget);
     /* Without a look, what is resident is unknown, which is within no budget. */
     assert_int_equal(budget_parse(&budget, "resident>1 or peak>1G", &f.e), 0);
     assert_int_equal(budget_summary_check(&s, &budget, "fail-if", false, &ok, &f.e), 0);
