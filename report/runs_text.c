@@ -83,13 +83,9 @@ static int first_side(const struct runs_writer *w)
 }
 
 /* What the test says of a row; "" if it says nothing. */
-static const char *mark_of(const struct runs_writer *w, const struct noise_row *r)
+static const char *mark_of(const struct noise_row *r)
 {
-    if (r->muted || (r->unstable && w->d->options.noise.mute_unstable))
-        return "muted";
-    if (r->unstable)
-        return "unstable";
-    return "";
+    return r->muted ? "muted" : r->unstable ? "unstable" : "";
 }
 
 static void put_row_name(struct buf *out, const struct runs_row *r)
@@ -129,12 +125,18 @@ static void put_head(const struct runs_writer *w, struct buf *b)
                    noise_runs_needed(d->options.noise.level));
 }
 
-static void put_unstable(const struct runs_writer *w, struct buf *b)
+/* How many rows are unstable, and how many were not tested: 0 if --mute matches nothing. */
+static void put_left_out(const struct runs_writer *w, struct buf *b)
 {
     const struct runs_diff *d = w->d;
     char n[FORMAT_SIZE];
-    buf_printf(b, "%s that differ by more than %g %% between runs of one side",
-               format_counted(n, d->unstable, "row"), d->options.noise.unstable * 100);
+    bool mutes = d->options.mute || d->options.noise.mute_unstable;
+    if (d->unstable)
+        buf_printf(b, "\nunstable: %s by more than %g %% between runs of one side%s\n",
+                   format_counted(n, d->unstable, "row"), d->options.noise.unstable * 100,
+                   mutes || !d->noise.runs[0] ? "" : " (diff --mute-unstable leaves such out)");
+    if (mutes)
+        buf_printf(b, "\nmuted: %s\n", format_counted(n, d->muted, "row"));
 }
 
 /* ---- text */
@@ -163,8 +165,8 @@ static void text_pool(struct runs_writer *w, const struct runs_pool *p)
             buf_printf(b, "  %s", put_change(text, r, is_bytes));
         if (w->d->noise.can_tell && !r->changed && r->change != 0)
             buf_puts(b, "  within the noise");
-        if (*mark_of(w, r))
-            buf_printf(b, "  %s", mark_of(w, r));
+        if (*mark_of(r))
+            buf_printf(b, "  %s", mark_of(r));
         buf_puts(b, "\n");
     }
 }
@@ -185,8 +187,8 @@ static void text_row(struct runs_writer *w, const struct runs_row *r)
     }
     if (first_side(w) == 0)
         buf_printf(b, "  %s", put_change(text, &r->noise, is_bytes));
-    if (*mark_of(w, &r->noise))
-        buf_printf(b, "  %s", mark_of(w, &r->noise));
+    if (*mark_of(&r->noise))
+        buf_printf(b, "  %s", mark_of(&r->noise));
     buf_puts(b, "\n");
     w->doc.failed |= name.failed;
     buf_release(&name);
@@ -226,12 +228,7 @@ void runs_text_write(struct runs_writer *w)
         text_pool(w, &w->d->pools.at[i]);
     for (int k = 0; k < DIFF_KINDS; k++)
         text_rows(w, (enum diff_kind)k);
-    if (w->d->unstable) {
-        buf_puts(b, "\nunstable: ");
-        put_unstable(w, b);
-        buf_puts(b,
-                 w->d->options.noise.mute_unstable ? "\n" : " (--mute-unstable leaves such out)\n");
-    }
+    put_left_out(w, b);
     for (size_t i = 0; i < w->d->checks.list.len; i++) {
         const struct summary_check *c = &w->d->checks.list.at[i];
         buf_printf(b, "%s%s %s: ", i ? "" : "\n", c->holds ? "ok" : "FAILED", c->name);
@@ -250,7 +247,7 @@ static void markdown_cells(struct runs_writer *w, const struct noise_row *r, boo
         buf_printf(b, " | %s", put_side(text, r, side, is_bytes));
     if (first_side(w) == 0)
         buf_printf(b, " | %s", put_change(text, r, is_bytes));
-    buf_printf(b, " | %s |\n", mark_of(w, r));
+    buf_printf(b, " | %s |\n", mark_of(r));
     document_flush(&w->doc);
 }
 
@@ -345,11 +342,7 @@ void runs_markdown_write(struct runs_writer *w)
     markdown_cut(w, markdown_table(w, false));
     if (folded)
         buf_puts(b, "\n</details>\n");
-    if (w->d->unstable) {
-        buf_puts(b, "\nUnstable: ");
-        put_unstable(w, b);
-        buf_puts(b, ".\n");
-    }
+    put_left_out(w, b);
 }
 
 /* ---- JUnit XML */

@@ -204,10 +204,10 @@ static void judge_row(const struct test *t, const double *values, struct noise_r
     describe(r, 1, values + t->n->runs[0], t->n->runs[1]);
     r->change = d.change;
     r->unstable = is_unstable(t, &s, &d);
+    r->muted |= r->unstable && t->options->mute_unstable;
     r->p = own > 0 ? share_above(t, own) : 1;
     r->changed = t->n->can_tell && own > 0 && r->p <= t->options->level;
-    bool known = t->n->can_tell && isfinite(t->n->critical) && !r->muted &&
-                 !(t->options->mute_unstable && r->unstable);
+    bool known = t->n->can_tell && isfinite(t->n->critical) && !r->muted;
     r->low = known ? r->change - t->n->critical * d.error : NAN;
     r->high = known ? r->change + t->n->critical * d.error : NAN;
 }
@@ -223,6 +223,7 @@ static void describe_alone(const struct test *t, const double *values, struct no
         r->p = 1;
         r->changed = false;
         r->unstable = r->spread[1] > t->options->unstable * fabs(r->mean[1]);
+        r->muted |= r->unstable && t->options->mute_unstable;
     }
 }
 

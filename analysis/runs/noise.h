@@ -36,7 +36,7 @@
 
 struct noise_row {
     double floor; /* set by the caller, in the figure's unit */
-    bool muted;   /* set by the caller: not tested */
+    bool muted;   /* not tested: set by the caller; noise_test adds options->mute_unstable */
     double median[2], mean[2];
     double spread[2]; /* standard deviation of a run; NAN of a single one */
     double change;    /* of the means */

@@ -240,19 +240,19 @@ static int compare_rows(const void *a, const void *b)
 static void take_outcomes(struct runs_diff *d, const struct noise_row *rows)
 {
     size_t totals = d->pools.len * DIFF_POOL_FIGURES;
-    for (size_t i = 0; i < totals; i++)
+    for (size_t i = 0; i < totals; i++) {
         d->pools.at[i / DIFF_POOL_FIGURES].totals[i % DIFF_POOL_FIGURES] = rows[i];
+        d->tested += !rows[i].muted;
+    }
     for (size_t i = 0; i < d->rows.len; i++) {
         struct runs_row *r = &d->rows.at[i];
         r->noise = rows[totals + i];
         r->kind = kind_of(r);
         d->count[r->kind]++;
-        bool unstable_muted = r->noise.unstable && d->options.noise.mute_unstable;
         d->unstable += r->noise.unstable;
-        d->muted += r->noise.muted || unstable_muted;
-        d->tested += !r->noise.muted && !unstable_muted;
+        d->muted += r->noise.muted;
+        d->tested += !r->noise.muted;
     }
-    d->tested += totals;
     if (d->rows.len)
         qsort(d->rows.at, d->rows.len, sizeof *d->rows.at, compare_rows);
 }

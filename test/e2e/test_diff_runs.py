@@ -68,12 +68,21 @@ class Runs(Case):
         self.assertIn("peak is unstable", doc["checks"][0]["detail"])
         muted = self.document(base, "--", now, "--mute-unstable")
         self.assertEqual(muted["muted"], muted["unstable"])
-        self.assertLess(muted["tested"], doc["tested"])
+        figures = [*muted["rows"],
+                   *(one for pool in muted["pools"] for one in pool["totals"].values())]
+        self.assertTrue(muted["pools"][0]["totals"]["peak_bytes"]["muted"])
+        self.assertEqual([one["muted"] for one in figures], [one["unstable"] for one in figures])
+        self.assertEqual(muted["tested"], sum(not one["muted"] for one in figures))
         text = run("diff", base, "--", now).stdout
-        self.assertIn("(--mute-unstable leaves such out)", text)
+        self.assertIn("(diff --mute-unstable leaves such out)", text)
+        self.assertNotIn("muted", text)
         named = self.document(base, "--", now, "--mute", ".")
         self.assertEqual(named["muted"], sum(bool(row["function"] or row["file"])
                                              for row in named["rows"]))
+        for mute, count in ((".", named["muted"]), ("misspelt", 0)):
+            for form in ("text", "markdown"):
+                shown = run("diff", base, "--", now, "--mute", mute, "--format", form).stdout
+                self.assertRegex(shown, f"(?m)^muted: {count} rows$")
 
     def test_too_few(self):
         """One against one cannot show what is noise, whatever the figures are."""

@@ -72,7 +72,8 @@ class Repeat(Case):
         again = self.repeat(3)
         self.assertEqual(again.returncode, 4)
         self.assertIn("run.1.tracy exists; -f replaces it", again.stderr)
-        self.assertEqual(self.repeat(2, "-f", "--base", self.dir / "none").returncode, 3)
+        again = self.repeat(2, "--base", self.dir / "none", name="new")
+        self.assertEqual((again.returncode, self.traces("new")), (3, []), again.stderr)
 
     def test_request_to_end(self):
         """SIGTERM is passed on to the run, after which there is no other one."""
