@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/print_error.h"
 #include "cli/options/options.h"
 #include "cli/options/question.h"
 #include "report/html/html_diff_write.h"
@@ -58,6 +59,21 @@ void runs_question_release(struct runs_question *q)
     run_inputs_release(&q->runs);
 }
 
+/* Runs of other programs in a baseline look like noise, which hides changes. */
+static void note_programs(const struct runs_question *q)
+{
+    struct err e;
+    for (size_t i = 1; i < q->runs.list.len; i++) {
+        const struct run_figures *first = &q->runs.list.at[0], *other = &q->runs.list.at[i];
+        if (strcmp(first->program, other->program) == 0)
+            continue;
+        err_set(&e, ERR_CHECK, "note: runs of different programs: %.60s (%.150s), %.60s (%.150s)",
+                first->program, first->name, other->program, other->name);
+        print_error(&e);
+        return;
+    }
+}
+
 /* Reports the first expression that is true or unknown. */
 static int judge(const struct runs_diff *d, struct err *e)
 {
@@ -105,6 +121,7 @@ int runs_question_answer(struct runs_question *q, enum diff_metric metric,
     if (q->mute && !(mute = pattern_new(q->mute, strlen(q->mute), e)))
         return -1;
     options.mute = mute;
+    note_programs(q);
     int status = runs_diff_build(&d, q->runs.list.at, q->loaded, &options, e);
     if (status == 0) {
         status = report->format == DIFF_HTML ? write_page(&d, report, out, e)

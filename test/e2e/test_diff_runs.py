@@ -114,6 +114,16 @@ class Runs(Case):
         self.assertIn("Within the noise", shown)
         self.assertEqual(shown.count("<details"), shown.count("</details>"))
 
+    def test_other_programs(self):
+        """Runs of another program in a baseline would look like noise."""
+        base, now = self.side("base", (1, 1, 1)), self.side("now", (1, 1))
+        self.assertEqual(run("diff", base, "--", now).stderr, "")
+        other = json.loads((base / "2.json").read_text())
+        (base / "2.json").write_text(json.dumps({**other, "program": "other"}))
+        self.assertEqual(run("diff", base, "--", now, "--format", "json").stderr,
+                         f"tidemark: note: runs of different programs: memscen ({base}/0.json), "
+                         f"other ({base}/2.json)\n")
+
     def test_traces(self):
         """Traces, files of figures and folders may stand side by side."""
         folder = self.side("base", (1, 1))
