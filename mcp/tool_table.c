@@ -57,13 +57,10 @@ static int ask_info(struct tool_call *c, struct tidetrace_result **r, struct tid
 static const struct param report_params[] = {
     {.name = "by", .type = PARAM_CHOICE, .what = "rows (site)", .choices = groupings},
     {.name = "sort", .type = PARAM_CHOICE, .what = "order (size)", .choices = sorts},
-    {.name = "min_bytes",
-     .type = PARAM_INTEGER,
-     .what = "leave out rows of fewer bytes",
-     .most = WHOLE_MAX},
+    {.name = "min_bytes", .type = PARAM_INTEGER, .what = "least bytes of a row", .most = WHOLE_MAX},
     {.name = "min_count",
      .type = PARAM_INTEGER,
-     .what = "leave out rows with fewer allocations",
+     .what = "least allocations of a row",
      .most = WHOLE_MAX},
     {.name = "list", .type = PARAM_CHOICE, .what = "list in pages (rows)", .choices = report_lists},
     END_OF_PARAMS,
@@ -165,7 +162,7 @@ static int add_peak(struct tool_call *c, json_t *document, struct err *e)
 static const struct param tree_params[] = {
     {.name = "direction",
      .type = PARAM_CHOICE,
-     .what = "from the outermost callers, or from the functions that allocate (top-down)",
+     .what = "from outermost callers, or from functions that allocate (top-down)",
      .choices = directions},
     {.name = "by",
      .type = PARAM_CHOICE,
@@ -181,7 +178,7 @@ static const struct param tree_params[] = {
      .most = 1000000},
     {.name = "min_share",
      .type = PARAM_NUMBER,
-     .what = "leave out nodes with less of the whole, from 0 to 1 (0.01)",
+     .what = "least share of the whole, from 0 to 1 (0.01)",
      .most = 1},
     {.name = "inlines", .type = PARAM_BOOLEAN, .what = "with inlined functions (true)"},
     {.name = "all_frames",
@@ -213,7 +210,7 @@ static int ask_tree(struct tool_call *c, struct tidetrace_result **r, struct tid
 static const struct param find_params[] = {
     {.name = "address",
      .type = PARAM_ADDRESS,
-     .what = "the address, such as \"0x7f0012345678\"",
+     .what = "such as \"0x7f0012345678\"",
      .required = true},
     {.name = "length",
      .type = PARAM_INTEGER,
@@ -325,7 +322,7 @@ static const char *const related_lists[] = {"plots", "messages", NULL};
 static const struct param related_params[] = {
     {.name = "window_ns",
      .type = PARAM_INTEGER,
-     .what = "how long after a message use may rise (a two-hundredth of the time)",
+     .what = "how long after a message use may rise (1/200 of the time)",
      .least = 1,
      .most = TIMES_MAX},
     {.name = "list",
@@ -421,7 +418,7 @@ static const struct param diff_params[] = {
      .choices = diff_metrics},
     {.name = "fail_if",
      .type = PARAM_REGEXES,
-     .what = "what should not be true of the new figures (\"leaked>0\") or of their change "
+     .what = "what should be false of the new figures (\"leaked>0\") or of their change "
              "(\"peak>+5%\")"},
     END_OF_PARAMS,
 };
@@ -444,7 +441,7 @@ static int ask_diff(struct tool_call *c, struct tidetrace_result **r, struct tid
 static const struct param verify_params[] = {
     {.name = "allocations",
      .type = PARAM_INTEGER,
-     .what = "expected number of allocations",
+     .what = "how many are expected",
      .most = WHOLE_MAX},
     {.name = "within",
      .type = PARAM_NUMBER,

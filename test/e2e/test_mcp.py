@@ -154,11 +154,11 @@ class Protocol(Case):
                 self.assertEqual(client.initialize(revision)["protocolVersion"], NEWEST)
 
     def test_tools_list(self):
-        """The list of tools takes 12 KiB; the instructions describe what many tools have."""
+        """The list of tools takes 12 kB; the instructions describe what many tools have."""
         with Client() as client:
             client.send(id=0, method="tools/list")
             line = client.process.stdout.readline()
-            self.assertLessEqual(len(line), 12 << 10)
+            self.assertLessEqual(len(line), 12000)
             tools = json.loads(line)["result"]["tools"]
             self.assertEqual(sorted(tool["name"] for tool in tools), TOOLS)
             told = client.hello["instructions"]
