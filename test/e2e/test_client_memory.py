@@ -93,6 +93,17 @@ class Held:
         self.assertGreater(points["PSS"][-1][1], 0)
         self.assertEqual(formats["RSS anonymous"], 1)
 
+    def check_near(self, saved):
+        """A trace that was saved near the limit of 70 MiB."""
+        facts = {f["key"]: f["value"] for f in
+                 json.loads(run("info", saved, "--format", "json").stdout)["facts"]}
+        self.assertEqual(int(facts["near_limit"].split()[3]), 70 * MIB)
+        report = run("report", saved).stdout
+        self.assertRegex(report, r"\nlimit: the cgroup used .* of 70\.0 MiB by ")
+        self.assertRegex(report, r"\nresident .* MiB at .*: blocks \d+ %")
+        looks = json.loads(run("report", "--resident", "--format", "json", saved).stdout)["looks"]
+        self.assertIn("near the end of its memory", [look["reason"] for look in looks])
+
     def looks(self, whole=True):
         """Of a client that reported what it touched: the reasons. `whole`: it had touched all."""
         found = json.loads(run("report", "--resident", "--format", "json", self.trace).stdout)
@@ -191,14 +202,7 @@ class Capture(Case, Held):
         wait_until(saved.exists)
         process.send_signal(signal.SIGKILL)  # as by the OOM killer
         process.wait()
-        facts = {f["key"]: f["value"] for f in
-                 json.loads(run("info", saved, "--format", "json").stdout)["facts"]}
-        self.assertEqual(int(facts["near_limit"].split()[3]), 70 * MIB)
-        report = run("report", saved).stdout
-        self.assertRegex(report, r"\nlimit: the cgroup used .* of 70\.0 MiB by ")
-        self.assertRegex(report, r"\nresident .* MiB at .*: blocks \d+ %")
-        looks = json.loads(run("report", "--resident", "--format", "json", saved).stdout)["looks"]
-        self.assertIn("near the end of its memory", [look["reason"] for look in looks])
+        self.check_near(saved)
 
     def test_the_verdict_is_recovered(self):
         """The OOM killer takes both."""
@@ -439,6 +443,17 @@ class Daemon(Telling, Held):
         said = run("report", self.traces / "x.tracy").stdout
         self.assertRegex(said, r"\nlimit: the cgroup used .*; the OOM killer killed 1 program")
         self.assertRegex(said, r"\nresident .* MiB at .*: blocks \d+ %")
+
+    def test_a_flight_recorder_saves_near_the_limit(self):
+        group = self.group(70 * MIB)
+        with self.web("--name", "x", "--keep-last", "1h") as process:
+            client, port, pid = self.hold(lambda args: group.command(*args), reported=["reported"])
+            announce(self.udp, port, b"shop", pid=pid, protocol=82)
+            saved = self.traces / "x.2.tracy"
+            wait_until(saved.exists)
+            process.kill()  # as by the OOM killer
+            process.wait()
+        self.check_near(saved)
 
     @unittest.skipIf(os.geteuid() != 0, "needs root")
     def test_a_client_of_another_user(self):

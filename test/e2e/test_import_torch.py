@@ -10,6 +10,7 @@ import pickletools
 import random
 import subprocess
 
+from test_mcp import Client
 from test_user_docs import page_commands
 from tools import BUILD, LIMIT, ROOT, Case, report, run
 from torch_snapshots import FIRST_US, MIB, Gpu, Site, frame, random_gpu, snapshot, training
@@ -117,6 +118,29 @@ class Content(Torch):
                 self.assertEqual(run("report", trace, "--fail-if", holds).returncode, 1, holds)
                 more = f'{metric}(pool="{pool}")>{value}'
                 self.assertEqual(run("report", trace, "--fail-if", more).returncode, 0, more)
+
+    def test_peaks_maps_and_mcp(self):
+        gpu = random_gpu(59)
+        content = snapshot(gpu)
+        trace, _ = self.imported(content)
+        for pool, (count, live, peak) in gpu.pools().items():
+            doc = report(trace, "--peak", "--pool", pool, "--limit", "1000")
+            self.assertEqual(sum(s["bytes"] for s in doc["sites"]), peak, pool)
+            doc = json.loads(run("map", trace, "--pool", pool, "--format", "json").stdout)
+            found, = doc["pools"]
+            self.assertEqual(found["samples"][-1]["bytes"], live, pool)
+            self.assertIn(count, (found["samples"][-1]["blocks"], None), pool)
+        with Client() as client:
+            doc = client.document("report", trace=str(trace))
+            self.assertEqual(doc["gpu_segments"], report(trace)["gpu_segments"])
+            for tool, key, told in (("report", "sites", report(trace, "--pool", "gpu0.allocated")),
+                                    ("peak", "sites", report(trace, "--pool", "gpu0.allocated", "--peak"))):
+                rows, _ = client.rows(tool, key, trace=str(trace), pool="gpu0.allocated")
+                self.assertEqual([(r["function"], r["bytes"]) for r in rows],
+                                 [(r["function"], r["bytes"]) for r in told[key]], tool)
+            doc = client.document("leaks", trace=str(trace), pool="gpu0.allocated")
+            self.assertEqual(sum(t["bytes"] for t in doc["totals"].values()),
+                             gpu.pools()["gpu0.allocated"][1])
 
     def test_sums_leave_reserved_memory_out(self):
         gpus = [random_gpu(14), random_gpu(15, number=1)]
@@ -368,7 +392,6 @@ class Forms(Torch):
         content = snapshot(gpu)
         content["more"] = [None, True, 1.5, -1, 1 << 70, -(1 << 63), b"bytes", {1, 2}, frozenset([3]),
                            (), (1,), [], {}, "x" * 70000, bytearray(b"x")]
-        self.check_pools(self.imported(content, protocol=5)[0], gpu) if False else None
         content["more"].pop()  # bytearray calls something below protocol 5
         content["more"][8] = 0  # and so does a frozenset below 4
         self.check_pools(self.imported(content, protocol=4)[0], gpu)
