@@ -92,6 +92,35 @@ int main(int count, char **argv)
 """
 
 
+# Reads from all over a file of twice the cgroup's limit, again and again: waits for its pages.
+WAITING = r"""
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int count, char **argv)
+{
+    enum { PART = 1 << 20, PARTS = 192, PAGE = 4096 };
+    int f = open(argv[count - 1], O_RDWR | O_CREAT, 0600);
+    char *part = malloc(48 * PART);
+    memset(part, 1, 48 * PART);
+    for (int i = 0; i < PARTS; i++)
+        if (write(f, part, PART) != PART)
+            return 1;
+    fsync(f);
+    volatile char *p = mmap(NULL, (size_t)PARTS * PART, PROT_READ, MAP_SHARED, f, 0);
+    struct pollfd ends = {.fd = 0, .events = POLLIN};
+    unsigned at = 1, sum = 0;
+    while (poll(&ends, 1, 0) == 0) /* until standard input ends */
+        for (int i = 0; i < 64; i++)
+            sum += p[(size_t)((at = at * 1664525 + 1013904223) >> 8) % (PARTS * PART / PAGE) * PAGE];
+    return sum == 1;
+}
+"""
+
+
 GREW = (r"\nlimit: the cgroup used .* MiB of 96\.0 MiB by .*s, less than 80 % until .*s; then live "
         r"blocks grew by .* MiB: .* MiB at grow \(grow\.c:")
 
@@ -319,11 +348,34 @@ class Cgroup(MemoryCase):
             self.assertIsNone(process.poll())
         return process, pid
 
-    def test_pages_of_files_are_not_near_the_limit(self):
-        """They fill the cgroup. The kernel drops them when memory is wanted."""
+    def need_files(self):
         kind = subprocess.run(["stat", "-f", "-c", "%T", self.dir], capture_output=True, text=True)
         if kind.stdout.strip() in ("tmpfs", "ramfs"):
             self.skipTest("files have no pages that the kernel could drop here")
+
+    def test_waiting_for_memory(self):
+        """Pages of files are dropped and read again: the cgroup is not full, but its process waits."""
+        self.need_files()
+        group = self.make()
+        if not (group / "memory.pressure").exists():
+            self.skipTest("the cgroup has no pressure: version 1, or a kernel without it")
+        source = self.dir / "waiting.c"
+        source.write_text(WAITING)
+        process = subprocess.Popen([TIDEMARK, "run", "-o", self.trace, "--no-debuginfod", "--",
+                                    "sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$0" "$1"',
+                                    compiled(self.dir, "waiting", source=source), self.dir / "file"],
+                                   stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        self.assertRegex(process.stderr.readline(), "is near the end of its memory: tasks waited for "
+                                                    r"memory for \d+ % of the last second\n$")
+        said = process.communicate(timeout=LIMIT)[1]
+        self.assertEqual(process.returncode, 0, said)
+        self.assertRegex(said, r"\nlimit: tasks waited for memory for \d+ % of a second by ")
+        self.assertTrue(plots(self.trace)[0]["cgroup memory pressure, full"])
+
+    def test_pages_of_files_are_not_near_the_limit(self):
+        """They fill the cgroup. The kernel drops them when memory is wanted."""
+        self.need_files()
         process, _ = self.start_growing(self.dir / "file")
         process.stdin.close()
         said = process.stderr.read()
