@@ -551,6 +551,8 @@ const void *column_reader_next(struct column_reader *r, size_t *n, struct err *e
         run = (size_t)(c->len - r->next);
     r->next += run;
     *n = run;
+    if (c->spool->reading)
+        c->spool->reading(c->spool->reading_ctx, run);
     return data + within * c->layout->element;
 }
 

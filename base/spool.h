@@ -62,6 +62,9 @@ struct spool {
     struct slab buffers; /* of raw chunks, except each column's first */
     uint8_t *scratch;
     size_t scratch_size;
+    /* Called with the elements of a column that a reader gets. NULL: never called. */
+    void (*reading)(void *ctx, size_t elements);
+    void *reading_ctx;
 };
 
 /* `dir` is copied; NULL: $TMPDIR, else /var/tmp. `budget` is in bytes, for all columns. */

@@ -17,7 +17,7 @@
 #include "analysis/tables/memory_rows.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
-#include "cli/options/progress.h"
+#include "report/write/progress.h"
 #include "report/memory_csv.h"
 #include "report/official_csv.h"
 #include "report/report.h"

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/options/options.h"
 #include "import/import.h"
+#include "report/write/progress.h"
 #include "server/capture/stored_summary.h"
 #include "trace/save/save_file.h"
 
@@ -37,6 +38,7 @@ struct importing {
     enum import_format format; /* IMPORT_UNKNOWN: detect */
     bool replace;
     bool drop_in;
+    bool quiet; /* no progress lines */
     uint32_t version;
     struct container_options container;
     char *dir; /* of the output: for temporary files */
@@ -54,6 +56,7 @@ static const struct option_row rows[] = {
      FIELD(version)},
     {"--compression", "SPEC", "lz4, lz4hc, zstd or zstd:LEVEL (default: by version)",
      .type = VALUE_COMPRESSION, FIELD(container)},
+    QUIET_ROW(struct importing, quiet),
     OPTION_HELP_ROW,
     OPTION_VERSION_ROW,
     {0},
@@ -215,7 +218,12 @@ static int make_trace(const struct importing *m, struct import_source *s, struct
     if (ingest_init(&in, t, e) != 0)
         return -1;
     say(m, "\33[2KParsing...\r");
+    struct progress progress = progress_of_file(m->input, m->quiet || m->drop_in);
+    s->reading = progress_add;
+    s->reading_ctx = &progress;
     int status = read_events(m, s, &in, &counts, e);
+    progress_clear(&progress);
+    s->reading = NULL;
     if (status != 0)
         err_prefix(e, "%s", m->input);
     say(m, "\33[2KProcessing...\r");
@@ -225,7 +233,9 @@ static int make_trace(const struct importing *m, struct import_source *s, struct
         status = name_trace(m, t, e);
     if (status == 0) {
         say(m, "\33[2KSaving...\r");
+        progress_watch_events(&progress, t, 1, m->quiet || m->drop_in);
         status = trace_save_file(t, m->output, &options, &stats, &losses, e);
+        progress_unwatch_events(&progress, t);
         saved_summary_release(&figures);
     }
     if (status == 0) {

@@ -8,7 +8,7 @@
 #include "base/memory_bound.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
-#include "cli/options/progress.h"
+#include "report/write/progress.h"
 #include "report/overview_report.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"

@@ -18,7 +18,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/options/options.h"
-#include "cli/options/progress.h"
+#include "report/write/progress.h"
 #include "report/write/official_units.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load_beside.h"

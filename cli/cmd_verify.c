@@ -11,7 +11,7 @@
 #include "base/memory_bound.h"
 #include "cli/commands.h"
 #include "cli/options/options.h"
-#include "cli/options/progress.h"
+#include "report/write/progress.h"
 #include "cli/options/question.h"
 #include "report/verify_report.h"
 #include "server/capture/stored_summary.h"

@@ -4,7 +4,7 @@
 
 #include "analysis/figures/selection.h"
 #include "base/err.h"
-#include "cli/options/progress.h"
+#include "report/write/progress.h"
 #include "naming/resolve_trace.h"
 #include "trace/load/load.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "cli/interrupt.h"
-#include "cli/options/progress.h"
+#include "report/write/progress.h"
 #include "trace/filter/rewrite.h"
 
 struct trace_input {

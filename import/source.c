@@ -30,6 +30,8 @@ static int refill(struct import_source *s, struct err *e)
     s->in_at = 0;
     s->in_len = got;
     s->at_end = got == 0;
+    if (s->reading)
+        s->reading(s->reading_ctx, got);
     return 0;
 }
 

@@ -36,6 +36,9 @@ struct import_source {
     z_stream gzip;
     bool gzip_ready;
     ZSTD_DStream *zstd;
+    /* Called with the bytes of the file that were read. NULL: never called. */
+    void (*reading)(void *ctx, size_t bytes);
+    void *reading_ctx;
 };
 
 /*

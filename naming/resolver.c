@@ -202,7 +202,7 @@ int resolver_init(struct resolver *r, const struct resolve_options *options, str
 {
     *r = RESOLVER_NONE;
     r->options = options;
-    r->terminal = isatty(STDERR_FILENO) == 1;
+    r->terminal = !options->quiet && isatty(STDERR_FILENO) == 1;
     r->cache = (struct symbol_cache){
         .folder = options->cache, .off = options->no_cache, .most = options->cache_size};
     const struct debuginfod_options servers = {.urls = options->debuginfod};

@@ -37,6 +37,7 @@ struct resolve_options {
     const char *cache; /* folder; NULL: the user's */
     bool no_cache;
     bool of_files_only;  /* the command has RESOLVE_LONG_OPTIONS_OF_FILES: not --modules and such */
+    bool quiet;          /* no progress lines; not a command-line option */
     bool linkage;        /* also return linkage names; not a command-line option */
     uint64_t cache_size; /* bytes; 0: SYMBOL_CACHE_BYTES */
     uint64_t threads;

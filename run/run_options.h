@@ -75,6 +75,7 @@ struct run_options {
     uint64_t repeat;   /* runs, whose budgets and report are about all of them; 0: one run */
     const char *base;  /* what they are compared with; NULL: nothing */
     bool open;
+    bool quiet; /* no progress lines */
 };
 
 /* Frames of a call stack: REC_DEPTH and REC_DEPTH_MAX of client/recording_format.h. */

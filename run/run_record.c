@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/questions/figure_parts.h"
+#include "report/write/progress.h"
 
 /* Events read before other work is done. */
 #define PIECE ((uint64_t)1 << 20)
@@ -53,13 +54,31 @@ bool run_record_expects_strangers(const struct rec_header *h, bool forked)
            h->options.sample_bytes || h->early_allocations || h->deep_libraries || h->deep_unseen;
 }
 
+/* What is left is shown by its time: the program may be far ahead of its reader. */
+static int read_rest(struct run_record *t, struct recording *r, struct err *e)
+{
+    struct rec_header h;
+    uint64_t taken;
+    if (recording_header(r, &h, e) != 0)
+        return -1;
+    const int64_t begin = t->target.last, end = (int64_t)(h.last.ns - t->target.begin);
+    struct progress progress =
+        progress_begin(end > begin ? (uint64_t)end - (uint64_t)begin : 0, t->quiet);
+    progress.before = "reading the recording: ";
+    int status = 0;
+    do {
+        status = recording_advance(r, false, PIECE, &taken, e);
+        progress_show(&progress,
+                      t->target.last > begin ? (uint64_t)t->target.last - (uint64_t)begin : 0);
+    } while (status == 0 && taken >= PIECE);
+    progress_clear(&progress);
+    return status;
+}
+
 int run_record_end(struct run_record *t, struct recording *r, bool part, struct err *e)
 {
-    uint64_t taken;
-    do {
-        if (recording_advance(r, false, PIECE, &taken, e) != 0)
-            return -1;
-    } while (taken >= PIECE);
+    if (read_rest(t, r, e) != 0)
+        return -1;
     t->processes++;
     if (t->unseen)
         run_unseen_take(t->unseen, r);

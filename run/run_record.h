@@ -19,6 +19,7 @@ struct run_record {
     uint64_t notes;            /* zones, messages, … that the programs sent */
     uint64_t forks;            /* children that are recorded, too */
     uint32_t version;          /* of the file; 0: that of the options */
+    bool quiet;                /* no progress lines */
     struct run_unseen *unseen; /* receives the programs they started; NULL: not wanted */
 };
 

@@ -79,6 +79,8 @@ static int recover(const struct run_options *o, const char *from, struct err *e)
         return err_no_memory(e, "the output's name");
     run_traces_init(&traces, o);
     struct run_record *record = run_record_new(o->spool, o->figures, e);
+    if (record)
+        record->quiet = o->quiet;
     bool done = record && recover_into(&traces, o, from, record, path, e) == 0;
     run_record_free(record);
     bool exceeded = traces.exceeded;

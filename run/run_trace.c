@@ -27,6 +27,7 @@
 #include "report/processes.h"
 #include "report/report.h"
 #include "report/write/document.h"
+#include "report/write/progress.h"
 #include "trace/save/save_file.h"
 
 /* As after a capture; `tidemark report` shows all. */
@@ -177,8 +178,12 @@ static int save(struct run_traces *r, struct trace *t, uint32_t version, const c
                                    .threaded = true};
     uint64_t count = 0;
     find_names(r, t);
-    if (saved_facts_write(t, e) != 0)
+    struct progress progress = {.before = "writing the trace: "};
+    progress_watch_events(&progress, t, t->looks.list.len ? 2 : 1, o->quiet);
+    if (saved_facts_write(t, e) != 0) {
+        progress_unwatch_events(&progress, t);
         return -1;
+    }
     for (size_t i = 0; i < t->memory.pools.len; i++)
         count += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
     struct saved_summary pages;
@@ -188,6 +193,7 @@ static int save(struct run_traces *r, struct trace *t, uint32_t version, const c
     if (made)
         made->skip = rules_of(o);
     int status = trace_save_file(t, path, &options, &stats, &losses, e);
+    progress_unwatch_events(&progress, t);
     if (status == 0 && !is_for_programs(o)) {
         format_terminal(&name, view_of(path));
         fprintf(stderr, "tidemark: %s: %s, %s\n", buf_str(&name),

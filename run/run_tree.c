@@ -44,6 +44,8 @@ static struct run_listen *listener_of(const struct run_tree *t, const struct run
 static struct run_record *new_record(const struct run_tree *t, struct err *e)
 {
     struct run_record *record = run_record_new(t->spool, t->options->figures, e);
+    if (record)
+        record->quiet = t->options->quiet;
     if (record && t->options->figures)
         figures_only_name_by(&record->trace, run_trace_find_names, t->traces);
     return record;

@@ -41,7 +41,7 @@ MAY = {
     "analysis/csvexport": "base trace/file trace/store analysis/names analysis/tables",
     "analysis/html": "base trace/file trace/store analysis/names analysis/figures analysis/code "
                      "analysis/questions analysis/diff",
-    "report/write": "base analysis/names analysis/figures",
+    "report/write": "base trace/store analysis/names analysis/figures",
     "report": "base analysis report/write",
     "report/picture": "base analysis/questions report/write",
     "report/export": "base analysis/questions analysis/tables report/write",

@@ -213,6 +213,7 @@ static const struct option_row rows[] = {
      FIELD(no_symbols)},
     {"--symbol-threads", "N", "threads that read an image (one per processor)",
      .type = VALUE_NUMBER, .least = 1, .most = 256, FIELD(resolving.threads)},
+    QUIET_ROW(struct run_options, quiet),
     OPTION_HELP_ROW,
     OPTION_VERSION_ROW,
     {0},
@@ -341,6 +342,7 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
                                       .in_order = true,
                                       .rest = take_rest};
     status = command_line_parse(&line, o, argc, argv);
+    o->resolving.quiet = o->quiet;
     if (status < 0 && o->listen)
         status = take_environment_of_clients(o);
     if (o->min_lifetime < 0)

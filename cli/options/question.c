@@ -12,7 +12,7 @@
 #include "base/memory_bound.h"
 #include "base/outfile.h"
 #include "base/print_error.h"
-#include "cli/options/progress.h"
+#include "report/write/progress.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
 

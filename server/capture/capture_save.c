@@ -12,6 +12,7 @@
 #include "base/print_error.h"
 #include "base/tempfile.h"
 #include "report/write/official_units.h"
+#include "report/write/progress.h"
 #include "server/capture/part_name.h"
 #include "server/capture/recovery.h"
 #include "server/capture/stored_summary.h"
@@ -118,6 +119,24 @@ static int save_somewhere(struct capture *c, struct trace *t, const struct save_
     }
 }
 
+/* The same with a line on a terminal that says how much is written. */
+static int save_shown(struct capture *c, struct trace *t, const struct save_options *options,
+                      struct trace_write_stats *stats, struct buf *losses, struct err *e)
+{
+    static const char what[] = "Saving trace...";
+    struct progress progress = {.before = "Saving trace... "};
+    fputs(what, stdout);
+    fflush(stdout);
+    progress_watch_events(&progress, t, 1, !c->terminal || c->o.drop_in);
+    int status = save_somewhere(c, t, options, stats, losses, e);
+    if (progress.shown) {
+        progress_unwatch_events(&progress, t);
+        fputs(what, stdout);
+    }
+    t->spool.reading = NULL;
+    return status;
+}
+
 /* Makes the summary within the memory limit. The trace itself is saved even beyond the limit. */
 static int append_summary(void *ctx, int fd, struct err *e)
 {
@@ -158,9 +177,7 @@ static int save(struct capture *c, struct trace *t, struct saved_summary *made, 
     (void)stop_asked(&c->stop);
     c->stops_before = c->stop.count;
     c->told_saving = false;
-    printf("Saving trace...");
-    fflush(stdout);
-    if (save_somewhere(c, t, &options, &stats, &losses, e) != 0) {
+    if (save_shown(c, t, &options, &stats, &losses, e) != 0) {
         printf(" failed!\n");
         buf_release(&losses);
         return -1;

@@ -230,7 +230,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
     return (int)status;
 }
 """
-PROGRESS = re.compile(rb"\r\x1b\[K[\d.]+ %, \d+ (s|min) left")
+PROGRESS = re.compile(rb"\r\x1b\[K([a-z ]+: )?[\d.]+ %, \d+ (s|min) left")
 
 
 @not_sanitized
@@ -264,6 +264,31 @@ class Waiting(Case):
             out.unlink(missing_ok=True)
             raw, _ = on_terminal(*args, "--quiet", LD_PRELOAD=str(self.clock))
             self.assertFalse(PROGRESS.search(raw), args)
+
+    def both(self, *args):
+        """What a terminal shows in order, the second time with --quiet."""
+        raw, status = on_terminal(*args, LD_PRELOAD=str(self.clock))
+        self.assertEqual(status, 0, raw)
+        quiet, _ = on_terminal(*args, "--quiet", LD_PRELOAD=str(self.clock))
+        self.assertFalse(PROGRESS.search(quiet), quiet)
+        return raw
+
+    def test_a_recording(self):
+        """What is left to read when the program has ended, and the trace."""
+        run("run", "--keep-recording", "--report", "none", "-o", self.dir / "out.tracy", "/bin/ls",
+            self.dir)
+        recording, = self.dir.glob("tidemark-run.*/*.recording")
+        raw = self.both("run", "--recover", recording, "-f", "-o", self.dir / "out.tracy")
+        for what in b"reading the recording", b"writing the trace":
+            self.assertRegex(raw, rb"\r\x1b\[K" + what + rb": [\d.]+ %, \d+ s left")
+
+    def test_importing(self):
+        """What is read before the first look is not counted: a file of several blocks."""
+        source = self.dir / "chrome.json"
+        source.write_text(json.dumps([{"ph": "X", "pid": 1, "tid": 1, "ts": i, "dur": 1, "name": "z"}
+                                      for i in range(9000)]))
+        raw = self.both("import", "-f", source, self.dir / "out.tracy")
+        self.assertTrue(PROGRESS.search(raw), raw)
 
     def test_lines_on_the_terminal(self):
         """They are not mixed with a progress line; of what goes elsewhere there is one."""

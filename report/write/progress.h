@@ -6,6 +6,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct trace;
@@ -15,6 +16,8 @@ struct progress {
     uint64_t total;       /* 0: unknown, nothing is shown */
     uint64_t began, next; /* monotonic ns; `next`: of the next change of the line */
     bool shown;
+    const char *before; /* what the line begins with; NULL: nothing */
+    uint64_t done;      /* of what progress_add counts */
 };
 
 /* `quiet`: never shows anything. */
@@ -29,6 +32,16 @@ int progress_read(void *ctx, uint64_t file_bytes, struct err *e);
 
 /* Shows `p` whenever the trace is loaded; set t->loading to NULL before `p` ends. */
 void progress_watch(struct progress *p, struct trace *t);
+
+/* A callback for readers: adds what was read to what the progress `ctx` has done, and shows it. */
+void progress_add(void *ctx, size_t n);
+
+/*
+ * Shows `p` while the trace's memory events are read `passes` times, to save them for instance.
+ * progress_unwatch_events removes the line and ends that; call it before `p` ends.
+ */
+void progress_watch_events(struct progress *p, struct trace *t, unsigned passes, bool quiet);
+void progress_unwatch_events(struct progress *p, struct trace *t);
 
 /* Removes the line, and begins anew with the same total. */
 struct progress progress_again(struct progress *p);

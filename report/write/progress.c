@@ -1,4 +1,4 @@
-#include "cli/options/progress.h"
+#include "report/write/progress.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,8 @@ void progress_show(struct progress *p, uint64_t done)
     done = done < p->total ? done : p->total;
     uint64_t rest = (uint64_t)((unsigned __int128)(now - p->began) * (p->total - done) / done);
     uint64_t seconds = rest / SECOND_NS + (rest % SECOND_NS != 0);
-    fprintf(stderr, "\r\033[K%s, ", format_percent(percent, done, p->total));
+    fprintf(stderr, "\r\033[K%s%s, ", p->before ? p->before : "",
+            format_percent(percent, done, p->total));
     if (seconds < 60)
         fprintf(stderr, "%u s left", (unsigned)seconds);
     else
@@ -40,8 +41,11 @@ void progress_show(struct progress *p, uint64_t done)
 
 struct progress progress_again(struct progress *p)
 {
+    const char *before = p->before;
     progress_clear(p);
-    return progress_begin(p->total, false);
+    struct progress again = progress_begin(p->total, false);
+    again.before = before;
+    return again;
 }
 
 void progress_clear(struct progress *p)
@@ -73,4 +77,29 @@ void progress_watch(struct progress *p, struct trace *t)
 {
     t->loading = progress_read;
     t->loading_ctx = p;
+}
+
+void progress_add(void *ctx, size_t n)
+{
+    struct progress *p = ctx;
+    p->done += n;
+    progress_show(p, p->done);
+}
+
+void progress_watch_events(struct progress *p, struct trace *t, unsigned passes, bool quiet)
+{
+    uint64_t elements = 0; /* an event is one of each column */
+    for (size_t i = 0; i < t->memory.pools.len; i++)
+        elements += t->memory.pools.at[i]->allocs.len + t->memory.pools.at[i]->frees.len;
+    const char *before = p->before;
+    *p = progress_begin(passes * elements, quiet);
+    p->before = before;
+    t->spool.reading = progress_add;
+    t->spool.reading_ctx = p;
+}
+
+void progress_unwatch_events(struct progress *p, struct trace *t)
+{
+    progress_clear(p);
+    t->spool.reading = NULL;
 }
