@@ -125,10 +125,12 @@ int baseline_add(const char *branch_folder, const struct run_figures *f, struct 
 
 /* ---- retention */
 
+/* Whether the name is one of baseline_add: other files of the folder are the user's. */
 static int is_figures(const struct dirent *d)
 {
-    const char *dot = strrchr(d->d_name, '.');
-    return d->d_name[0] != '.' && dot && strcmp(dot, ".json") == 0;
+    return strspn(d->d_name, "0123456789") == 8 && d->d_name[8] == 'T' &&
+           strlen(d->d_name) == strlen("20261126T065011.123456789Z.json") &&
+           strcmp(strchr(d->d_name, '\0') - 6, "Z.json") == 0;
 }
 
 static int remove_run(const char *folder, const char *name, struct err *e)

@@ -187,6 +187,18 @@ class Baseline(Case):
         self.add(MEMSCEN, "--max-age", "86400")
         self.assertFalse(old.exists())
 
+    def test_files_of_others(self):
+        """A folder with other files keeps them, and they push no run out."""
+        others = [self.dir / "ci" / "main" / name for name in ("0.json", "package.json", "x")]
+        others[0].parent.mkdir(parents=True)
+        for path in others:
+            path.write_text("{}")
+        self.assertIn("main: 1 run\n", self.add(MEMSCEN))
+        self.assertIn("main: 1 run, 1 removed\n", self.add(MEMSCEN, "--keep", "1"))
+        self.assertEqual(len(os.listdir(others[0].parent)), 4)
+        for path in others:
+            self.assertTrue(path.exists())
+
     def test_branches(self):
         self.add(MEMSCEN, "--branch", "feature/../x %")
         self.add(MEMSCEN, "--branch", "..")
