@@ -10,6 +10,10 @@
 
 #define FACT "resident"
 
+#define LACKING_SHARE 20u
+/* Pages come and go while a look reads others. */
+#define SLACK ((uint64_t)1 << 20)
+
 static const char *const class_names[RESIDENT_CLASSES] = {
     [RESIDENT_BLOCKS] = "blocks",       [RESIDENT_OVERHEAD] = "allocator overhead and holes",
     [RESIDENT_LIBRARIES] = "libraries", [RESIDENT_STACKS] = "stacks",
@@ -32,6 +36,13 @@ uint64_t resident_total(const struct resident_shares *s)
     for (size_t i = 0; i < RESIDENT_CLASSES; i++)
         sum = saturating_add(sum, s->bytes[i]);
     return sum;
+}
+
+uint64_t resident_lacking(const struct resident_shares *s)
+{
+    uint64_t total = resident_total(s), lacking = saturating_sub(s->rss, total);
+    lacking = lacking < s->unsure ? lacking : s->unsure;
+    return lacking > SLACK && lacking > total / LACKING_SHARE ? lacking : 0;
 }
 
 int resident_fact_add(struct trace *t, const struct resident_shares *s, struct err *e)
@@ -82,4 +93,7 @@ void resident_words(struct buf *out, const struct resident_shares *s)
     }
     if (s->swapped)
         buf_printf(out, "; swapped %s", format_bytes(bytes, s->swapped));
+    if (resident_lacking(s))
+        buf_printf(out, "; without %s that a forked process has, too",
+                   format_bytes(bytes, resident_lacking(s)));
 }

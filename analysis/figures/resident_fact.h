@@ -44,6 +44,12 @@ bool resident_is_reported(const struct trace *t);
 /* The sum of the classes. */
 uint64_t resident_total(const struct resident_shares *s);
 
+/*
+ * Bytes that the kernel counted as resident and the classes lack, of pages that it does not
+ * distinguish from the zero page: a forked process has them, too. 0: less than a twentieth.
+ */
+uint64_t resident_lacking(const struct resident_shares *s);
+
 int resident_fact_add(struct trace *t, const struct resident_shares *s, struct err *e);
 
 /* False: the trace has no such fact, a malformed one, or those of several processes. */

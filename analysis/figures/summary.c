@@ -567,6 +567,7 @@ static void find_look(struct summary *s)
     s->has_resident = s->trace->resident.known && !narrow;
     s->has_look = !narrow && resident_fact_read(s->trace, &shares);
     s->look_bytes = s->has_look ? resident_total(&shares) : 0;
+    s->look_lacking = s->has_look ? resident_lacking(&shares) : 0;
 }
 
 static void attach_resident(struct builder *b, enum grouping by, struct row_list *rows)

@@ -229,13 +229,14 @@ struct summary {
      * unknown for a selection of anything but pools.
      */
     bool has_look, has_resident;
-    uint64_t look_bytes;  /* resident bytes of the process */
-    bool all_leaks;       /* budgets count permanent blocks as leaked */
-    bool empty;           /* the trace has no memory events at all, in any selection */
-    bool partial;         /* most frees are of unknown blocks: size threshold or late start */
-    bool complete;        /* the end is not missing, and it is the last part */
-    bool continued;       /* the capture continues in another trace */
-    uint64_t peak_bounds; /* rows whose own peak is a lower bound (figures_only.h) */
+    uint64_t look_bytes;   /* resident bytes of the process */
+    uint64_t look_lacking; /* those are without these: resident_lacking */
+    bool all_leaks;        /* budgets count permanent blocks as leaked */
+    bool empty;            /* the trace has no memory events at all, in any selection */
+    bool partial;          /* most frees are of unknown blocks: size threshold or late start */
+    bool complete;         /* the end is not missing, and it is the last part */
+    bool continued;        /* the capture continues in another trace */
+    uint64_t peak_bounds;  /* rows whose own peak is a lower bound (figures_only.h) */
     struct buf verdict;
     struct buf answer; /* the owners of the highest peak, see summary_answer.c; empty: no peak */
     unsigned

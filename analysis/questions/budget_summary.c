@@ -123,12 +123,18 @@ double budget_summary_figure(void *ctx, const struct budget_term *t, enum budget
                                                                               : of_pools(s, t);
 }
 
+static const char *lacks_resident(const struct summary *s, bool of_rows)
+{
+    return s->look_lacking ? "it is without pages that a forked process has, too"
+                           : summary_lacks_resident(s, of_rows);
+}
+
 bool budget_summary_lacks(const struct budget *b, const struct summary *s, struct buf *why)
 {
     for (size_t i = 0; i < b->terms.len; i++) {
         const struct budget_term *t = &b->terms.at[i];
         const char *reason =
-            t->metric == BUDGET_RESIDENT ? summary_lacks_resident(s, t->selectors.len != 0) : NULL;
+            t->metric == BUDGET_RESIDENT ? lacks_resident(s, t->selectors.len != 0) : NULL;
         if (!reason)
             continue;
         buf_printf(why, "%s is unknown: %s", t->word, reason);
