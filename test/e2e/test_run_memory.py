@@ -385,7 +385,7 @@ class Cgroup(MemoryCase):
         points, _ = plots(self.trace)
         use, files = points["cgroup memory"][-1][1], points["cgroup file pages"][-1][1]
         self.assertGreater(use, 96 * MIB * 8 // 10)
-        self.assertLess(use - files, 64 * MIB)
+        self.assertLess(use - files, 96 * MIB * 8 // 10)
 
     def test_a_kill(self):
         """The program is killed, and the trace has its growth until then, and a look near the limit."""
