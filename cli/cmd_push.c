@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/format.h"
+#include "base/print_error.h"
 #include "base/vec.h"
 #include "cli/commands.h"
 #include "cli/export_input.h"
@@ -400,12 +401,26 @@ static int print_compacted(const struct push *p, const struct compact_told *told
     return status;
 }
 
+/* A misspelt label keeps nothing: traces that it should keep have the days of all others. */
+static void note_rules(const struct compact_plan *plan)
+{
+    struct err e;
+    for (size_t i = 0; i < plan->rules.len; i++) {
+        const struct compact_rule *rule = &plan->rules.at[i];
+        if (!rule->label || rule->matched)
+            continue;
+        err_set(&e, ERR_CHECK, "note: --keep %.200s: no trace has this label", rule->label);
+        print_error(&e);
+    }
+}
+
 static int compact(struct push *p, struct err *e)
 {
     struct compact_told told = {0};
     p->plan.today = time(NULL) / SECONDS_OF_DAY;
     if (compact_files(p->place.place, &p->plan, &told, e) != 0)
         return -1;
+    note_rules(&p->plan);
     return print_compacted(p, &told, e);
 }
 

@@ -20,7 +20,7 @@
 
 struct compact {
     const char *folder;
-    const struct compact_plan *plan;
+    struct compact_plan *plan;
     struct compact_told *told;
     int dir; /* FOLDER; locked while a day is compacted */
     VEC(char *) days;
@@ -71,7 +71,7 @@ static bool is_label(const struct compact_rule *rule, const struct cell *cells)
 
 struct labelled {
     struct compact_day *day;
-    const struct compact_plan *plan;
+    struct compact_plan *plan;
 };
 
 /* Of several rules the longest counts. */
@@ -79,9 +79,10 @@ static int note_label(void *ctx, const struct cell *cells, struct err *e)
 {
     const struct labelled *l = ctx;
     for (size_t i = 0; i < l->plan->rules.len; i++) {
-        const struct compact_rule *rule = &l->plan->rules.at[i];
+        struct compact_rule *rule = &l->plan->rules.at[i];
         if (!is_label(rule, cells))
             continue;
+        rule->matched = true;
         uint64_t *limit = trace_set_add(&l->day->limits, cells[FLEET_TRACE].text, e);
         if (!limit)
             return -1;
@@ -163,7 +164,7 @@ static int note_labels(void *ctx, const char *path, const char *name, struct err
                : err_set(e, ERR_INPUT, "%s has other columns: its labels are unknown", path);
 }
 
-static int look_at_day(struct compact_day *d, const struct compact_plan *plan, struct err *e)
+static int look_at_day(struct compact_day *d, struct compact_plan *plan, struct err *e)
 {
     struct labelled labelled = {d, plan};
     struct buf path = {0};
@@ -284,7 +285,7 @@ static int open_stage(const char *stage, struct err *e)
     return -1;
 }
 
-int compact_files(const char *folder, const struct compact_plan *plan, struct compact_told *told,
+int compact_files(const char *folder, struct compact_plan *plan, struct compact_told *told,
                   struct err *e)
 {
     struct compact c = {.folder = folder, .plan = plan, .told = told};

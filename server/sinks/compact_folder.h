@@ -10,6 +10,7 @@
  * removes it. Pushes hold a shared lock on FOLDER and wait while a day is compacted.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct compact_rule {
     const char *label; /* "NAME=VALUE" in the option's value, up to the ":"; NULL: all others */
     size_t label_length;
     uint64_t days;
+    bool matched; /* set by compact_files: a trace has the label */
 };
 
 struct compact_plan {
@@ -40,5 +42,5 @@ struct compact_told {
 };
 
 /* The counts are those of the work done, also on failure. */
-int compact_files(const char *folder, const struct compact_plan *plan, struct compact_told *told,
+int compact_files(const char *folder, struct compact_plan *plan, struct compact_told *told,
                   struct err *e);

@@ -58,9 +58,9 @@ class Fleet(Case):
     def compact(self, *args, **kwargs):
         return run("push", "--sink", f"files={self.fleet}", "--compact", *args, **kwargs)
 
-    def compacted(self, *args):
+    def compacted(self, *args, notes=""):
         result = self.compact("--format", "json", *args)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual((result.returncode, result.stderr), (0, notes))
         told = json.loads(result.stdout)
         self.assertEqual(told["schema"], "tidemark.compact/1")
         return told
@@ -225,9 +225,12 @@ class Keep(Fleet):
                 self.fill("--label", "branch=main", "--label", "x=y")
                 wanted = contents(self.fleet)
                 self.fill("--label", "branch=mai", scene="allscen")
-                self.compacted(*first)
-                told = self.compacted("--keep", "0", "--keep", "branch=main:1000",
-                                      "--keep", "branch=main:1", "--keep", "x=z:1000")
+                none = "tidemark: note: --keep {}: no trace has this label\n"
+                self.compacted(*first, notes=none.format(first[1]) if "branch=other:0" in first
+                               else "")
+                keep = ("--keep", "0", "--keep", "branch=main:1000", "--keep", "branch=main:1",
+                        "--keep", "x=z:1000")
+                told = self.compacted(*keep, notes=none.format("x=z:1000"))
                 self.assertEqual(told["traces_dropped"], len(RELEASES))
                 self.assertEqual(contents(self.fleet), wanted)
                 self.assertEqual(self.compacted("--keep", "x=y:0")["traces_dropped"], len(RELEASES))
