@@ -99,6 +99,14 @@ class Examples(Case):
         self.assertEqual(comment, "<!-- tidemark -->\nThe memory was not compared: see the job's log.\n")
         self.assertFalse((self.dir / "memory.xml").exists())
 
+    def test_only_the_main_branch_saves(self):
+        """Each system has its own rules of which branch sees which cache."""
+        gitlab, github = ((JOBS / name).read_text() for name in ("gitlab.yml", "github.yml"))
+        self.assertRegex(gitlab, 'merge_request_event"\n +variables: {POLICY: pull}\n')
+        self.assertRegex(gitlab, "policy: \\$POLICY.*\n +unprotect: true")
+        self.assertRegex(github, "actions/cache/save@v4\n +if: github.event_name == 'push'\n")
+        self.assertNotIn("actions/cache@", github)
+
     def test_gitlab(self):
         self.prepare(1000)
         for branch, kept, status in (("", 1000, 0), ("main", 1000, 0), ("", 1000, 0),
