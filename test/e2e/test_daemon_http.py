@@ -241,7 +241,8 @@ class Answers(Web):
 
             wait_until(lambda: (merged()["counters"] or {}).get("memory_events") == 4)
             self.assertEqual(self.ask(f"/api/v1/clients/{remembered + 1}/stop", "POST")[0], 202)
-            wait_until(lambda: merged()["state"] == "saved")
+            # Its journal is removed after that.
+            wait_until(lambda: merged()["state"] == "saved" and status["disk"]["held"] == 0)
             self.assertEqual(status, self.status())
             # Who begins to listen hears all of it, and plain events are what they were.
             late = self.listening("/api/v1/events?changes=1")
