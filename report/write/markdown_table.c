@@ -113,9 +113,9 @@ void markdown_stack(struct document *d, const struct trace *t, const struct fram
     if (!frame_walk_next(&walk, &f))
         return;
     put_site(&name, site, false);
-    buf_puts(&d->buf, "\n<details><summary>");
-    put_made(d, &name, markup_code);
-    buf_puts(&d->buf, "</summary>\n\n");
+    buf_puts(&d->buf, "\n<details><summary><code>"); /* where backticks mean nothing */
+    put_made(d, &name, markup_text);
+    buf_puts(&d->buf, "</code></summary>\n\n");
     do {
         name = (struct buf){0};
         put_site(&name, &f, false);

@@ -41,34 +41,54 @@ static bool is_markup(const struct buf *text, size_t i, bool code)
     return !strchr("./,;()-+='\"?{}", c);
 }
 
-static void put_text(struct buf *out, struct view text, bool code)
+/* As for a terminal, on one line. */
+static struct buf line_of(struct view text)
 {
-    struct buf plain = {0};
-    format_terminal(&plain, text);
-    for (size_t i = 0; i < plain.len; i++) {
-        char c = (char)plain.data[i];
+    struct buf line = {0};
+    format_terminal(&line, text);
+    for (size_t i = 0; i < line.len; i++)
+        line.data[i] = line.data[i] == '\n' ? ' ' : line.data[i];
+    return line;
+}
+
+static void put_escaped(struct buf *out, const struct buf *line, bool code)
+{
+    for (size_t i = 0; i < line->len; i++) {
         /* Every Markdown dialect supports numeric character references. */
-        if (c == '\n')
-            buf_puts(out, " ");
-        else if (is_markup(&plain, i, code))
-            buf_printf(out, "&#%d;", c);
+        if (is_markup(line, i, code))
+            buf_printf(out, "&#%d;", line->data[i]);
         else
-            buf_u8(out, (uint8_t)c);
+            buf_u8(out, line->data[i]);
     }
-    out->failed |= plain.failed;
-    buf_release(&plain);
+    out->failed |= line->failed;
 }
 
 void markup_text(struct buf *out, struct view text)
 {
-    put_text(out, text, false);
+    struct buf line = line_of(text);
+    put_escaped(out, &line, false);
+    buf_release(&line);
+}
+
+/* Whether backticks show it as it is. In a table a vertical bar ends the cell even there. */
+static bool is_span(const struct buf *line)
+{
+    return line->len && line->data[0] != ' ' && line->data[line->len - 1] != ' ' &&
+           !memchr(line->data, '`', line->len) && !memchr(line->data, '|', line->len);
 }
 
 void markup_code(struct buf *out, struct view text)
 {
-    buf_puts(out, "<code>");
-    put_text(out, text, true);
-    buf_puts(out, "</code>");
+    struct buf line = line_of(text);
+    bool span = is_span(&line);
+    buf_puts(out, span ? "`" : "<code>");
+    if (span)
+        buf_put(out, line.data, line.len);
+    else
+        put_escaped(out, &line, true);
+    buf_puts(out, span ? "`" : "</code>");
+    out->failed |= line.failed;
+    buf_release(&line);
 }
 
 /* U+FFFE and U+FFFF, which XML does not allow. */

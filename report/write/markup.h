@@ -20,7 +20,10 @@
  */
 void markup_text(struct buf *out, struct view text);
 
-/* For `<code>` in Markdown. */
+/*
+ * For Markdown, as code, also in tables: between backticks, where nothing is markup, or, if the
+ * text itself has one or a vertical bar, as <code>.
+ */
 void markup_code(struct buf *out, struct view text);
 
 /* For XML, between tags and in attributes. */

@@ -83,13 +83,13 @@ class Examples(Case):
         comments = json.loads((self.dir / "comments.json").read_text())
         self.assertEqual(len(comments), 1)
         self.assertIn("Nothing changed beyond the noise.", comments[0])
-        self.assertRegex(comments[0], "\n- ✅ <code>peak.*\n- ✅ <code>leaked")
+        self.assertRegex(comments[0], "\n- ✅ `peak.*\n- ✅ `leaked")
         self.prepare(1200)
         self.job("feature", failing=("Compare",))
         comments = json.loads((self.dir / "comments.json").read_text())
         self.assertEqual(len(comments), 1)  # replaced
         self.assertNotIn("Nothing changed", comments[0])
-        self.assertRegex(comments[0], "\n- ❌ <code>peak.*\n- ✅ <code>leaked")
+        self.assertRegex(comments[0], "\n- ❌ `peak.*\n- ✅ `leaked")
         suite = xml.etree.ElementTree.parse(self.dir / "memory.xml").find("testsuite")
         self.assertEqual((suite.get("tests"), suite.get("failures")), ("2", "1"))
         # A program that fails has no outcome, and keeps none of the job before.

@@ -633,7 +633,7 @@ class Resident(RunCase):
                                r"of the 256 MiB in 1 block are not in memory: never touched, or given "
                                r"back\n      request less")
         shown = run("report", "--resident", "--format", "markdown", self.trace).stdout
-        self.assertRegex(shown, r"(?m)^- <code>take .*240 MiB of the 256 MiB")
+        self.assertRegex(shown, r"(?m)^- `take .*240 MiB of the 256 MiB")
 
     def test_finding_of_survivors(self):
         look = self.look("comb")
@@ -719,7 +719,7 @@ class Resident(RunCase):
         rows = run("report", "--resident", "--format", "csv", self.trace).stdout.splitlines()
         self.assertIn(f",{16 * MIB},0,0,{240 * MIB},{256 * MIB},1,0,0", rows[1])
         shown = run("report", "--resident", "--format", "markdown", self.trace).stdout
-        self.assertRegex(shown, r"(?m)^\| <code>take .*\| 16.0 MiB \|.*\| 240 MiB \|")
+        self.assertRegex(shown, r"(?m)^\| `take .*\| 16.0 MiB \|.*\| 240 MiB \|")
         narrow = run("report", "--resident", "--format", "json", "--size", "1M:", self.trace)
         narrow = json.loads(narrow.stdout)
         self.assertIsNone(narrow["resident"])

@@ -145,6 +145,11 @@ def remove_folder(folder):
     wait_until(removed, f"{folder} is there")
 
 
+def without_code(markdown):
+    """What of it may act as markup."""
+    return re.sub("`[^`\n]*`", "", markdown)
+
+
 def wait_for(process, text):
     """Reads what a process prints until `text` has come; gives that."""
     said = ""
