@@ -12,7 +12,7 @@ import subprocess
 import unittest
 
 from test_run import RunCase, compiled, record
-from tools import LIMIT, SANITIZED, TIDEMARK, report, run, wait_until
+from tools import EMULATED, LIMIT, SANITIZED, TIDEMARK, report, run, wait_until
 
 MIB = 1 << 20
 PAGE = 4096
@@ -249,7 +249,7 @@ class Resident(RunCase):
     def setUp(self):
         super().setUp()
         source = self.dir / "resident.c"
-        source.write_text(f"#define REST {8000000 if SANITIZED else 2000000}\n" + PROGRAM)
+        source.write_text(f"#define REST {8000000 if SANITIZED or EMULATED else 2000000}\n" + PROGRAM)
         self.program = compiled(self.dir, "resident", source=source)
 
     def look(self, what, options=()):

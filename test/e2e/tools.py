@@ -23,6 +23,7 @@ RELEASES = ("v0.9.1", "v0.10", "v0.11.1", "v0.12.2", "v0.13.1", "v0.14.0")
 LIMIT = 900
 # A sanitizer takes memory and system calls of its own. Its library is needed by version.
 SANITIZED = re.search(rb"libasan\.so\.[0-9]", pathlib.Path(TIDEMARK).read_bytes()) is not None
+EMULATED = bool(os.environ.get("EMULATED"))
 # Everything, however long it takes: the long tier of the CI.
 THOROUGH = bool(os.environ.get("FAULTS"))
 # Of tests that run for minutes under sanitizers, and hardly enter code that others do not.
