@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -53,7 +54,10 @@ static _Noreturn void become(const struct launch *l, const struct launch_plan *p
     if (read(socket, &go, 1) != 1)
         _exit(127);
     (void)sigprocmask(SIG_SETMASK, &l->before, NULL);
-    (void)execve(plan->path, plan->arguments, plan->environment);
+    if (plan->may_be_script && strchr(plan->path, '/')) /* else PATH would be searched */
+        (void)execvpe(plan->path, plan->arguments, plan->environment);
+    else
+        (void)execve(plan->path, plan->arguments, plan->environment);
     int cause = errno;
     (void)!write(socket, &cause, sizeof cause);
     _exit(127);

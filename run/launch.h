@@ -40,6 +40,7 @@ struct launch_plan {
     const char *path; /* of the file */
     char *const *arguments;
     char *const *environment; /* for execve */
+    bool may_be_script;       /* as shells do: if the kernel knows no such format, sh reads it */
     /* Called with the process id before the child executes the program. May be NULL. */
     void (*forked)(void *ctx, pid_t pid);
     void *ctx;

@@ -407,6 +407,7 @@ static int start(struct run *r, struct err *e)
     const struct launch_plan plan = {.path = r->program.path,
                                      .arguments = r->options->program,
                                      .environment = r->environment.list,
+                                     .may_be_script = r->program.obstacle == PROGRAM_UNKNOWN,
                                      .forked = note_root,
                                      .ctx = r};
     r->began = monotonic_ns();

@@ -1015,6 +1015,14 @@ class Refused(RunCase):
         script.write_text(f"#!{compiled(self.dir, 'static', ['-static'])} exit\n")
         self.refused(script, "statically linked")
 
+    def test_a_script_that_names_no_interpreter(self):
+        """A shell reads it, as shells and env(1) do."""
+        script = self.dir / "script"
+        script.write_text(f"exec {self.program} exit $1\n")
+        script.chmod(0o755)
+        result = record(self.dir, script, 0)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(site(self.trace, "make_block")["count"], 1)
 
     def test_what_a_wrapper_executes(self):
         static = compiled(self.dir, "static", ["-static"])
