@@ -397,7 +397,7 @@ class Gpu(RunCase):
                 site, = report(self.trace, "--pool", "CUDA device 0")["sites"]
                 self.assertEqual((site["function"], site["line"]), ("take", 6))
                 why = run("report", "--why-site", "--pool", "CUDA device 0", self.trace).stdout
-                self.assertIn("\n      ffi_call: libffi\n", why)
+                self.assertRegex(why, r"\n      (near )?ffi_\w+(\+0x\w+)?: libffi\n")
                 self.assertIn("\n      take: site: the program's innermost function\n", why)
                 everything = report(self.trace, "--pool", "CUDA device 0", "--no-skip", "ffi|ctypes")
                 self.assertNotIn("take", [s["function"] for s in everything["sites"]])
