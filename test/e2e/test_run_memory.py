@@ -374,14 +374,15 @@ class Cgroup(MemoryCase):
         self.assertTrue(plots(self.trace)[0]["cgroup memory pressure, full"])
 
     def test_pages_of_files_are_not_near_the_limit(self):
-        """They fill the cgroup. The kernel drops them when memory is wanted."""
+        """They fill the cgroup. The kernel drops them when memory is wanted, for which a slow machine
+        may make the program wait: that is another sign."""
         self.need_files()
         process, _ = self.start_growing(self.dir / "file")
         process.stdin.close()
         said = process.stderr.read()
         self.assertEqual(process.wait(LIMIT), 1, said)
-        self.assertNotIn("near the end of its memory", said)
-        self.assertNotIn("\nlimit: ", said)
+        self.assertNotIn("near the end of its memory: its memory cgroup", said)
+        self.assertNotIn("\nlimit: the cgroup used", said)
         points, _ = plots(self.trace)
         use, files = points["cgroup memory"][-1][1], points["cgroup file pages"][-1][1]
         self.assertGreater(use, 96 * MIB * 8 // 10)
