@@ -400,7 +400,8 @@ class Gpu(RunCase):
                 self.assertRegex(why, r"\n      (near )?ffi_\w+(\+0x\w+)?: libffi\n")
                 self.assertIn("\n      take: site: the program's innermost function\n", why)
                 everything = report(self.trace, "--pool", "CUDA device 0", "--no-skip", "ffi|ctypes")
-                self.assertNotIn("take", [s["function"] for s in everything["sites"]])
+                if "\n      ffi_" in why:  # else these frames have no names, and are passed over
+                    self.assertNotIn("take", [s["function"] for s in everything["sites"]])
 
     def test_recovered(self):
         process, pid = self.start()
