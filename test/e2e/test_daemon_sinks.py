@@ -55,7 +55,7 @@ class Sinks(Telling):
         for number, rules in enumerate(commands, 1):
             shutil.copy(TRACES / ("v0.9.1", "v0.11.1", "v0.14.0")[number - 1] / "memscen.tracy",
                         self.traces / f"{number}.tracy")
-            with self.sinking() as process:
+            with self.sinking("--label", "branch=main") as process:
                 wait_until(lambda count=number: len(self.rows("traces")) == count)
                 told = run("push", "--sink", f"files={self.fleet}", "--compact",
                            *re.sub(r"\d+(?= |$)", "99999", rules).split())
