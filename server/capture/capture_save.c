@@ -129,11 +129,10 @@ static int save_shown(struct capture *c, struct trace *t, const struct save_opti
     fflush(stdout);
     progress_watch_events(&progress, t, 1, !c->terminal || c->o.drop_in);
     int status = save_somewhere(c, t, options, stats, losses, e);
-    if (progress.shown) {
-        progress_unwatch_events(&progress, t);
+    bool shown = progress.shown;
+    progress_unwatch_events(&progress, t);
+    if (shown)
         fputs(what, stdout);
-    }
-    t->spool.reading = NULL;
     return status;
 }
 

@@ -60,24 +60,25 @@ static void test_far_from_it(void **state)
     fixture_release(&f);
 }
 
+/* Two readings of a use of 990 of 1000: at 5 ns 300 are pages of files, at `time` so many. */
+static bool found_with_files(struct near_limit *n, int64_t time, double files)
+{
+    begin();
+    reading(5, 990, 1000);
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_FILE), 5, 300, &f.e);
+    reading(time, 990, 1000);
+    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_FILE), time, files, &f.e);
+    return found(n);
+}
+
 /* The kernel drops them before it kills. */
 static void test_pages_of_files(void **state)
 {
     struct near_limit n;
     (void)state;
-    begin();
-    reading(5, 990, 1000);
-    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_FILE), 5, 300, &f.e);
-    reading(8, 990, 1000);
-    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_FILE), 8, 2000, &f.e);
-    assert_false(found(&n));
+    assert_false(found_with_files(&n, 8, 2000));
     fixture_release(&f);
-    begin();
-    reading(5, 990, 1000);
-    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_FILE), 5, 300, &f.e);
-    reading(12, 990, 1000);
-    plots_value(&f.trace.plots, MEMORY_PLOT_KEY(MEMORY_CGROUP_FILE), 12, 40, &f.e);
-    assert_true(found(&n));
+    assert_true(found_with_files(&n, 12, 40));
     assert_words(
         &n, "limit: the cgroup used 950 B of 1000 B by 12 ns, less than 80 % until 5 ns; then live "
             "blocks grew by 700 B: 500 B at base (a.c:1), 200 B at grower (b.c:2)");
