@@ -462,6 +462,14 @@ static int find_target(struct run *r, struct err *e)
     return r->options->adopt || check_program(r, e) == 0 ? -1 : EXIT_CANNOT_RUN;
 }
 
+/* Before there is a program, which may remove the folder at once. */
+static void hold_folder(struct run *r)
+{
+    char *folder = outfile_folder(r->options->output ? r->options->output : "");
+    r->traces.folder = folder ? output_folder_take(NULL, folder) : NULL;
+    free(folder);
+}
+
 /* The same, of beginning. */
 static int begin(struct run *r, struct err *e)
 {
@@ -469,6 +477,7 @@ static int begin(struct run *r, struct err *e)
         return EXIT_NO_OUTPUT;
     /* The helper starts before there are threads. */
     run_traces_init(&r->traces, r->options);
+    hold_folder(r);
     if (prepare(r, e) != 0 ||
         run_offers_open(&r->offers, r->options, &r->traces, r->spool, e) != 0 ||
         (!r->options->adopt && run_offers_start(&r->offers, e) != 0))
@@ -487,7 +496,6 @@ static void put_up_trace(struct run *r)
         buf_printf(&path, "%s/%s", real, slash ? slash + 1 : r->tree.output);
     if (real && !path.failed)
         run_signpost_put(collector_folder(r->collector), RUN_SIGNPOST_TRACE, buf_str(&path));
-    r->traces.folder = folder ? output_folder_take(NULL, folder) : NULL;
     buf_release(&path);
     free(real);
     free(folder);

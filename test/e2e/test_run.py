@@ -15,7 +15,8 @@ import time
 import unittest
 from unittest import mock
 
-from tools import LIMIT, ROOT, TIDEMARK, Case, remove_folder, report, run
+from test_faults import environment
+from tools import LIMIT, ROOT, TIDEMARK, Case, not_sanitized, remove_folder, report, run
 
 SOURCE = ROOT / "test" / "e2e" / "run_program.c"
 CC = os.environ.get("CC", "gcc")
@@ -400,11 +401,11 @@ class Signals(RunCase):
         self.assertEqual(result.returncode, 3, result.stderr)
         self.assertIn("no recording is in this folder", result.stderr)
 
-    def gone(self, tmpdir):
+    def gone(self, tmpdir, **env):
         """The folder of the trace, and so that of the recordings, is removed while it runs."""
         folder = self.dir / "gone"
         folder.mkdir()
-        with mock.patch.dict(os.environ, TMPDIR=str(tmpdir)):
+        with mock.patch.dict(os.environ, env, TMPDIR=str(tmpdir)):
             process = self.start("-o", str(folder / "x.tracy"))
         remove_folder(folder)
         (self.dir / "go").touch()
@@ -419,6 +420,13 @@ class Signals(RunCase):
         self.assertIn(f"the folder was removed: the trace is {saved}\n", self.gone(self.dir))
         self.assertEqual(site(saved, "make_block")["count"], 600)
         self.assertEqual(saved.stat().st_mode & 0o777, 0o600)
+
+    @not_sanitized
+    def test_the_folder_is_removed_at_once(self):
+        """The recorder is held where it has just begun the program."""
+        env = environment(FAULT_AT=3, FAULT_ONLY="unlink", FAULT_HOLD=self.dir / "go")
+        self.assertIn("the folder was removed: the trace is ", self.gone(self.dir, **env))
+        self.assertEqual(site(self.dir / "x.tracy", "make_block")["count"], 600)
 
     def test_the_folder_is_removed_and_there_is_no_other(self):
         errors = self.gone(self.dir / "nowhere")
