@@ -118,29 +118,6 @@ bool question_check_picture(const struct question *q, struct err *e)
     return false;
 }
 
-static int answer_into_file(const struct question *q, question_answer *answer, void *ctx,
-                            struct trace *t, struct err *e)
-{
-    struct outfile o;
-    if (outfile_open(&o, q->output, q->force, e) != 0)
-        return -1;
-    FILE *out = outfile_stream(&o, e);
-    int status = out ? answer(ctx, t, out, e) : -1;
-    if (out && fclose(out) != 0 && status == 0)
-        status = err_errno(e, ERR_OUTPUT, "cannot write %s", q->output);
-    if (status == 0)
-        return outfile_commit(&o, e);
-    if (e->code == ERR_CHECK) {
-        /* A failed check is an answer, too. */
-        struct err failed = *e;
-        if (outfile_commit(&o, e) == 0)
-            *e = failed;
-        return -1;
-    }
-    outfile_abort(&o);
-    return -1;
-}
-
 static int load_question(const struct question *q, void *ctx, struct trace *t, struct err *e)
 {
     const struct trace_load_options more = {.zones = q->zones || q->selection.zone,
@@ -157,7 +134,7 @@ static int load_question(const struct question *q, void *ctx, struct trace *t, s
 }
 
 static int load_and_answer(const struct question *q, struct resolver *r, question_answer *answer,
-                           void *ctx, struct trace *t, struct err *e)
+                           void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct progress progress = progress_of_file(q->trace, q->quiet);
     progress_watch(&progress, t);
@@ -167,9 +144,36 @@ static int load_and_answer(const struct question *q, struct resolver *r, questio
     if (status == 0)
         status = resolve_request_names(&q->resolve, r, t, e);
     if (status == 0)
-        status = q->output ? answer_into_file(q, answer, ctx, t, e) : answer(ctx, t, stdout, e);
+        status = answer(ctx, t, out, e);
     t->loading = NULL;
     return status;
+}
+
+/* Opens the file first: a file that may not be replaced ends it before the trace is read. */
+static int answer_into_file(const struct question *q, struct resolver *r, question_answer *answer,
+                            void *ctx, struct trace *t, struct err *e)
+{
+    struct outfile o;
+    if (outfile_open(&o, q->output, q->force, e) != 0)
+        return -1;
+    FILE *out = outfile_stream(&o, e);
+    int status = out ? load_and_answer(q, r, answer, ctx, t, out, e) : -1;
+    /* A failed check is an answer, too, but a refusal writes nothing. */
+    bool answered = out && ftello(out) != 0 && status != 0 && e->code == ERR_CHECK;
+    if (out && fclose(out) != 0 && (status == 0 || answered)) {
+        answered = false;
+        status = err_errno(e, ERR_OUTPUT, "cannot write %s", q->output);
+    }
+    if (status == 0)
+        return outfile_commit(&o, e);
+    if (answered) {
+        struct err failed = *e;
+        if (outfile_commit(&o, e) == 0)
+            *e = failed;
+        return -1;
+    }
+    outfile_abort(&o);
+    return -1;
 }
 
 void question_print_doubts(const struct summary_check *checks, size_t n)
@@ -227,7 +231,8 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
     if (status == 0)
         status = question_find_range(&q->selection, q->trace, &e);
     if (status == 0 && (status = trace_init(&t, &store, &e)) == 0) {
-        status = load_and_answer(q, &resolver, answer, ctx, &t, &e);
+        status = q->output ? answer_into_file(q, &resolver, answer, ctx, &t, &e)
+                           : load_and_answer(q, &resolver, answer, ctx, &t, stdout, &e);
         if (q->unload)
             q->unload(ctx);
         trace_release(&t);

@@ -227,6 +227,17 @@ class Figures(PageCase):
         self.refused("merge", self.only, self.plain, "-o", self.dir / "merged")
         self.assert_clean("plain.tracy", "only.tracy")
 
+    def test_a_refusal_replaces_no_file(self):
+        self.both()
+        out = self.dir / "out"
+        for args in (["report", "--at", "1ms"], ["map"], ["tree", "--size", "1:2"]):
+            self.refused(*args, self.only, "-o", out)
+            self.assertFalse(out.exists())
+            out.write_text("older")
+            self.refused(*args, self.only, "-f", "-o", out)
+            self.assertEqual(out.read_text(), "older")
+            out.unlink()
+
     def test_commands_that_print_records(self):
         self.both()
         for args in (["dump"], ["csvexport", "-u", "-p"]):
