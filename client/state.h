@@ -113,7 +113,8 @@ struct mixed_frame {
  */
 struct walk {
     uint32_t count;
-    uint32_t named; /* leading frames whose `node` is set */
+    uint32_t named;    /* leading frames whose `node` is set, */
+    uint32_t left_out; /* after so many that are too far out */
     uint32_t epoch;
     uint32_t item_count, activation_count;
     uint32_t codes_freed;       /* when the items were read, see python.h */

@@ -273,11 +273,11 @@ static __attribute__((noinline)) bool signal_beyond(struct thread *t, struct cur
  */
 static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor *c,
                                                  const struct walk_frame *first, uint32_t from,
-                                                 uint32_t epoch)
+                                                 uint32_t depth, uint32_t epoch)
 {
     struct walk *walk = &t->walk;
     struct walk_frame *frames = walk->scratch;
-    uint32_t count = from, depth = state.depth;
+    uint32_t count = from;
     bool signals = false, more = true;
     for (uint32_t i = 0; i < from; i++)
         frames[i] = first[i];
@@ -323,7 +323,7 @@ static inline bool is_as_before(const struct walk *walk, uint32_t known,
  * ordered by stack pointer. False: nothing was found, and the walk is at frame `*count`.
  */
 static inline bool walk_known(struct thread *t, struct cursor *c, struct walk_frame *fresh,
-                              uint32_t most, uint32_t *count, bool *lost)
+                              uint32_t most, uint32_t depth, uint32_t *count, bool *lost)
 {
     struct walk *walk = &t->walk;
     uint32_t i = 0, rest = walk->count; /* frames of the last walk from here outwards */
@@ -334,7 +334,7 @@ static inline bool walk_known(struct thread *t, struct cursor *c, struct walk_fr
             break;
         const struct walk_frame *f = &walk->frames[rest - 1];
         if (f->sp == c->sp && f->pc == c->pc && f->bp == c->bp &&
-            (walk->whole || i + rest == walk->count) && i + rest <= state.depth &&
+            (walk->whole ? i + rest <= depth : i + rest == walk->count && walk->count == depth) &&
             walk->frames[0].sp <= c->high && still_so(walk, rest - 1)) {
             if (!is_as_before(walk, rest, fresh, i)) {
                 walk->last.node = 0;
@@ -367,8 +367,9 @@ static inline void begin_walk(struct thread *t, const struct origin *origin, str
     stack_bounds(t, c->sp, &c->low, &c->high);
 }
 
-/* The walk of the stack at `origin`. Returns whether it has a signal frame. */
-static inline bool walk_stack(struct thread *t, const struct origin *origin, struct cursor *c)
+/* The walk of at most `depth` frames at `origin`. Returns whether it has a signal frame. */
+static inline bool walk_stack(struct thread *t, const struct origin *origin, struct cursor *c,
+                              uint32_t depth)
 {
     enum { NEW_FRAMES = 8 }; /* new frames to try before the last walk is given up */
     uint32_t epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
@@ -377,14 +378,14 @@ static inline bool walk_stack(struct thread *t, const struct origin *origin, str
         struct walk_frame fresh[NEW_FRAMES];
         bool lost = false;
         uint32_t count = 0;
-        uint32_t most = state.depth < NEW_FRAMES ? state.depth : NEW_FRAMES;
-        if (walk_known(t, c, fresh, most, &count, &lost))
+        uint32_t most = depth < NEW_FRAMES ? depth : NEW_FRAMES;
+        if (walk_known(t, c, fresh, most, depth, &count, &lost))
             return false;
         if (!lost && count)
-            return walk_whole(t, c, fresh, count, epoch);
+            return walk_whole(t, c, fresh, count, depth, epoch);
         begin_walk(t, origin, c);
     }
-    return walk_whole(t, c, NULL, 0, epoch);
+    return walk_whole(t, c, NULL, 0, depth, epoch);
 }
 
 /* The node that the walk's outermost frame is called from; false: it cannot be numbered. */
@@ -394,14 +395,23 @@ static inline bool node_beyond(struct thread *t, bool cut, uint32_t *node)
     return !cut || *node;
 }
 
+/* How many of a stack's frames are left out, outermost ones. */
+static inline uint32_t too_many(uint32_t count)
+{
+    return count > state.depth ? count - state.depth : 0;
+}
+
 static inline uint32_t name_native(struct thread *t)
 {
     struct walk *walk = &t->walk;
-    uint32_t known = walk->named, node;
-    if (known)
+    uint32_t left_out = too_many(walk->count), known = walk->named, node;
+    if (client_likely(known > left_out && left_out == walk->left_out))
         node = walk->frames[known - 1].node;
-    else if (!node_beyond(t, !walk->whole, &node))
+    else if (!node_beyond(t, !walk->whole || left_out, &node))
         return 0;
+    else
+        known = left_out;
+    walk->left_out = left_out;
     node = name_frames(t, walk->frames, walk->count, known, node, walk->epoch);
     walk->named = node ? walk->count : 0;
     return node;
@@ -519,7 +529,7 @@ static uint32_t name_mixed(struct thread *t, void *python, uint64_t high, bool d
     if (!read || client_likely(last->node))
         return read ? last->node : 0;
     mix(walk, high);
-    uint32_t n = last->count, left_out = n > state.depth ? n - state.depth : 0, node;
+    uint32_t n = last->count, left_out = too_many(n), node;
     if (!node_beyond(t, !walk->whole || walk->items_cut || left_out, &node))
         return 0;
     if (node != last->beyond || left_out != last->left_out || last->named < left_out)
@@ -541,8 +551,9 @@ static uint32_t name_mixed(struct thread *t, void *python, uint64_t high, bool d
 uint32_t unwind_stack(struct thread *t, const struct origin *origin, bool defines)
 {
     struct cursor c;
-    bool signals = walk_stack(t, origin, &c);
     void *python = python_thread();
+    /* Python frames replace several native ones each. */
+    bool signals = walk_stack(t, origin, &c, python ? REC_DEPTH_MAX : state.depth);
     uint32_t node = 0;
     /* What a signal handler interrupted may be changing Python's structures. */
     if (client_unlikely(python != NULL) && !signals && t->walk.count)

@@ -128,6 +128,19 @@ if traced:
 os._exit(0)
 """
 
+# Each level has many native frames: an activation, and the functions of C that call it.
+LEVELS = """
+import os, sys
+keep = []
+def through_c(n):
+    return sorted([n], key=lambda n: through_c(n - 1)) if n else keep.append(bytearray(70000))
+def level(n):
+    return level(n - 1) if n else keep.append(bytearray(80000))
+through_c(15)
+level(100)
+os._exit(0)
+"""
+
 MADE = """
 import os, sys
 keep = []
@@ -265,6 +278,21 @@ class Python(RunCase):
             if line <= text.splitlines().index("def main():"):
                 self.assertEqual(found[key], count, (key, text.splitlines()[line - 1]))
         self.assert_sound()
+
+    def test_native_frames_of_the_interpreter_do_not_count(self):
+        """A call stack is cut if it has too many frames without those that Python's replace."""
+        script = self.script(LEVELS)
+        for python in PYTHONS:
+            with self.subTest(python):
+                result = record(self.dir, python, script, options=["-f"])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size", "70001:80001",
+                             "--limit", "0", "--format", "json").stdout
+                names = {b["size"]: [f["function"].split(".")[-1] for f in b["callstack"]]
+                         for b in json.loads(blocks)["allocations"]}
+                chain = ["through_c", *["<lambda>", "through_c"] * 15, "<module>"]
+                self.assertEqual(names[70001][:len(chain)], chain)
+                self.assertEqual(names[80001], [*["level"] * 64, "[cut at 64 frames]"])
 
     def test_a_freed_function_lends_its_name_to_no_other(self):
         script = self.script(MADE)
