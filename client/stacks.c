@@ -12,27 +12,51 @@
 
 #define HEADS_MOST (1u << 18) /* 1 MiB, of which only touched pages are resident */
 #define HEADS_LEAST (1u << 12)
-#define HEADS_SHARE 64 /* the most it may take of the program's memory limit */
+#define HEADS_SHARE 64 /* the most a table may take of the program's memory limit */
 #define PATIENCE 1000  /* checks of a chunk that another thread is making */
 
-/* Under a memory limit the program needs the memory more. */
-static bool is_too_much(size_t bytes)
+typedef _Atomic uint32_t head;
+
+/* Each table has four times as many chains as the one before. */
+static inline uint32_t mask_of(unsigned table)
 {
-    struct rlimit limit;
-    return getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur / HEADS_SHARE < bytes;
+    return ((state.head_mask + 1) << 2 * table) - 1;
+}
+
+static inline size_t bytes_of(unsigned table)
+{
+    return (mask_of(table) + (size_t)1) * sizeof(head);
 }
 
 int stacks_begin(void)
 {
+    struct rlimit limit;
+    /* Under a memory limit the program needs the memory more. */
+    state.heads_most =
+        getrlimit(RLIMIT_DATA, &limit) == 0 ? limit.rlim_cur / HEADS_SHARE : RLIM_INFINITY;
     for (uint32_t n = HEADS_MOST; n >= HEADS_LEAST; n /= 16) {
-        if (n > HEADS_LEAST && is_too_much(n * sizeof *state.heads))
-            continue;
-        state.heads = chunks_memory(n * sizeof *state.heads);
         state.head_mask = n - 1;
-        if (state.heads)
+        if (n > HEADS_LEAST && bytes_of(0) > state.heads_most)
+            continue;
+        head *heads = chunks_memory(bytes_of(0));
+        atomic_store(&state.heads[0], heads);
+        if (heads)
             return 0;
     }
     return -1;
+}
+
+/* Once the last table's chains have a node each, new nodes go into a larger table. */
+static void widen(uint32_t nodes)
+{
+    for (unsigned i = 1; i < CLIENT_HEAD_TABLES && nodes > mask_of(i - 1); i++) {
+        if (atomic_load_explicit(&state.heads[i], memory_order_relaxed))
+            continue;
+        head *heads = bytes_of(i) <= state.heads_most ? chunks_memory(bytes_of(i)) : NULL;
+        if (!heads)
+            return;
+        atomic_store_explicit(&state.heads[i], heads, memory_order_release);
+    }
 }
 
 void stacks_forget(void)
@@ -45,9 +69,11 @@ void stacks_forget(void)
         system_unmap((struct rec_chunk *)nodes - 1, (size_t)CLIENT_NODE_UNITS * REC_UNIT);
         atomic_store_explicit(&state.nodes[i], NULL, memory_order_relaxed);
     }
-    if (state.heads)
-        system_unmap(state.heads, (state.head_mask + 1) * sizeof *state.heads);
-    state.heads = NULL;
+    for (unsigned i = 0; i < CLIENT_HEAD_TABLES; i++) {
+        head *heads = atomic_exchange(&state.heads[i], NULL);
+        if (heads)
+            system_unmap(heads, bytes_of(i));
+    }
     atomic_store(&state.node_count, 0);
     atomic_store(&state.growing, 0);
     errno = saved;
@@ -64,14 +90,17 @@ void stacks_blank(void)
 }
 
 /*
- * Nodes keep the epoch in their address, so old ones are never found again; clearing the table only
- * keeps chains from filling with dead nodes.
+ * Nodes keep the epoch in their address, so old ones are never found again; clearing the tables
+ * only keeps chains from filling with dead nodes.
  */
 void stacks_renew(void)
 {
-    for (uint32_t i = 0; state.heads && i <= state.head_mask; i++) {
-        if (atomic_load_explicit(&state.heads[i], memory_order_relaxed))
-            atomic_store_explicit(&state.heads[i], 0, memory_order_relaxed);
+    for (unsigned table = 0; table < CLIENT_HEAD_TABLES; table++) {
+        head *heads = atomic_load_explicit(&state.heads[table], memory_order_acquire);
+        for (uint32_t i = 0; heads && i <= mask_of(table); i++) {
+            if (atomic_load_explicit(&heads[i], memory_order_relaxed))
+                atomic_store_explicit(&heads[i], 0, memory_order_relaxed);
+        }
     }
 }
 
@@ -110,6 +139,7 @@ static void grow(uint32_t index)
             atomic_store_explicit(&state.nodes[index], (struct rec_node *)(chunk + 1),
                                   memory_order_release);
         }
+        widen(index * CLIENT_NODES);
     }
     atomic_store_explicit(&state.growing, 0, memory_order_release);
     quiet_end(&q);
@@ -152,21 +182,26 @@ static uint32_t find(uint32_t first, uint32_t parent, uint64_t pc)
 
 uint32_t stacks_node(uint32_t parent, uint64_t pc)
 {
-    if (client_unlikely(!state.heads))
-        return 0;
-    _Atomic uint32_t *head = &state.heads[hash(parent, pc) & state.head_mask];
-    uint32_t first = atomic_load_explicit(head, memory_order_acquire);
-    uint32_t found = find(first, parent, pc);
-    if (client_likely(found))
-        return found;
-    struct rec_node *node = fresh(&found);
+    uint32_t hashed = hash(parent, pc), first = 0, found;
+    head *last = NULL;
+    for (unsigned i = 0; i < CLIENT_HEAD_TABLES; i++) {
+        head *heads = atomic_load_explicit(&state.heads[i], memory_order_acquire);
+        if (!heads)
+            break;
+        last = &heads[hashed & mask_of(i)];
+        first = atomic_load_explicit(last, memory_order_acquire);
+        found = find(first, parent, pc);
+        if (client_likely(found))
+            return found;
+    }
+    struct rec_node *node = last ? fresh(&found) : NULL;
     if (!node)
         return 0;
     node->parent = parent;
     node->next = first;
     atomic_store_explicit(&node->pc, pc, memory_order_release);
     /* Another thread may add the same node meanwhile. Two nodes for one stack are harmless. */
-    while (!atomic_compare_exchange_weak_explicit(head, &node->next, found, memory_order_release,
+    while (!atomic_compare_exchange_weak_explicit(last, &node->next, found, memory_order_release,
                                                   memory_order_acquire))
         ;
     return found;

@@ -242,6 +242,7 @@ _Static_assert(CLIENT_NODES ==
                    ((size_t)CLIENT_NODE_UNITS * REC_UNIT - sizeof(struct rec_chunk)) / 16,
                "a chunk of nodes is full of them");
 #define CLIENT_NODE_CHUNKS 4096u
+#define CLIENT_HEAD_TABLES 3u
 
 struct state {
     _Atomic int phase; /* enum phase */
@@ -293,8 +294,9 @@ struct state {
     unsigned key; /* pthread_key_t */
 
     /* Call stack nodes, see stacks.c. */
-    _Atomic uint32_t *heads;
-    uint32_t head_mask;
+    _Atomic(_Atomic uint32_t *) heads[CLIENT_HEAD_TABLES]; /* NULL: not needed yet */
+    uint32_t head_mask;                                    /* of the first table */
+    uint64_t heads_most;                                   /* bytes of a table */
     _Atomic uint32_t node_count;
     _Atomic uint32_t growing;
     _Atomic(struct rec_node *) nodes[CLIENT_NODE_CHUNKS];
