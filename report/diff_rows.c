@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analysis/names/function_name.h"
 #include "report/diff_text.h"
 #include "report/write/text_cells.h"
 
@@ -26,7 +27,7 @@ void diff_row_name(struct buf *out, const struct diff_row *r, enum diff_by by)
 
 void diff_row_type(struct buf *out, const struct diff_row *r)
 {
-    buf_put(out, r->type.p, r->type.len);
+    type_name_short(out, r->type);
     if (r->more_types)
         buf_printf(out, ", +%" PRIu32, r->more_types);
 }

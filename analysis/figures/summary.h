@@ -275,8 +275,8 @@ void summary_row_name(struct buf *out, const struct summary_row *r);
 void summary_row_place(struct buf *out, const struct summary_row *r);
 
 /*
- * The display type of a row: that of most bytes, and the number of others, with unknown as one of
- * them; nothing if all are unknown. Escape it, too.
+ * For people, the type of a row: that of most bytes, a long one shortened (type_name_short), and
+ * the number of others, with unknown as one of them; nothing if all are unknown. Escape it, too.
  */
 void summary_row_type(struct buf *out, const struct summary *s, const struct summary_row *r);
 

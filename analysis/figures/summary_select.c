@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/figures/summary_parts.h"
+#include "analysis/names/function_name.h"
 
 /* ---- groupings */
 
@@ -198,7 +199,7 @@ void summary_row_type(struct buf *out, const struct summary *s, const struct sum
         const struct summary_type *type = &s->row_types.at[r->first_type + i];
         if (type->name.len == 0)
             continue;
-        buf_put(out, type->name.p, type->name.len);
+        type_name_short(out, type->name);
         if (r->type_count > 1)
             buf_printf(out, ", +%zu", r->type_count - 1);
         return;

@@ -192,3 +192,33 @@ void function_name_short(struct buf *out, struct view text)
     else
         buf_put(out, name, len);
 }
+
+/* The text with the arguments of templates that are `most` deep as <…>. */
+static void put_to_depth(struct buf *out, struct view text, unsigned most)
+{
+    unsigned depth = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.p[i];
+        bool is_end = c == '>' && depth > 0 && text.p[i - 1] != '-';
+        depth -= is_end;
+        if (depth < most)
+            buf_put(out, &text.p[i], 1);
+        if (c == '<' && depth++ == most - 1)
+            buf_puts(out, "…");
+    }
+}
+
+void type_name_short(struct buf *out, struct view text)
+{
+    size_t before = out->len;
+    unsigned most = 2;
+    if (text.len <= FUNCTION_NAME_LONG) {
+        buf_put(out, text.p, text.len);
+        return;
+    }
+    put_to_depth(out, text, most);
+    while (out->len - before > FUNCTION_NAME_LONG && --most > 0) {
+        out->len = before;
+        put_to_depth(out, text, most);
+    }
+}

@@ -36,3 +36,11 @@ size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE]);
  * Other texts, and those whose bare name does not fit FUNCTION_NAME_SIZE, come out as they are.
  */
 void function_name_short(struct buf *out, struct view text);
+
+/*
+ * Appends a type's text for people. Of one longer than FUNCTION_NAME_LONG, arguments of templates
+ * become <…>: those of arguments, and if it is still too long, its own.
+ *
+ *     std::map<Key, std::vector<Item, std::allocator<Item>>>    std::map<Key, std::vector<…>>
+ */
+void type_name_short(struct buf *out, struct view text);

@@ -101,6 +101,29 @@ static void test_names_for_people(void **state)
     }
 }
 
+static void test_long_types_for_people(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"alloc::collections::btree::node::LeafNode<usize, std::sys::pal::unix::ThreadInfo>",
+         "alloc::collections::btree::node::LeafNode<…>"},
+        {"std::map<Key, std::vector<Item, std::allocator<Item>>, std::less<Key>>",
+         "std::map<Key, std::vector<…>, std::less<…>>"},
+        {"core::option::Option<alloc::boxed::Box<dyn Fn(u8) -> alloc::vec::Vec<u8>>>",
+         "core::option::Option<alloc::boxed::Box<…>>"},
+        {"std::map<std::string, std::vector<int>>", "std::map<std::string, std::vector<int>>"},
+        {"damaged>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>><<a",
+         "damaged>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>>><…"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buf out = {0};
+        type_name_short(&out, view_of(cases[i][0]));
+        assert_string_equal(buf_str(&out), cases[i][1]);
+        buf_release(&out);
+    }
+}
+
 static enum frame_class class_of(const struct skiplist *s, const char *function, const char *file)
 {
     return skiplist_class(s, view_of(function), view_of(file));
@@ -612,6 +635,7 @@ static void test_nameless_frames(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_long_types_for_people),
         cmocka_unit_test(test_function_names),
         cmocka_unit_test(test_long_function_name_is_cut),
         cmocka_unit_test(test_names_for_people),
