@@ -207,7 +207,7 @@ def bench_page(folder, trace):
         text += (f"; first paint {min(s['paint'] for s in shown):.0f} ms, "
                  f"all there {min(s['ready'] for s in shown):.0f} ms")
         slowest = min(shown, key=lambda s: s["worst"])
-        text += f", slowest interaction {slowest['worst']:.0f} ms ({slowest['what']})"
+        text += f", slowest interaction {slowest['worst']:.0f} CPU-ms ({slowest['what']})"
     print(text, flush=True)
 
 

@@ -499,7 +499,7 @@ const checks = {
     const names = ["", "a", "b", "a", "c", "c"];
     const frames = names.map((name) => ({ label: name, id: name, name, labelNumber: ["", "a", "b", "c"].indexOf(name) }));
     const nodeParent = [0, 0, 1, 2, 3, 4];
-    const model = { frames, nodeParent, nodeFrame: [0, 1, 2, 3, 4, 5], labelCount: 4, sites: [{}], stackSite: [0, 0, 0], stackNode: [3, 5, 2], stackBegin: [3, 5, 2], children: [[1], [2], [3], [4], [5], []] };
+    const model = { frames, nodeParent, nodeFrame: [0, 1, 2, 3, 4, 5], labelCount: 4, sites: [{}], stackSite: [0, 0, 0], stackNode: [3, 5, 2], stackBegin: [3, 5, 2] };
     const shape = (tree, node) => [node.name, node.sums[0], ...tree.children(node).map((child) => shape(tree, child))];
     const tree = (recursion, way = "down") => callTree(model, [[10, 100, 1]], 0, { way, allocators: true, recursion });
     const plain = tree(false), folded = tree(true);
@@ -509,6 +509,34 @@ const checks = {
     const [up, foldedUp] = [tree(false, "up"), tree(true, "up")];
     assert.deepEqual(shape(up, up.root), ["all", 111, ["c", 100, ["c", 100, ["a", 100, ["b", 100, ["a", 100]]]]], ["a", 10, ["b", 10, ["a", 10]]], ["b", 1, ["a", 1]]]);
     assert.deepEqual(shape(foldedUp, foldedUp.root), ["all", 111, ["c", 100, ["a", 100]], ["a", 10], ["b", 1, ["a", 1]]]);
+  },
+
+  "call trees have the sums of their call stacks": () => {
+    let seed = 1;
+    const random = (n) => (seed = (seed * 48271) % 2147483647) % n;
+    const list = (n, of) => Array.from({ length: n }, (_, i) => of(i));
+    for (let round = 0; round < 30; round++) {
+      const labels = list(40, () => random(6));
+      const nodeParent = labels.map((_, i) => (i ? random(i) : 0));
+      const ends = list(25, () => random(40));
+      const columns = [list(25, () => random(9)), list(25, () => random(9) - 4)];
+      const model = { frames: list(6, (i) => ({ label: `${i}`, labelNumber: i })), labelCount: 6, nodeParent, nodeFrame: labels, stackSite: list(25, () => 0), sites: [{}], stackBegin: ends, stackNode: ends };
+      for (const recursion of [false, true]) {
+        const wanted = {};
+        ends.forEach((end, stack) => {
+          let way = [];
+          for (let n = end; n; n = nodeParent[n]) way.unshift(labels[n]);
+          if (recursion) way = way.reduce((list, l) => (list.includes(l) ? list.slice(0, list.indexOf(l) + 1) : [...list, l]), []);
+          for (let i = 1; i <= way.length; i++) (wanted[way.slice(0, i).join()] ??= [0, 0]).forEach((_, k, sums) => (sums[k] += columns[k][stack]));
+        });
+        const found = {};
+        const tree = callTree(model, columns, 0, { way: "down", recursion, all: true });
+        const walk = (node, way) => tree.children(node).filter((c) => c.id !== "rest").forEach((c) => (found[[...way, c.label].join()] = [...c.sums]) && walk(c, [...way, c.label]));
+        walk(tree.root, []);
+        assert.deepEqual(found, Object.fromEntries(Object.entries(wanted).filter(([, sums]) => sums.some(Boolean))));
+        assert.deepEqual([...tree.root.sums], columns.map((c) => c.reduce((a, b) => a + b)));
+      }
+    }
   },
 
   "nothing moves while the page loads": async () => {

@@ -63,50 +63,70 @@ class Groups {
 // The nodes of the model with or without repeated functions: in the latter case one whose function is on the way to it already
 // is that node again, and what it calls is called by that one. at: by node the one that it is.
 function nodesOf(model, folded) {
-  if (!folded) return { at: model.nodeParent.map((_, i) => i), parent: model.nodeParent, children: model.children };
-  if (model.withoutRecursion) return model.withoutRecursion;
-  const { nodeParent, nodeFrame, frames } = model;
+  model.trees ??= [];
+  return (model.trees[Number(Boolean(folded))] ??= makeNodes(model, folded));
+}
+
+function makeNodes({ nodeParent, nodeFrame, frames }, folded) {
   const n = nodeParent.length;
-  const [at, parent, children] = [new Int32Array(n), new Int32Array(n), Array.from({ length: n }, () => [])];
+  const [at, parent, children] = [new Int32Array(n), new Int32Array(n), new Array(n)];
   const label = (node) => frames[nodeFrame[node]].labelNumber;
   for (let i = 1; i < n; i++) {
-    let same = at[nodeParent[i]];
+    let same = folded ? at[nodeParent[i]] : 0;
     while (same && label(same) !== label(i)) same = parent[same];
     at[i] = same || i;
     if (same) continue;
     parent[i] = at[nodeParent[i]];
-    children[parent[i]].push(i);
+    (children[parent[i]] ??= []).push(i);
   }
-  return (model.withoutRecursion = { at, parent, children });
+  return { at, parent, children };
+}
+
+// The call stacks in an order in which those through a node are neighbours, from from[node] until to[node]: the sums of
+// a node are differences of running sums. The own ones of a node come first. ends: by stack its last node.
+function stackOrder({ at, parent }, ends) {
+  const n = parent.length;
+  const own = new Int32Array(n);
+  for (const node of ends) own[at[node]]++;
+  const to = own.slice(); // first the number of stacks
+  for (let i = n - 1; i > 0; i--) to[parent[i]] += to[i];
+  const [from, next] = [new Int32Array(n), own.slice()];
+  for (let i = 1; i < n; i++) {
+    if (!to[i]) continue;
+    from[i] = next[parent[i]];
+    next[parent[i]] += to[i];
+    next[i] += from[i];
+    to[i] += from[i];
+  }
+  const order = new Int32Array(ends.length);
+  const place = from.slice();
+  ends.forEach((node, stack) => (order[place[at[node]]++] = stack));
+  return { order, from, to, unplaced: own[0] };
 }
 
 function downwards(model, columns, main, { allocators, recursion, all }) {
   const width = columns.length;
-  const { stackSite, stackNode, stackBegin } = model;
-  const { at, parent, children: calls } = nodesOf(model, recursion);
-  const n = parent.length;
-  const inclusive = columns.map(() => new Float64Array(n));
+  const tree = nodesOf(model, recursion);
+  const ends = allocators ? "stackNode" : "stackBegin";
+  const { order, from, to, unplaced } = (tree[ends] ??= stackOrder(tree, model[ends]));
+  const n = order.length;
+  const running = columns.map((column) => {
+    const sums = new Float64Array(n + 1);
+    for (let i = 0; i < n; i++) sums[i + 1] = sums[i] + column[order[i]];
+    return sums;
+  });
+  const sum = (k, node) => running[k][to[node]] - running[k][from[node]];
   const folded = new Map(); // sites whose call stacks are combined
-  const whole = new Float64Array(width);
-  for (let stack = 0; stack < stackSite.length; stack++) {
-    const node = at[(allocators ? stackNode : stackBegin)[stack]];
-    let site = null;
-    if (!node && (all ? columns.some((c) => c[stack]) : columns[main][stack] > 0)) {
-      const number = stackSite[stack];
-      site = folded.get(number);
-      if (!site) folded.set(number, (site = { ...model.sites[number], label: `site ${number}`, id: `s${model.sites[number].id}`, sums: new Float64Array(width), leaf: true }));
-    }
-    for (let k = 0; k < width; k++) {
-      const v = columns[k][stack];
-      whole[k] += v;
-      if (node) inclusive[k][node] += v;
-      else if (site) site.sums[k] += v;
-    }
+  for (const stack of order.subarray(0, unplaced)) {
+    if (all ? !columns.some((c) => c[stack]) : columns[main][stack] <= 0) continue;
+    const number = model.stackSite[stack];
+    let site = folded.get(number);
+    if (!site) folded.set(number, (site = { ...model.sites[number], label: `site ${number}`, id: `s${model.sites[number].id}`, sums: new Float64Array(width), leaf: true }));
+    for (let k = 0; k < width; k++) site.sums[k] += columns[k][stack];
   }
-  for (const column of inclusive) for (let i = n - 1; i > 0; i--) if (column[i] && parent[i]) column[parent[i]] += column[i];
   const rest = () => {
     const list = [...folded.values()].sort((a, b) => b.sums[main] - a.sums[main]);
-    const sums = Float64Array.from({ length: width }, (_, k) => list.reduce((sum, s) => sum + s.sums[k], 0));
+    const sums = Float64Array.from({ length: width }, (_, k) => list.reduce((total, s) => total + s.sums[k], 0));
     return { label: "rest", id: "rest", name: "(sites without call stacks of their own)", image: "", path: "", line: 0, place: "", sums, list };
   };
   const groups = new Groups(model, width);
@@ -114,17 +134,19 @@ function downwards(model, columns, main, { allocators, recursion, all }) {
     if (node.list) return node.list;
     if (node.leaf) return [];
     if (node.made) return node.made;
-    for (const c of node.nodes.flatMap((of) => calls[of])) {
-      if (!all && inclusive[main][c] <= 0) continue;
-      const g = groups.of(model.frames[model.nodeFrame[c]], "nodes");
-      for (let k = 0; k < width; k++) g.sums[k] += inclusive[k][c];
-      g.nodes.push(c);
+    for (const of of node.nodes) {
+      for (const c of tree.children[of] ?? []) {
+        if (from[c] === to[c] || (!all && sum(main, c) <= 0)) continue;
+        const g = groups.of(model.frames[model.nodeFrame[c]], "nodes");
+        for (let k = 0; k < width; k++) g.sums[k] += sum(k, c);
+        g.nodes.push(c);
+      }
     }
     node.made = sorted(groups.take(), main, all);
     if (node.root && folded.size) node.made.push(rest());
     return node.made;
   };
-  return { root: { label: "", name: "all", image: "", path: "", line: 0, place: "", sums: whole, nodes: [0], root: true }, children };
+  return { root: { label: "", name: "all", image: "", path: "", line: 0, place: "", sums: Float64Array.from(running, (sums) => sums[n]), nodes: [0], root: true }, children };
 }
 
 // Frames within the allocator are left out.

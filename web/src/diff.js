@@ -30,8 +30,6 @@ class DiffModel {
     this.nodeParent = column((_, i) => (i ? i - tree.unsigned() : 0));
     this.nodeFrame = column((_, i) => (i ? tree.unsigned() : 0));
     this.own = METRICS.map(() => [0, 1].map(() => column(() => tree.unsigned())));
-    this.children = Array.from(this.nodeParent, () => []);
-    for (let i = 1; i < nodeCount; i++) this.children[this.nodeParent[i]].push(i);
     this.frames = data.frames.map((f, labelNumber) => Object.assign(describeFrame(data, f), { labelNumber }));
     this.labelCount = this.frames.length;
     // Each node stands for the call stack that ends there.

@@ -97,9 +97,9 @@ export class Flame {
   node(source, parent) {
     const chain = [source];
     while (this.options.fold) {
-      const [child, ...others] = this.calls.children(chain[chain.length - 1]);
-      if (!child || others.length || child.sums[this.main] !== source.sums[this.main]) break;
-      chain.push(child);
+      const children = this.calls.children(chain[chain.length - 1]);
+      if (children.length !== 1 || children[0].sums[this.main] !== source.sums[this.main]) break;
+      chain.push(children[0]);
     }
     return { source: chain[chain.length - 1], chain, value: source.sums[this.main], children: [], parent, depth: parent.depth + 1, x: 0, width: 1 };
   }

@@ -14,8 +14,10 @@ export function bytes(n) {
   return `${sign}${value.toFixed(digits)} ${UNITS[unit]}`;
 }
 
+const grouped = new Intl.NumberFormat("en-US");
+
 export function count(n) {
-  return Math.round(n).toLocaleString("en-US");
+  return grouped.format(Math.round(n));
 }
 
 export function amount(n, unit) {

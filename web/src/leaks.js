@@ -26,7 +26,7 @@ export function placeColumns(openSite) {
 export class Leaks {
   constructor(model, openSite) {
     this.model = model;
-    this.pools = new Set(model.data.pools.map((p) => p.name));
+    this.pools = new Map(model.data.pools.flatMap((p, i) => (p.low === undefined ? [] : [[p.name, i]])));
     this.rows = placed(model, model.data.leaks.rows);
     const known = (v, show) => (v === undefined ? "–" : show(v));
     this.table = new Table(
@@ -51,12 +51,8 @@ export class Leaks {
   // What sites hold at the end of the range, of the keys in the mask.
   update(query, mask, range) {
     const { model } = this;
-    const use = new Map();
-    for (let key = 0; key < model.keyCount; key++) {
-      if (!mask[key]) continue;
-      const name = `${model.stackSite[model.keyStack[key]]} ${model.poolName(model.keyPool[key])}`;
-      use.set(name, (use.get(name) ?? 0) + query.live.bytes[key]);
-    }
+    const use = new Float64Array(model.sites.length * model.data.pools.length); // by row
+    for (let key = 0; key < model.keyCount; key++) if (mask[key]) use[model.row(key)] += query.live.bytes[key];
     const { leaks } = model.data;
     const growing = this.rows.filter((r) => r.kind === "growing").length;
     $("leaks-text").textContent = leaks.count
@@ -66,6 +62,6 @@ export class Leaks {
     const time = (step) => Math.round(model.stepTime(step));
     $("leaks-scope").hidden = whole || !leaks.count;
     $("leaks-scope").textContent = `A range is chosen. Only the column “In range” is of the range; all other columns are of the whole time. For verdicts of the range: tidemark report FILE --leaks --range ${time(range.from)}:${time(range.to)}`;
-    this.table.show(this.rows.map((r) => ({ ...r, use: r.number === undefined || !this.pools.has(r.pool) ? undefined : use.get(`${r.number} ${r.pool}`) ?? 0 })));
+    this.table.show(this.rows.map((r) => ({ ...r, use: r.number === undefined || !this.pools.has(r.pool) ? undefined : use[r.number * model.data.pools.length + this.pools.get(r.pool)] })));
   }
 }

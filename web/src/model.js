@@ -65,9 +65,7 @@ class Model {
 
   readFrames() {
     const { sites } = this.data;
-    this.children = Array.from(this.nodeParent, () => []);
-    for (let i = 1; i < this.nodeParent.length; i++) this.children[this.nodeParent[i]].push(i);
-    this.frames = this.data.frames.map((f) => this.frame(f));
+    this.frames = this.data.frames.map((f) => this.site(f));
     const types = this.data.siteTypes;
     const type = (i) => (types[2 * i] ? this.data.strings[types[2 * i]] + (types[2 * i + 1] ? ", …" : "") : "");
     this.poolIds = this.data.pools.map((p) => (p.low === undefined ? "rest" : shortId(p.name)));

@@ -28,8 +28,8 @@ export class Tabs {
   show(name) {
     this.chosen = name;
     this.mark();
-    $(`tab-${name}`).scrollIntoView({ block: "nearest", inline: "nearest" });
     this.draw();
+    $(`tab-${name}`).scrollIntoView({ block: "nearest", inline: "nearest" });
     this.changed();
   }
 

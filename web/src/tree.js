@@ -6,7 +6,7 @@ import { $, foreign, make } from "./dom.js";
 
 const ROW = 26; // pixels
 const HEAVY = 1 / 4; // of all: opened at first
-const SPARE = 10; // rows drawn above and below those in view
+const SPARE = 4; // rows drawn above and below those in view
 
 export const TREE_COLUMNS = [
   { id: "peak", name: "At peak", show: bytes, title: "bytes in use when the pool's use was highest within the range" },
