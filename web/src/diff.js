@@ -150,8 +150,6 @@ class Rows {
   }
 }
 
-const CONTROLS = ["flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-search", "flame-regex", "tree-sort", "tree-way", "rows-kind", "rows-search"];
-
 const TREE_COLUMNS = [
   { id: "changed", name: "Changed", show: bytes, title: "how far the bytes allocated of single call stacks moved, up or down, together" },
   { id: "now", name: "Now", show: bytes, title: "bytes allocated" },
@@ -190,7 +188,7 @@ export class DiffApp {
     this.flame.listen(() => this.showFlame(), () => this.search());
     for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
     this.tabs.draw();
-    this.state = new State(CONTROLS, ["rows-table"], () => ({ tab: this.tabs.chosen, frames: this.filters.text, at: this.flame.place }), (state) => this.applyState(state));
+    this.state = new State(() => ({ tab: this.tabs.chosen, frames: this.filters.text, at: this.flame.place }), (state) => this.applyState(state));
   }
 
   recolour() {

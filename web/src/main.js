@@ -23,10 +23,6 @@ import { Tree, TREE_COLUMNS } from "./tree.js";
 
 const LINES_MAX = 6; // pools with a separate line at first
 
-// Controls whose values the address of the page holds, beside those that State reads elsewhere.
-const CONTROLS = ["plot-what", "plot-resident", "flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators", "flame-search", "flame-regex", "tree-sort", "tree-way", "sites-show", "sites-search", "blocks-show", "blocks-search", "map-what"];
-const TABLES = ["sites-table", "blocks-table", "leaks-table", "look-table"];
-
 const NEED_EVENTS = ["blocks", "map", "histograms"]; // panels
 
 class App {
@@ -74,7 +70,7 @@ class App {
     showNotes(model);
     if (model.data.look) showLook(model, (site) => this.openSite(site));
     this.refresh();
-    this.state = new State(CONTROLS.filter($), TABLES, () => this.readState(), (state) => this.applyState(state));
+    this.state = new State(() => this.readState(), (state) => this.applyState(state));
   }
 
   // What is drawn on a canvas has no style sheet.

@@ -79,10 +79,6 @@ class Model {
     this.labelCount = labels.size;
   }
 
-  frame(f) {
-    return describeFrame(this.data, f);
-  }
-
   // Of the site with such a name; -1 if there is none.
   siteNumber(id) {
     return this.sites.findIndex((s) => s.id === id);
@@ -101,7 +97,7 @@ class Model {
   site(f) {
     if (f === 1) return { label: "(other sites)", id: "rest", name: "(other sites)", shown: "(other sites)", path: "", line: 0, image: "", place: "", rest: true };
     if (f === 2) return { label: "[no call stack]", id: "none", name: "[no call stack]", shown: "[no call stack]", path: "", line: 0, image: "", place: "" };
-    return this.frame(f);
+    return describeFrame(this.data, f);
   }
 
   poolName(i) {

@@ -9,7 +9,7 @@ export function showNotes(model) {
   const { data } = model;
   const faults = new Table($("faults-table"), data.selection ? "Memory faults that are selected" : "Memory faults of the whole trace", [
     { name: "Fault", text: true, value: (r) => KINDS[r.kind] ?? r.kind },
-    { name: "At", text: true, value: (r) => model.frame(r.site).name, show: (r) => make("span", { title: model.frame(r.site).name }, foreign(model.frame(r.site).shown), foreign(model.frame(r.site).place, "place")) },
+    { name: "At", text: true, value: (r) => model.site(r.site).name, show: (r) => make("span", { title: model.site(r.site).name }, foreign(model.site(r.site).shown), foreign(model.site(r.site).place, "place")) },
     { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
     { name: "Times", value: (r) => r.count, show: (r) => (r.least < r.count ? `${count(r.least)} to ${count(r.count)}` : count(r.count)) },
     { name: "First", value: (r) => r.time, show: (r) => (r.time < 0 ? "–" : duration(r.time)) },

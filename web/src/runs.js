@@ -66,7 +66,7 @@ export class RunsApp {
     this.tabs = new Tabs({ rows: () => this.showRows(), totals: () => {} }, () => this.state?.save());
     this.tabs.draw();
     for (const [id, type] of [["rows-kind", "change"], ["rows-search", "input"]]) $(id).addEventListener(type, () => this.showRows());
-    this.state = new State(["rows-kind", "rows-search"], ["rows-table"], () => ({ tab: this.tabs.chosen }), (state) => this.applyState(state));
+    this.state = new State(() => ({ tab: this.tabs.chosen }), (state) => this.applyState(state));
     $("rows-kind").form.addEventListener("submit", (event) => event.preventDefault());
   }
 

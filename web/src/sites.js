@@ -2,6 +2,7 @@
 
 import { bytes, count, percent } from "./format.js";
 import { $, foreign, make, Table } from "./dom.js";
+import { placeColumns } from "./leaks.js";
 
 const STACKS_SHOWN = 20;
 
@@ -31,14 +32,12 @@ export const bounds = (b, show) => (!b ? "" : b.low === b.high ? show(b.high) : 
 export class Sites {
   constructor(model, filterSite) {
     Object.assign(this, { model, filterSite, rows: [], open: null, question: "" });
-    const named = (r) => this.nameCell(r);
     this.table = new Table(
       $("sites-table"),
       "Allocation sites in the range",
       [
-        { name: "Site", text: true, value: (r) => r.site.name, show: named },
-        { name: "Pool", text: true, minor: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
-        { name: "Type", text: true, minor: true, value: (r) => r.site.type, show: (r) => foreign(r.site.type), title: "of the blocks' elements, where the allocator's functions tell; … stands for others" },
+        ...placeColumns((site) => this.show(site)),
+        { name: "Type", text: true, minor: true, value: (r) => r.place.type, show: (r) => foreign(r.place.type), title: "of the blocks' elements, where the allocator's functions tell; … stands for others" },
         { name: "Count", value: (r) => r.count, show: (r) => count(r.count), title: "allocations within the range" },
         { name: "Size", value: (r) => r.bytes, show: (r) => bytes(r.bytes), title: "bytes of all of them" },
         { name: "Live", value: (r) => r.live, show: (r) => bytes(r.live), title: "in use at the end of the range" },
@@ -60,26 +59,18 @@ export class Sites {
     $("site-only").addEventListener("click", () => this.filterSite(this.open));
   }
 
-  nameCell(row) {
-    const button = make("button", { type: "button", class: "link", onclick: () => this.show(row.siteNumber) }, foreign(row.site.shown));
-    button.title = row.site.name;
-    const cell = make("span", {}, button);
-    if (row.site.place) cell.append(foreign(row.site.place, "place"));
-    return cell;
-  }
-
   // Rows of the keys in the mask.
   update(query, mask) {
     const { model } = this;
     const rows = new Map();
     for (let key = 0; key < model.keyCount; key++) {
       if (!mask[key]) continue;
-      const number = model.row(key);
-      let row = rows.get(number);
+      const id = model.row(key);
+      let row = rows.get(id);
       if (!row) {
-        const siteNumber = model.rowSite(number);
-        row = { number, siteNumber, site: model.sites[siteNumber], pool: model.poolName(model.rowPool(number)), count: 0, bytes: 0, live: 0, growth: 0, peak: 0, temporary: 0, before: 0, freed: 0 };
-        rows.set(number, row);
+        const number = model.rowSite(id);
+        row = { id, number, place: model.sites[number], pool: model.poolName(model.rowPool(id)), count: 0, bytes: 0, live: 0, growth: 0, peak: 0, temporary: 0, before: 0, freed: 0 };
+        rows.set(id, row);
       }
       row.count += query.total.count[key];
       row.bytes += query.total.bytes[key];
@@ -106,7 +97,7 @@ export class Sites {
     $("sites-table").classList.toggle("asked", Boolean(this.question));
     const answers = this.question ? this.model.lifeQuestions(this.query) : null;
     for (const row of this.rows) {
-      const these = answers?.get(row.number)?.[id];
+      const these = answers?.get(row.id)?.[id];
       row.these = these?.[0].high ? these : undefined;
     }
     const exact = !this.rows.some((r) => r.these?.some(({ low, high }) => low !== high));
@@ -118,7 +109,7 @@ export class Sites {
     const term = $("sites-search").value.trim().toLowerCase();
     const { test } = SHOW.find((s) => s.id === $("sites-show").value) ?? SHOW[0];
     const asked = this.rows.filter(test ?? ((r) => r.these));
-    const rows = term ? asked.filter((r) => [r.site.name, r.site.path, r.site.image, r.site.type, r.pool].some((t) => t.toLowerCase().includes(term))) : asked;
+    const rows = term ? asked.filter((r) => [r.place.name, r.place.path, r.place.image, r.place.type, r.pool].some((t) => t.toLowerCase().includes(term))) : asked;
     const { sites } = this.model.data.other;
     $("sites-count").textContent = `${count(rows.length)} of ${count(this.rows.length)} rows${sites ? `; "(other sites)" stands for ${count(sites)} small ones` : ""}`;
     this.table.show(rows);

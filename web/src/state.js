@@ -10,20 +10,22 @@ const setValue = (control, text) => (control.type === "checkbox" ? (control.chec
 export class State {
   over = new AbortController(); // the page is about to show other data
 
-  // Of the controls the values and of the tables the orders, by ids. read() gives an object of further
-  // texts; apply(object) shows such a state, of which keys may be missing.
-  constructor(controls, tables, read, apply) {
+  // Of controls with an id the values, and of sortable tables the orders. read() gives an object of
+  // further texts; apply(object) shows such a state, of which keys may be missing.
+  constructor(read, apply) {
+    const ids = (what) => [...$("main").querySelectorAll(what)].map((e) => e.id);
+    const [controls, tables] = [ids("select[id], [type=checkbox][id], [type=search][id]"), ids("table:has(thead button)")];
     Object.assign(this, { controls, tables, more: read, apply });
     this.initial = this.read();
     for (const id of controls) $(id).addEventListener($(id).type === "search" ? "input" : "change", () => this.save($(id).type === "search"));
-    for (const id of tables) $(id)?.addEventListener("sorted", () => this.save());
+    for (const id of tables) $(id).addEventListener("sorted", () => this.save());
     window.addEventListener("hashchange", () => location.hash !== this.written && this.restore(), { signal: this.over.signal });
     if (location.hash.length > 1) this.restore();
     else this.written = location.hash;
   }
 
   read() {
-    const values = [...this.controls.map((id) => [id, valueOf($(id))]), ...this.tables.map((id) => [id, $(id)?.table?.order ?? ""])];
+    const values = [...this.controls.map((id) => [id, valueOf($(id))]), ...this.tables.map((id) => [id, $(id).table.order])];
     return { ...Object.fromEntries(values), ...this.more() };
   }
 
@@ -34,7 +36,7 @@ export class State {
       const state = { ...this.initial, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
       for (const id of this.controls) setValue($(id), state[id]);
       this.apply(state);
-      for (const id of this.tables) if ($(id)?.table) $(id).table.order = state[id];
+      for (const id of this.tables) $(id).table.order = state[id];
     } finally {
       this.busy = false;
     }
@@ -47,7 +49,7 @@ export class State {
     const hash = changed.size || String(changed) ? `#${changed}` : "#";
     if (hash === (location.hash || "#")) return;
     if (replace) history.replaceState(null, "", hash);
-    else location.hash = hash;
+    else history.pushState(null, "", hash);
     this.wrote();
   }
 
