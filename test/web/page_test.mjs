@@ -310,6 +310,11 @@ const checks = {
     });
     assert.ok(lowest <= 420, `${lowest} with long texts, chips and lanes`);
     await full.done();
+    const resident = await open("resident", { viewport: { width: 1366, height: 768 } });
+    const [tabs, range] = await Promise.all(["tabs", "range"].map((id) => resident.page.locator(`#${id}`).boundingBox()));
+    assert.ok(range.y < tabs.y + tabs.height && tabs.x + tabs.width < range.x, `all tabs and the range are one line: ${JSON.stringify([tabs, range])}`);
+    assert.doesNotMatch(await text(resident.page, "findings"), /·\s*$/m);
+    await resident.done();
   },
 
   "filters that leave no choice are hidden": async () => {
@@ -932,7 +937,7 @@ const checks = {
   "a trace of figures only has the views of sums": async () => {
     const { page, done } = await open("figures");
     assert.match(await text(page, "findings"), /figures only, no events/i);
-    assert.deepEqual(await page.locator("#tabs button").allInnerTexts(), ["Flame graph", "Tree", "Sites", "Leaks", "Faults and checks"]);
+    assert.deepEqual(await page.locator("#tabs button").allInnerTexts(), ["Flame graph", "Tree", "Sites", "Leaks", "Checks"]);
     for (const tab of ["tree", "sites", "leaks", "notes", "flame"]) await page.click(`#tab-${tab}`);
     assert.ok((await number(page, "Allocations")) > 0);
     assert.ok((await frames(page)).length > 1);
@@ -991,7 +996,7 @@ const checks = {
     const { look } = await dataOf(page);
     assert.match(await text(page, "findings"), /^Resident \d.* MiB at .*: blocks \d+ %/);
     await page.click("#tab-look");
-    assert.match(await text(page, "look-text"), /^resident \d.* MiB at .*blocks \d+ %.*The pages were read at the highest RSS so far/);
+    assert.match(await text(page, "look-text"), /^Resident \d.* MiB at .*blocks \d+ %.*The pages were read at the highest RSS so far/);
     // The program may have been filling its 24 MiB.
     assert.match((await rows(page, "look-table", 3))[0], /^(24\.0|2[23]\.\d) MiB$/);
     assert.match(await text(page, "look-findings"), /keep .* free in their pages/);

@@ -2,7 +2,7 @@
 // comparison, budgets and both curves of use. All figures are those of the command's other formats.
 
 import { describeFrame } from "./calls.js";
-import { bytes, count, duration, percent } from "./format.js";
+import { bytes, count, duration, percent, sentence } from "./format.js";
 import { $, foreign, make, showFigures, signed, Table } from "./dom.js";
 import { BYTES, COLUMNS, Flame } from "./flame.js";
 import { FrameFilters } from "./frame_filters.js";
@@ -215,7 +215,7 @@ export class DiffApp {
     $("program").replaceChildren(foreign(title), ": what changed");
     const facts = (t) => `captured ${t.captured}, ${duration(t.duration)} long`;
     $("origin").replaceChildren(seriesMark(1), `before: ${facts(base)} · `, seriesMark(0), `now: ${facts(now)}`);
-    $("answer").replaceChildren(foreign(data.answer ? data.answer.charAt(0).toUpperCase() + data.answer.slice(1) : "No memory data in either trace"));
+    $("answer").replaceChildren(foreign(sentence(data.answer || "no memory data in either trace")));
     $("selection").replaceChildren(...(data.selection ? ["Only allocations ", foreign(data.selection), "."] : []));
     $("selection").hidden = !data.selection;
     $("findings").replaceChildren(foreign([...showBudgets(data.checks), "One run on each side does not show what is noise: diff BASE... -- NEW... compares several"].join(" · ")));

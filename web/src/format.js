@@ -20,6 +20,8 @@ export function count(n) {
   return grouped.format(Math.round(n));
 }
 
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 export function amount(n, unit) {
   return unit === "bytes" ? bytes(n) : count(n);
 }

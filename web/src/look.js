@@ -1,15 +1,15 @@
 // What sites had resident: the rows and findings of `report --resident` for all that the page shows.
 
-import { bytes, count, duration } from "./format.js";
+import { bytes, count, duration, sentence } from "./format.js";
 import { $, foreign, make, Table } from "./dom.js";
 import { placeColumns, placed } from "./leaks.js";
 
 export function showLook(model, openSite) {
   const { look } = model.data;
   const rows = placed(model, look.rows);
-  const text = look.words || `What is shown, at ${duration(look.time)}`;
+  const text = sentence(look.words || `what is shown, at ${duration(look.time)}`);
   $("look-text").textContent = `${text}. The pages were read ${look.reason}, at one time: a chosen range changes nothing here.${look.more ? ` ${count(look.more)} smaller sites are left out.` : ""}`;
-  $("look-findings").append(...look.findings.map((f) => make("li", {}, ...(f.site ? [foreign(model.site(f.site).shown), ": "] : []), `${f.words}. ${f.remedy}`)));
+  $("look-findings").append(...look.findings.map((f) => make("li", {}, ...(f.site ? [foreign(model.site(f.site).shown), `: ${f.words}`] : [sentence(f.words)]), `. ${sentence(f.remedy)}`)));
   new Table(
     $("look-table"),
     "Resident bytes by site",

@@ -2,7 +2,7 @@
 
 import licences from "licences";
 import { Blocks } from "./blocks.js";
-import { amount, bytes, count, duration } from "./format.js";
+import { amount, bytes, count, duration, sentence } from "./format.js";
 import { $, foreign, make, showFigures } from "./dom.js";
 import { DiffApp } from "./diff.js";
 import { BYTES, COLUMNS, COUNT, Flame, GROWTH } from "./flame.js";
@@ -426,8 +426,6 @@ class App {
 
 // ---- page
 
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-
 // The first screen's answer: the peak's owners, as the text and the JSON of a report have them.
 function showTrace({ trace, answer, verdict, selection }) {
   const program = trace.program || trace.name || "unknown program";
@@ -446,7 +444,7 @@ function showTrace({ trace, answer, verdict, selection }) {
 function showFindings({ leakHead, lines, checks, pools, figureStep }) {
   const failed = checks.filter((c) => !c.holds && c.name !== "memory-data");
   const link = (text, tab) => make("button", { type: "button", class: "link", text, onclick: () => $(`tab-${tab}`)?.click() });
-  const parts = [...lines.flatMap((line) => [foreign(sentence(line)), " · "]), ...(pools.length ? [link(sentence(leakHead), "leaks"), " "] : []), link(checksSum(checks), "notes"), failed.length ? ": " : ""];
+  const parts = [...lines.flatMap((line) => [foreign(sentence(line)), ". "]), ...(pools.length ? [link(sentence(leakHead), "leaks"), " "] : []), link(checksSum(checks), "notes"), failed.length ? ": " : ""];
   failed.forEach((c, i) => parts.push(i ? "; " : "", foreign(c.detail), c.remedy ? ` (${c.remedy})` : ""));
   if (figureStep) parts.push(" · Figures only, no events: ", link("views that need events", "notes"), " are left out");
   $("findings").replaceChildren(...parts);

@@ -144,7 +144,9 @@ export class Timeline {
       g.fillStyle = css("--text");
       g.font = `${12 * ratio}px system-ui`;
       g.textAlign = left ? "right" : "left";
-      g.fillText(`peak ${amount(highest.value, this.unit)}`, highest.x + (left ? -9 : 9) * ratio, highest.y - 2 * ratio);
+      g.strokeStyle = css("--back"); // no line crosses the text
+      g.lineWidth = 5 * ratio;
+      for (const draw of ["strokeText", "fillText"]) g[draw](`peak ${amount(highest.value, this.unit)}`, highest.x + (left ? -9 : 9) * ratio, highest.y - 2 * ratio);
     }
     g.restore();
   }
