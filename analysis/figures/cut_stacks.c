@@ -45,7 +45,7 @@ int cut_stacks_init(struct cut_stacks *c, const struct trace *t, struct err *e)
         else if (frame_name_is_cut(text_of(t, i)))
             note_marker(c, text_of(t, i));
     }
-    c->is_bound = !c->has_marker;
+    c->is_bound = !c->has_marker && !trace_fact(t, "recorded", 0).p;
     return 0;
 }
 

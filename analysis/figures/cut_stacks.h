@@ -3,11 +3,11 @@
 /*
  * Which call stacks lack callers, because the recording is limited to a depth.
  *
- * Traces of `tidemark run` mark them with a special frame (trace/store/frame_name.h). Tracy's
- * clients do not. Of theirs, a call stack counts as cut if it has the maximum depth of all
- * allocations and its outermost frame has callers in other call stacks. That proves missing
- * callers, but not all cut stacks can be proved: their number is a lower bound. With fewer than
- * CUT_STACKS_LEAST frames, the client may simply not have found more.
+ * Traces of `tidemark run` mark them with a special frame (trace/store/frame_name.h), and one
+ * without that frame has none. Tracy's clients do not mark them. Of theirs, a call stack counts as
+ * cut if it has the maximum depth of all allocations and its outermost frame has callers in other
+ * call stacks. That proves missing callers, but not all cut stacks can be proved: their number is a
+ * lower bound. With fewer than CUT_STACKS_LEAST frames, the client may simply not have found more.
  */
 
 #include <stdbool.h>

@@ -51,7 +51,7 @@ class Recorded(Case):
         trace, result = self.record()
         self.assertEqual(report(trace)["callstacks"],
                          {"allocations": LEVELS, "with_callstack": LEVELS, "cut": 0, "cut_bytes": 0,
-                          "cut_is_at_least": True, "cut_depth": None})
+                          "cut_is_at_least": False, "cut_depth": None})
         self.assertEqual(roots(trace), {"_start": LEVELS})
         self.assertIn("40 allocations", result.stderr)
         self.assertNotIn("cut at", result.stderr)

@@ -294,6 +294,14 @@ class Python(RunCase):
                 self.assertEqual(names[70001][:len(chain)], chain)
                 self.assertEqual(names[80001], [*["level"] * 64, "[cut at 64 frames]"])
 
+    def test_stacks_that_are_not_cut(self):
+        """They end in a frame that has callers in others: _start is one of the interpreter's."""
+        text = LEVELS.replace("through_c(15)", "").replace("level(100)", "level(100)\nlevel(100)")
+        result = record(self.dir, PYTHONS[0], self.script(text), options=["-f", "--depth", "200"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(report(self.trace)["callstacks"]["cut"], 0)
+        self.assertNotIn("cut at", result.stderr)
+
     def test_a_freed_function_lends_its_name_to_no_other(self):
         script = self.script(MADE)
         for python in PYTHONS:
