@@ -294,6 +294,16 @@ static struct stack_place named_caller(struct program_frames *p, struct stack_pl
     return other.node ? other : nameless;
 }
 
+/*
+ * Whether a function is of CPython's standard library of extension modules, as of json or pickle.
+ * It allocates for its caller.
+ */
+static bool is_of_module(const struct program_frames *p, const struct frame_view *f)
+{
+    static const char folder[] = "/lib-dynload/";
+    return memmem(f->image.p, f->image.len, folder, sizeof folder - 1) && !verdict_of(p, f).kept;
+}
+
 /* A wrapper of the program's own in that node; `inlined` UINT32_MAX: there is none. */
 static struct stack_place wrapper_in(const struct program_frames *p, uint32_t node)
 {
@@ -312,7 +322,7 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
     const struct callstack *stack = callstacks_get(c, callstack);
     uint32_t innermost = stack ? stack->node : 0;
     uint32_t start = program_frames_start(p, callstack);
-    struct stack_place wrapper = {0}, source = {0};
+    struct stack_place wrapper = {0}, source = {0}, module = {0};
     for (uint32_t node = start; node; node = c->nodes.at[node].parent) {
         uint32_t frame = c->nodes.at[node].frame, found = look_at_frame(p, frame);
         if (found == NOT_PROGRAM) {
@@ -324,6 +334,14 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
         }
         struct stack_place at = {node, found};
         struct frame_view f = frame_describe(p->trace, frame, found);
+        if (is_of_module(p, &f)) {
+            module = module.node ? module : at;
+            continue;
+        }
+        if (module.node && !is_source(c, frame)) {
+            at = module;
+            f = frame_describe(p->trace, c->nodes.at[at.node].frame, at.inlined);
+        }
         if (!f.has_name) {
             at = named_caller(p, at);
             f = frame_describe(p->trace, c->nodes.at[at.node].frame, at.inlined);
@@ -332,6 +350,8 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
             return source;
         return wrapper.node && !f.has_name ? wrapper : script_of(p, at);
     }
+    if (module.node)
+        return module;
     return wrapper.node ? wrapper : begin_of_machinery(p, innermost);
 }
 
@@ -352,6 +372,8 @@ static void put_reason(const struct program_frames *p, const struct frame_view *
         buf_puts(out, v.rule);
     else if (p->generated)
         buf_puts(out, "of the runtime or its library");
+    else if (is_of_module(p, f))
+        buf_puts(out, "of CPython's standard library");
     else
         buf_puts(out, f->has_name ? "calls the image back" : "has no name");
 }

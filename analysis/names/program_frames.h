@@ -6,7 +6,8 @@
  * program's own (wrapper_functions.h). If that function has no name, as in a stripped image, then
  * at its nearest caller that has one. If nothing with a name is beyond a wrapper of the program's
  * own, the program begins at that. If nothing but a start is beyond interpreted functions, as of
- * what an interpreter imports first, it begins at the innermost of those.
+ * what an interpreter imports first, it begins at the innermost of those. Functions of CPython's
+ * standard extension modules are passed over if the next one beyond them is of Python.
  */
 
 #include <stdint.h>

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import unittest
 
@@ -139,6 +140,26 @@ def level(n):
 through_c(15)
 level(100)
 os._exit(0)
+"""
+
+# A dict that grows in a thread of a service, until it is ended.
+GROWING = """
+import json, os, signal, threading
+cache = {}
+def load(key):
+    page = json.loads('["' + chr(233) * 700 + '"]')
+    return page, bytearray(9000)
+def lookup(key):
+    if key not in cache:
+        cache[key] = load(key)
+    return cache[key]
+def serve():
+    for i in range(2000):
+        lookup(i)
+        bytearray(5000)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=serve).start()
+signal.pause()
 """
 
 MADE = """
@@ -350,6 +371,21 @@ class Python(RunCase):
                 why = run("report", self.trace, "--why-site").stdout
                 self.assertRegex(why, r"  <module>: site: the program's innermost function\n")
                 self.assertNotIn("generated code", why)
+
+    def test_a_cache_that_grows_in_a_thread_leads(self):
+        """What an extension module of CPython allocates has the site of a Python line, too."""
+        script = self.script(GROWING)
+        line, = (i for i, text in enumerate(GROWING.splitlines(), 1) if "bytearray(9000)" in text)
+        for python in PYTHONS:
+            with self.subTest(python):
+                result = record(self.dir, python, script, options=["-f"])
+                self.assertEqual(result.returncode, 128 + signal.SIGTERM, result.stderr)
+                leaks = json.loads(run("report", "--leaks", self.trace, "--format", "json").stdout)
+                first, second = leaks["leaks"][:2]
+                self.assertEqual((first["kind"], first["live_count"]), ("growing", 2000))
+                self.assertEqual((first["function"], first["file"], first["line"]),
+                                 ("load", str(script), line))
+                self.assertRegex(second["function"], r"^(JSONDecoder\.)?raw_decode$")
 
     def test_annotate_shows_source_lines(self):
         """With their text once the trace has the file; whole names before parts of others."""

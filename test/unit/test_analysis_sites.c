@@ -429,7 +429,13 @@ static void test_interpreted_caller(void **state)
     in = (struct rec_inline_frame){.function = text(&f, "numeric.so+0xde137")};
     assert_int_equal(
         callstacks_resolve(&f.trace.callstacks, 0xb00, text(&f, "/x/numeric.so"), &in, 1, &f.e), 0);
+    in = (struct rec_inline_frame){.function = text(&f, "scan_once")};
+    uint32_t module = text(&f, "/usr/lib/python3.11/lib-dynload/_json.cpython-311.so");
+    assert_int_equal(callstacks_resolve(&f.trace.callstacks, 0xd00, module, &in, 1, &f.e), 0);
     uint32_t called = STACK(&f, 0x100, 0xb00, source, 0x500);
+    uint32_t by_module = STACK(&f, 0x100, 0xd00, 0xd00, source, 0x500);
+    uint32_t by_module_alone = STACK(&f, 0x100, 0xd00, 0x500);
+    uint32_t by_module_at_end = STACK(&f, 0x100, 0xd00);
     uint32_t by_other = STACK(&f, 0x100, 0xb00, unplaced, 0x500);
     uint32_t imported = STACK(&f, 0x200, import, import, source, 0x500);
     uint32_t imported_image = STACK(&f, 0x200, 0xb00, import, source, 0x500);
@@ -438,12 +444,21 @@ static void test_interpreted_caller(void **state)
     struct sites s;
     assert_int_equal(sites_build(&s, &f.trace, NULL, SITE_BY_FUNCTION, &f.e), 0);
     expect_site(&s, called, "fill");
+    expect_site(&s, by_module, "fill");
+    expect_site(&s, by_module_alone, "scan_once");
+    expect_site(&s, by_module_at_end, "scan_once");
     expect_site(&s, by_other, "numeric.so+0xde137");
     expect_site(&s, imported, "fill");
     expect_site(&s, imported_image, "fill");
     expect_site(&s, at_start, "_find_and_load");
     expect_site(&s, at_nameless_start, "_find_and_load");
     sites_release(&s);
+    struct skiplist skip = {0};
+    assert_int_equal(skiplist_keep(&skip, "scan_once", &f.e), 0);
+    assert_int_equal(sites_build(&s, &f.trace, &skip, SITE_BY_FUNCTION, &f.e), 0);
+    expect_site(&s, by_module, "scan_once");
+    sites_release(&s);
+    skiplist_release(&skip);
     trace_release(&f.trace);
 }
 
