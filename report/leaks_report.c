@@ -248,7 +248,7 @@ int leaks_write(const struct leaks *l, const struct selection *s,
         row_write(&w, r);
     }
     rows_end(&w, n, l->rows.len, "more site");
-    if (w.format == REPORT_TEXT && l->rows.len == 0)
+    if (w.format == REPORT_TEXT && l->count[LEAK_GROWING] == 0)
         buf_puts(&d.buf, "sites that grew and were freed: --grown\n");
     if (w.format == REPORT_TEXT)
         text_suppressions(&d.buf, suppress);

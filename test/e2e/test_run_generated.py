@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -280,17 +281,50 @@ class Moving(RunCase):
                       {s["function"] for s in report(self.trace)["sites"]})
 
 
+# A server that keeps a page for each address, and ends as services do. A compiler that inlines `load`
+# names its caller, so few calls are made.
+SERVER = """
+const cache = new Map();
+function load(id) {
+    return Buffer.alloc(20000, 1);
+}
+function handle(id) {
+    Buffer.alloc(30000, 1);
+    if (!cache.has(id))
+        cache.set(id, load(id));
+}
+let id = 0;
+function serve() {
+    handle(id++);
+    handle(id++);
+    if (id < 700)
+        setTimeout(serve, 5);
+    else
+        process.kill(process.pid, 'SIGTERM');
+}
+serve();
+"""
+
+
 @unittest.skipUnless(NODE, "there is no node")
 class Node(RunCase):
-    def record(self, *options):
+    def record(self, *options, text=SCRIPT, status=0):
         script = self.dir / "script.js"
-        script.write_text(SCRIPT)
+        script.write_text(text)
         result = record(self.dir, NODE, *options, script, cwd=self.dir)  # it leaves a log
         for path in pathlib.Path("/tmp").glob("perf-*.map"):
             if str(script) in path.read_text(errors="replace"):
                 path.unlink()
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.returncode, status, result.stderr)
         return result.stderr
+
+    def test_a_cache_of_buffers_leads(self):
+        self.record("--perf-prof", OPTIONS[1], text=SERVER, status=128 + signal.SIGTERM)
+        leaks = json.loads(run("report", "--leaks", self.trace, "--format", "json").stdout)
+        first = leaks["leaks"][0]
+        self.assertEqual((first["kind"], first["file"]), ("growing", str(self.dir / "script.js")))
+        self.assertIn(first["function"], ("load", "handle"))
+        self.assertGreater(first["live_count"], 600)
 
     def test_functions_of_a_script(self):
         self.record(*OPTIONS)
