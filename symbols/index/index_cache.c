@@ -25,7 +25,7 @@
 
 #include "symbols/index/index_parts.h"
 
-#define CACHE_VERSION 2u
+#define CACHE_VERSION 3u
 #define KEY_MAX 4096u
 
 struct cache_header {

@@ -10,6 +10,7 @@
 
 #include "symbols/elf/demangle.h"
 #include "symbols/index/index_parts.h"
+#include "symbols/pdb/msvc_names.h"
 
 void index_names_release(struct symbol_index *x)
 {
@@ -94,7 +95,8 @@ static uint32_t find_name(const struct symbol_index *x, uint64_t hash, struct vi
 static bool make_function(struct symbol_index *x, struct index_name *name)
 {
     struct buf mangled = {0};
-    if (name->linkage.len == 0 || name->linkage.len > MANGLED_MAX || name->linkage.p[0] != '_')
+    if (name->linkage.len == 0 || name->linkage.len > MANGLED_MAX ||
+        (name->linkage.p[0] != '_' && !memchr(name->linkage.p, '?', name->linkage.len)))
         return true;
     /* Symbol names are not always NUL-terminated. */
     buf_put(&mangled, name->linkage.p, name->linkage.len);
@@ -102,7 +104,8 @@ static bool make_function(struct symbol_index *x, struct index_name *name)
     x->room.failed = false;
     const char *text = buf_str(&mangled);
     bool fits = !mangled.failed;
-    if (fits && demangle(text, &x->room) && !x->room.failed && x->room.len > 0) {
+    if (fits && (demangle(text, &x->room) || msvc_name(text, &x->room)) && !x->room.failed &&
+        x->room.len > 0) {
         char *p = malloc(x->room.len + 1);
         fits = p != NULL;
         if (p) {

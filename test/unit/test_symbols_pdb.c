@@ -14,6 +14,7 @@
 #include "symbols/elf/elf_file.h"
 #include "symbols/elf/elf_symbols.h"
 #include "symbols/index/index.h"
+#include "symbols/pdb/msvc_names.h"
 #include "symbols/pdb/inline_site.h"
 #include "symbols/pdb/pdb_file.h"
 
@@ -380,14 +381,57 @@ static void test_damage_everywhere(void **state)
     damage(SCATTERED, 7);
 }
 
+/* Equal to llvm-undname's, without parameters, for the names of four programs of Microsoft's
+ * linker. */
+static void test_names_of_microsofts_compiler(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"?A0x26b469a4::open", "`anonymous namespace'::open"},
+        {"net::?A0x26b469a4::Pipe::open", "net::`anonymous namespace'::Pipe::open"},
+        {"?insert@Map@store@@QEAAXH@Z", "store::Map::insert"},
+        {"?winpty_vsnprintf@@YAHPEAD_KPEBD0@Z", "winpty_vsnprintf"},
+        {"?f@?A0x26b469a4@net@@YAXXZ", "net::`anonymous namespace'::f"},
+        {"?again@a@b@1@YAXXZ", "a::b::a::again"},
+        {"??0bad_alloc@std@@QEAA@XZ", "std::bad_alloc::bad_alloc"},
+        {"??1Cache@@QEAA@XZ", "Cache::~Cache"},
+        {"??RLess@@QEBA_NHH@Z", "Less::operator()"},
+        {"??2@YAPEAX_K@Z", "operator new"},
+        {"??_UPool@@SAPEAX_K@Z", "Pool::operator new[]"},
+        {"??$get@H@store@@YAHXZ", NULL},
+        {"?f@?1??g@@YAXXZ@YAXXZ", NULL},
+        {"??0@QEAA@XZ", NULL},
+        {"?a@9@YAXXZ", NULL},
+        {"?a@b@@", NULL},
+        {"?a", NULL},
+        {"?", NULL},
+        {"?A0x", NULL},
+        {"", NULL},
+        {"plain", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buf out = {0};
+        bool is_decoded = msvc_name(cases[i][0], &out);
+        assert_int_equal(is_decoded, cases[i][1] != NULL);
+        assert_string_equal(buf_str(&out), cases[i][1] ? cases[i][1] : "");
+        buf_release(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_image),           cmocka_unit_test(test_ids_agree),
-        cmocka_unit_test(test_frames),          cmocka_unit_test(test_publics),
-        cmocka_unit_test(test_annotations),     cmocka_unit_test(test_damaged_containers),
-        cmocka_unit_test(test_damaged_images),  cmocka_unit_test(test_shared_stream),
-        cmocka_unit_test(test_discarded_lines), cmocka_unit_test(test_damage_everywhere),
+        cmocka_unit_test(test_names_of_microsofts_compiler),
+        cmocka_unit_test(test_image),
+        cmocka_unit_test(test_ids_agree),
+        cmocka_unit_test(test_frames),
+        cmocka_unit_test(test_publics),
+        cmocka_unit_test(test_annotations),
+        cmocka_unit_test(test_damaged_containers),
+        cmocka_unit_test(test_damaged_images),
+        cmocka_unit_test(test_shared_stream),
+        cmocka_unit_test(test_discarded_lines),
+        cmocka_unit_test(test_damage_everywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
