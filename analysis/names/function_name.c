@@ -144,8 +144,9 @@ static bool take(struct scanner *s)
             put(s, "<…>", sizeof "<…>" - 1);
         return true;
     }
-    if (c == '{') {
-        const char *next = after_bracket(s->p, s->end);
+    const char *quote = c == '`' ? memchr(s->p, '\'', (size_t)(s->end - s->p)) : NULL;
+    if (c == '{' || quote) {
+        const char *next = quote ? quote + 1 : after_bracket(s->p, s->end);
         put(s, s->p, (size_t)(next - s->p));
         s->p = next;
         return true;
