@@ -18,7 +18,7 @@ const FORMS = {
 };
 // The rest of the page's address has the view; `shown` is to be there, `click` leads to the live page.
 const VIEWS = {
-  dashboard: { page: "daemon", view: "", shown: "#recording .spark" },
+  dashboard: { page: "daemon", view: "", shown: "#alerts tbody tr" },
   client: { page: "daemon", view: "", shown: "#recording .spark", click: "#recording tbody a" },
   flame: { page: "trace", view: "" },
   tree: { page: "trace", view: "tab=tree" },

@@ -145,7 +145,7 @@ export class Timeline {
       g.font = `${12 * ratio}px system-ui`;
       g.textAlign = left ? "right" : "left";
       g.strokeStyle = css("--back"); // no line crosses the text
-      g.lineWidth = 5 * ratio;
+      g.lineWidth = 3 * ratio;
       for (const draw of ["strokeText", "fillText"]) g[draw](`peak ${amount(highest.value, this.unit)}`, highest.x + (left ? -9 : 9) * ratio, highest.y - 2 * ratio);
     }
     g.restore();
