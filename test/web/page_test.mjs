@@ -99,7 +99,7 @@ const checks = {
     const blocks = (await rows(page, "sizes-table", 2)).reduce((s, n) => s + Number(n.replaceAll(",", "")), 0);
     assert.equal(blocks, some);
     await page.click("#tab-sites");
-    const counts = (await rows(page, "sites-table", 4)).reduce((s, n) => s + Number(n.replaceAll(",", "")), 0);
+    const counts = (await rows(page, "sites-table", 8)).reduce((s, n) => s + Number(n.replaceAll(",", "")), 0);
     assert.equal(counts, some);
     await page.click("#range-all");
     assert.equal(await number(page, "Allocations"), 9598);
@@ -627,16 +627,16 @@ const checks = {
     await page.click("#tab-sites");
     const all = (await rows(page, "sites-table", 1)).length;
     await page.selectOption("#sites-show", "grew");
-    assert.deepEqual((await rows(page, "sites-table", 7)).filter((v) => /^(-|0 B)/.test(v)), []);
+    assert.deepEqual((await rows(page, "sites-table", 6)).filter((v) => /^(-|0 B)/.test(v)), []);
     await page.selectOption("#sites-show", "emptied");
-    const emptied = await rows(page, "sites-table", 6);
+    const emptied = await rows(page, "sites-table", 5);
     assert.ok(emptied.length > 0 && emptied.length < all);
     assert.deepEqual([...new Set(emptied)], ["0 B"]);
     await page.selectOption("#sites-show", "short");
     assert.match((await rows(page, "sites-table", 1)).join(), /text_scratch/);
     await drag(page, 0.5, 0.9);
     await page.selectOption("#sites-show", "shrank");
-    const shrank = await rows(page, "sites-table", 7);
+    const shrank = await rows(page, "sites-table", 6);
     assert.ok(shrank.length > 0 && shrank.every((v) => v.startsWith("-")), `${shrank}`);
     await page.selectOption("#sites-show", "kept");
     assert.match(await text(page, "sites-count"), /^\d+ of \d+ rows/);
@@ -1196,6 +1196,8 @@ const checks = {
     assert.match(await text(one.page, "program"), /: 2 runs$/);
     assert.deepEqual(await one.page.locator("#rows-table thead th:visible").allInnerTexts(), ["Function", "Now", "Outcome"]);
     await shot(one.page, "runs-phone");
+    await one.page.evaluate(axe);
+    assert.deepEqual(await one.page.evaluate(async () => (await window.axe.run(document)).violations.map((v) => v.id)), []);
     await one.done();
     const hostile = await open("hostileruns");
     for (const tab of ["totals", "rows"]) await hostile.page.click(`#tab-${tab}`);
@@ -1233,6 +1235,9 @@ const checks = {
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       assert.ok(wide <= 0, `${tab} is ${wide} pixels too wide`);
       await shot(page, `phone-${tab}`);
+      if (tab !== "sites") continue;
+      const sorted = await page.locator("#sites-table th[aria-sort=descending]").boundingBox();
+      assert.ok(sorted.x + sorted.width <= 360, "what sorts is beside the names");
     }
     await done();
   },

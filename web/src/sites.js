@@ -25,7 +25,7 @@ const SHOW = [
   { id: "short", name: "short-lived: half or more temporary", test: (r) => r.count && 2 * r.temporary >= r.count },
   ...LIVES,
 ];
-const [AT_PEAK, THESE] = [7, 9]; // columns: the first order, and what was asked for
+const [AT_PEAK, THESE] = [3, 9]; // columns: the first order, and what was asked for
 
 export const bounds = (b, show) => (!b ? "" : b.low === b.high ? show(b.high) : `${show(Math.max(0, b.low))} to ${show(b.high)}`);
 
@@ -38,11 +38,11 @@ export class Sites {
       [
         ...placeColumns((site) => this.show(site)),
         { name: "Type", text: true, minor: true, value: (r) => r.place.type, show: (r) => foreign(r.place.type), title: "of the blocks' elements, where the allocator's functions tell; … stands for others" },
-        { name: "Count", value: (r) => r.count, show: (r) => count(r.count), title: "allocations within the range" },
-        { name: "Size", value: (r) => r.bytes, show: (r) => bytes(r.bytes), title: "bytes of all of them" },
+        { name: "At peak", value: (r) => r.peak, show: (r) => bytes(r.peak), title: "what it held when its pool stood highest within the range" },
         { name: "Live", value: (r) => r.live, show: (r) => bytes(r.live), title: "in use at the end of the range" },
         { name: "Growth", value: (r) => r.growth, show: (r) => bytes(r.growth), title: "in use at the end of the range less that at its begin" },
-        { name: "At peak", value: (r) => r.peak, show: (r) => bytes(r.peak), title: "what it held when its pool stood highest within the range" },
+        { name: "Size", value: (r) => r.bytes, show: (r) => bytes(r.bytes), title: "bytes of all of them" },
+        { name: "Count", value: (r) => r.count, show: (r) => count(r.count), title: "allocations within the range" },
         { name: "Temporary", value: (r) => r.temporary, show: (r) => count(r.temporary), title: "blocks that the next memory event of the same thread in that pool freed" },
         { name: "Matching", value: (r) => r.these?.[0].high ?? 0, show: (r) => bounds(r.these?.[0], count), title: "the number of blocks that were asked for" },
         { name: "Matching bytes", value: (r) => r.these?.[1].high ?? 0, show: (r) => bounds(r.these?.[1], bytes), title: "bytes of the blocks that were asked for" },
