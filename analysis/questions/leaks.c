@@ -597,8 +597,11 @@ void leaks_put_head(const struct leaks *l, struct buf *out)
             sites++;
         buf_printf(out, "%s live at the end (%s)", format_counted(a, count, "allocation"),
                    format_bytes(b, bytes));
-        buf_printf(out, "; growing: %s at %s", format_bytes(b, l->bytes[LEAK_GROWING]),
-                   format_counted(a, sites, "site"));
+        if (sites)
+            buf_printf(out, "; growing: %s at %s", format_bytes(b, l->bytes[LEAK_GROWING]),
+                       format_counted(a, sites, "site"));
+        else
+            buf_puts(out, "; none growing");
     }
     if (l->suppressed_count)
         buf_printf(out, "; suppressed: %s (%s)", format_count(a, l->suppressed_count),

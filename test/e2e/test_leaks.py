@@ -121,6 +121,7 @@ class Nothing(Case):
             self.assertEqual(result.returncode, 0)
             text = run("report", out, "--leaks").stdout
             self.assertIn("\nsites that grew and were freed: --grown\n", text)
+            self.assertRegex(text, "^(nothing is live at the end|1 allocation live at the end \\(64 B\\); none growing)\n")
             items += free(10, 7, 0x1000)
 
     def test_what_grew_is_seen_without_times(self):
