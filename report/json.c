@@ -31,14 +31,7 @@ static void close_list(struct report *r)
 
 static json_t *make_trace(const struct summary *s)
 {
-    const struct trace_facts *f = &s->trace->facts;
-    char date[FORMAT_SIZE];
-    return json_pack("{s:o, s:o, s:o, s:I, s:b}", "file_version",
-                     s->file_version[0] ? json_string(s->file_version) : json_null(), "program",
-                     json_text_or_null(strings_get(&s->trace->strings, f->program)), "captured_at",
-                     f->capture_time ? json_string(format_date(date, f->capture_time))
-                                     : json_null(),
-                     "duration_ns", (json_int_t)f->last_time, "complete", s->complete ? 1 : 0);
+    return json_with(document_trace(s->trace), "complete", json_boolean(s->complete));
 }
 
 static json_t *text_option(const char *text)

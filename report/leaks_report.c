@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "report/write/markdown_table.h"
+#include "report/write/markup.h"
 #include "report/write/row_table.h"
 #include "report/write/text_cells.h"
 
@@ -146,6 +147,11 @@ static void markdown_head(struct buf *out, const struct leaks *l)
     if (l->left_count)
         buf_printf(out, "Freed by the end of a process only: %s, %s.\n",
                    format_counted(a, l->left_count, "block"), format_bytes(b, l->left_bytes));
+    if (l->heap.p) {
+        buf_puts(out, "Objects in the heap of ");
+        markup_text(out, l->heap);
+        buf_puts(out, " were not recorded.\n");
+    }
     buf_puts(out, "\n");
 }
 

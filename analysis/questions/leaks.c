@@ -557,7 +557,8 @@ int leaks_begin(struct selection_pass *p, struct leaks *l, struct selection *s,
     static const struct skiplist built_in = {0};
     struct builder *b = malloc(sizeof *b);
     *l = (struct leaks){.left_count = trace_fact_number(s->trace, "left_blocks"),
-                        .left_bytes = trace_fact_number(s->trace, "left_bytes")};
+                        .left_bytes = trace_fact_number(s->trace, "left_bytes"),
+                        .heap = trace_fact(s->trace, "runtime_heap", 0)};
     if (!b)
         return err_no_memory(e, "leaks");
     *b = (struct builder){.l = l, .s = s, .suppress = suppress};
@@ -609,6 +610,11 @@ void leaks_put_head(const struct leaks *l, struct buf *out)
     if (l->left_count)
         buf_printf(out, "; freed by the end of a process only: %s (%s)",
                    format_counted(a, l->left_count, "block"), format_bytes(b, l->left_bytes));
+    if (l->heap.p) {
+        buf_puts(out, "; objects in the heap of ");
+        format_terminal(out, l->heap);
+        buf_puts(out, " were not recorded");
+    }
 }
 
 void leaks_release(struct leaks *l)

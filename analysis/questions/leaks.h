@@ -75,6 +75,7 @@ struct leaks {
     uint64_t suppressed_count, suppressed_bytes;
     /* Of processes that share the trace: freed by their end only, and so in no kind. */
     uint64_t left_count, left_bytes;
+    struct view heap; /* whose objects were not recorded, as in the trace; p is NULL: none */
 };
 
 /*

@@ -86,11 +86,13 @@ json_t *document_trace(const struct trace *t)
     char date[FORMAT_SIZE];
     if (f->file_version)
         file_version_text(f->file_version, version);
-    return json_pack(
+    struct view heap = trace_fact(t, "runtime_heap", 0);
+    json_t *trace = json_pack(
         "{s:o, s:o, s:o, s:I}", "file_version", version[0] ? json_string(version) : json_null(),
         "program", json_text_or_null(strings_get(&t->strings, f->program)), "captured_at",
         f->capture_time ? json_string(format_date(date, f->capture_time)) : json_null(),
         "duration_ns", (json_int_t)f->last_time);
+    return heap.p ? json_with(trace, "runtime_heap", json_text(heap)) : trace;
 }
 
 void document_begin_json(struct document *d, const char *schema, const struct trace *t)

@@ -322,6 +322,10 @@ class Node(RunCase):
         self.record("--perf-prof", OPTIONS[1], text=SERVER, status=128 + signal.SIGTERM)
         leaks = json.loads(run("report", "--leaks", self.trace, "--format", "json").stdout)
         first = leaks["leaks"][0]
+        self.assertEqual(leaks["trace"]["runtime_heap"], "V8")
+        for text in (run("report", "--leaks", *form, self.trace).stdout
+                     for form in ((), ("--format", "markdown"))):
+            self.assertIn("bjects in the heap of V8 were not recorded", text)
         self.assertEqual((first["kind"], first["file"]), ("growing", str(self.dir / "script.js")))
         self.assertIn(first["function"], ("load", "handle"))
         self.assertGreater(first["live_count"], 600)
@@ -349,7 +353,9 @@ class Node(RunCase):
         places = {(f["file"], f["line"]) for b in cached for f in b["callstack"]
                   if f["function"] == "cache"}
         self.assertEqual(places, {(str(self.dir / "script.js"), 3)})
-        first = report(self.trace)["sites"][0]
+        summary = report(self.trace)
+        self.assertEqual(summary["trace"]["runtime_heap"], "V8")
+        first = summary["sites"][0]
         self.assertEqual((first["function"], first["file"]), ("cache", str(self.dir / "script.js")))
         self.assertGreater(first["bytes"], 90 * 1000 * 1000)
         told = run("report", "--why-site", self.trace).stdout
