@@ -32,6 +32,7 @@ struct baseline_command {
     uint64_t keep;
     double max_age;
     struct skiplist skip;
+    bool quiet;
 };
 
 #define FIELD(NAME) OPTION_FIELD(struct baseline_command, NAME)
@@ -43,6 +44,7 @@ static const struct option_row rows[] = {
     {"--max-age", "SEC", "remove runs of the branch that were added longer ago",
      .type = VALUE_SECONDS, FIELD(max_age)},
     SKIP_ROWS(struct baseline_command, skip, "when looking for the site"),
+    QUIET_ROW(struct baseline_command, quiet),
     OPTION_HELP_ROW,
     {0},
 };
@@ -70,7 +72,7 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 
 static int add_runs(const struct baseline_command *c, const char *folder, struct err *e)
 {
-    const struct run_input_options options = {.skip = &c->skip};
+    const struct run_input_options options = {.skip = &c->skip, .quiet = c->quiet};
     struct run_inputs runs = {0};
     int status = 0;
     for (size_t i = 0; i < c->run_count && status == 0; i++)

@@ -12,6 +12,7 @@
 #include "cli/options/question.h"
 #include "report/diff_report.h"
 #include "report/html/html_diff_write.h"
+#include "report/write/progress.h"
 #include "trace/load/load.h"
 #include "trace/load/load_beside.h"
 
@@ -94,7 +95,8 @@ static const struct option_group groups[] = {
 static int load_runs(void *ctx, struct trace *t, struct err *e)
 {
     struct diff_command *c = ctx;
-    const struct run_input_options options = {.only = &c->question.selection,
+    const struct run_input_options options = {.quiet = c->question.quiet,
+                                              .only = &c->question.selection,
                                               .skip = &c->skip,
                                               .all_leaks = c->all_leaks,
                                               .resident_budget =
@@ -272,6 +274,8 @@ static int answer(void *ctx, struct trace *now, FILE *out, struct err *e)
     if (question_find_range(&c->base_selection, c->base, e) != 0 ||
         trace_init(&base, &store, e) != 0)
         return -1;
+    struct progress progress = progress_of_file(c->base, c->question.quiet);
+    progress_watch(&progress, &base);
     int status = trace_load_with(&base, c->base, &more, NULL, NULL, e);
     if (status == 0)
         status = trace_load_resident(&base, c->base, e);

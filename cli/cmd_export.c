@@ -234,6 +234,12 @@ static int write_tables(struct export_command *c, struct err *e)
     return export_table_files(&x, e);
 }
 
+/* Rows that go to a terminal would be mixed with the progress line. */
+static bool is_quiet(const struct export_command *c)
+{
+    return c->question.quiet || (strcmp(c->output, "-") == 0 && isatty(STDOUT_FILENO) == 1);
+}
+
 static int run(struct export_command *c, struct err *e)
 {
     struct resolver resolver = RESOLVER_NONE;
@@ -242,7 +248,7 @@ static int run(struct export_command *c, struct err *e)
                                      &c->question.resolve,
                                      &resolver,
                                      memory_bound_share(c->question.memory),
-                                     c->question.quiet,
+                                     is_quiet(c),
                                      {0}};
     /* The helper starts before anything else is open. */
     int status = resolve_request_start(&c->question.resolve, &resolver, e);

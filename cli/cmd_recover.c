@@ -31,14 +31,19 @@ static const char footer[] =
     "decoded (what came before is saved); 4 output exists or cannot be written, or the journal is\n"
     "in use, or there is not memory for all of it (what came before is saved).\n";
 
+struct recovering {
+    struct recover_options options;
+    bool quiet;
+};
+
 static bool take_output(void *ctx, const char *option, const char *value, struct err *e)
 {
     (void)option;
-    ((struct recover_options *)ctx)->output = value;
+    ((struct recovering *)ctx)->options.output = value;
     return *value || (err_set(e, ERR_USAGE, "-o wants a name"), false);
 }
 
-#define FIELD(NAME) OPTION_FIELD(struct recover_options, NAME)
+#define FIELD(NAME) OPTION_FIELD(struct recovering, options.NAME)
 
 static const struct option_row rows[] = {
     {"--output", "FILE", "the trace to write (x.recovered.tracy beside x.tracy.journal)",
@@ -54,6 +59,7 @@ static const struct option_row rows[] = {
     {"--memory-limit", "SIZE|PERCENT%",
      "keep this process's memory below by moving event data to the spool: 96M at least",
      .type = VALUE_MEMORY_BOUND, FIELD(memory)},
+    QUIET_ROW(struct recovering, quiet),
     OPTION_HELP_ROW,
     {0},
 };
@@ -127,13 +133,13 @@ int cmd_recover(int argc, char **argv)
 {
     const struct command_line line = {
         .options = groups, .usage = usage, .footer = footer, .positional = positional};
-    struct recover_options options = {.container = container_options_default(),
-                                      .progress = isatty(STDOUT_FILENO)};
+    struct recovering c = {.options.container = container_options_default()};
     struct err e = {0};
-    int status = command_line_parse(&line, &options, argc, argv);
+    int status = command_line_parse(&line, &c, argc, argv);
     if (status >= 0)
         return status;
-    status = recover_any(&options, &e);
+    c.options.progress = !c.quiet;
+    status = recover_any(&c.options, &e);
     if (e.code != ERR_NONE)
         print_error(&e);
     return status;

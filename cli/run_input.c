@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analysis/figures/stream_figures.h"
+#include "report/write/progress.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
 #include "trace/load/load_beside.h"
@@ -71,6 +72,8 @@ static int add_trace(struct run_inputs *r, const char *path,
     struct trace t;
     if (trace_init(&t, &store, e) != 0)
         return -1;
+    struct progress progress = progress_of_file(path, options->quiet);
+    progress_watch(&progress, &t);
     bool narrow = options->only && selection_is_narrow(options->only);
     int status = narrow ? trace_load_with(&t, path, &more, NULL, NULL, e) : 0;
     if (status == 0)

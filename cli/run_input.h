@@ -18,6 +18,7 @@ struct run_input_options {
     const struct skiplist
         *skip; /* taken with names_alone: runs without a trace are compared, too */
     bool all_leaks;
+    bool quiet;             /* without a progress line */
     size_t resident_budget; /* of each trace, see struct trace_options */
 };
 

@@ -163,6 +163,7 @@ int run_recover_recording(struct recover_options *o, struct err *e)
     options.recover = o->journal;
     options.output = o->output;
     options.replace = o->replace;
+    options.quiet = !o->progress;
     options.spool = o->spool_dir;
     options.report = RUN_NONE;
     options.container = o->container;

@@ -338,6 +338,7 @@ struct stream {
     struct stream_pipe *pipe;
     VEC(struct thread_step *) pages; /* THREADS_PER_PAGE steps each, NULL until needed */
     size_t pages_of_pool;
+    uint64_t done, of; /* steps */
 };
 
 #define THREADS_PER_PAGE 256u
@@ -394,7 +395,11 @@ static int put_batch(void *ctx, struct memory_batch **batch, struct err *e)
 {
     struct stream *x = ctx;
     struct memory_batch *b = *batch;
+    const struct trace *t = x->s->trace;
     size_t n = 0;
+    x->done += b->n;
+    if (!t->memory.replay.run) /* that reads the file again, which reports itself */
+        trace_swept(t, x->done, x->of);
     for (size_t i = 0; i < b->n; i++) {
         bool wanted;
         if (judge(x, &b->ops[i], &wanted, e) != 0)
@@ -435,6 +440,19 @@ static bool may_use_thread(const struct stream *x)
     return events >= EVENTS_FOR_A_THREAD;
 }
 
+/* The steps of a sweep: an allocation and, unless it is live, a free of each block. */
+static uint64_t steps_of(const struct selection *s)
+{
+    const struct memory *m = &s->trace->memory;
+    uint64_t steps = 0;
+    for (size_t i = 0; i < m->pools.len; i++) {
+        const struct pool_totals *of = &m->pools.at[i]->totals;
+        if (s->only < 0 || (size_t)s->only == i)
+            steps += 2 * of->allocations - of->live;
+    }
+    return steps;
+}
+
 static int stream(struct stream *x, struct err *e)
 {
     static const struct stream_pipe_kind kind = {.size = sizeof(struct memory_batch),
@@ -462,8 +480,10 @@ int selection_sweep_all(struct selection *s, const struct memory_observer *to, s
         .s = s, .to = to, .to_count = n, .pages_of_pool = THREADS_MAX / THREADS_PER_PAGE};
     if (s->pools.len == 0)
         return 0;
+    x.of = steps_of(s);
     int status = stream(&x, e);
     stream_pipe_close(x.pipe);
+    trace_loaded(s->trace);
     for (size_t i = 0; i < x.pages.len; i++)
         free(x.pages.at[i]);
     vec_release(&x.pages);

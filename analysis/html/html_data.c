@@ -85,7 +85,9 @@ static int read_blocks(struct html_builder *b, uint32_t number, struct err *e)
            (f = column_reader_next(&frees, &same, e))) {
         for (size_t i = 0; i < n && status == 0; i++)
             status = take_block(b, number, &a[i], memory_free_time(&a[i], &f[i]), e);
+        trace_swept(b->trace, allocs.next, pool->allocs.len);
     }
+    trace_loaded(b->trace);
     if (allocs.next < pool->allocs.len)
         status = -1;
     column_reader_release(&allocs);

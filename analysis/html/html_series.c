@@ -344,9 +344,14 @@ static int touch_step(void *ctx, const struct memory_op *op, struct err *e)
 static int read_addresses(struct page_series *s, struct pool *pool, uint32_t number, struct err *e)
 {
     struct column_walk w = column_walk(&pool->allocs);
+    const struct trace *t = s->options.selection->trace;
+    uint64_t done = 0;
     int status = 0;
-    for (const struct memory_alloc *a; (a = column_walk_next(&w, &status, e));)
+    for (const struct memory_alloc *a; (a = column_walk_next(&w, &status, e));) {
         status = page_map_touch(&s->map, number, a->ptr, memory_alloc_size(a), e);
+        trace_swept_block(t, ++done, pool->allocs.len);
+    }
+    trace_loaded(s->options.selection->trace);
     return status;
 }
 

@@ -250,9 +250,13 @@ static int put_pool_allocations(const struct store_rows *s, struct pool_rows *p,
 {
     struct pool *pool = s->t->memory.pools.at[p->pool];
     struct column_walk allocs = column_walk(&pool->allocs), frees = column_walk(&pool->frees);
+    uint64_t done = 0;
     int status = 0;
-    for (struct column_two pair; (pair = column_walk_two(&allocs, &frees, &status, e)).first;)
+    for (struct column_two pair; (pair = column_walk_two(&allocs, &frees, &status, e)).first;) {
         status = put_allocation(s, p, pair.first, pair.second, e);
+        trace_swept_block(s->t, ++done, pool->allocs.len);
+    }
+    trace_loaded(s->t);
     return status;
 }
 

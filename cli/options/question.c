@@ -145,7 +145,7 @@ static int load_and_answer(const struct question *q, struct resolver *r, questio
         status = resolve_request_names(&q->resolve, r, t, e);
     if (status == 0)
         status = answer(ctx, t, out, e);
-    t->loading = NULL;
+    progress_unwatch(t);
     return status;
 }
 

@@ -20,23 +20,28 @@ struct progress progress_begin(uint64_t total, bool quiet)
     return (struct progress){.total = wanted ? total : 0, .began = now, .next = now + FIRST_NS};
 }
 
-void progress_show(struct progress *p, uint64_t done)
+static void show(struct progress *p, uint64_t done, uint64_t total)
 {
     char percent[FORMAT_SIZE];
     uint64_t now = (uint64_t)monotonic_ns();
-    if (p->total == 0 || done == 0 || now < p->next)
+    if (total == 0 || done == 0 || now < p->next)
         return;
-    done = done < p->total ? done : p->total;
-    uint64_t rest = (uint64_t)((unsigned __int128)(now - p->began) * (p->total - done) / done);
+    done = done < total ? done : total;
+    uint64_t rest = (uint64_t)((unsigned __int128)(now - p->began) * (total - done) / done);
     uint64_t seconds = rest / SECOND_NS + (rest % SECOND_NS != 0);
     fprintf(stderr, "\r\033[K%s%s, ", p->before ? p->before : "",
-            format_percent(percent, done, p->total));
+            format_percent(percent, done, total));
     if (seconds < 60)
         fprintf(stderr, "%u s left", (unsigned)seconds);
     else
         fprintf(stderr, "%llu min left", (unsigned long long)(seconds + 59) / 60);
     p->next = now + EVERY_NS;
     p->shown = true;
+}
+
+void progress_show(struct progress *p, uint64_t done)
+{
+    show(p, done, p->total);
 }
 
 struct progress progress_again(struct progress *p)
@@ -73,10 +78,24 @@ int progress_read(void *ctx, uint64_t file_bytes, struct err *e)
     return 0;
 }
 
+static void progress_sweep(void *ctx, uint64_t done, uint64_t of)
+{
+    struct progress *p = ctx;
+    if (p->total)
+        show(p, done, of);
+}
+
 void progress_watch(struct progress *p, struct trace *t)
 {
     t->loading = progress_read;
+    t->sweeping = progress_sweep;
     t->loading_ctx = p;
+}
+
+void progress_unwatch(struct trace *t)
+{
+    t->loading = NULL;
+    t->sweeping = NULL;
 }
 
 void progress_add(void *ctx, size_t n)
@@ -94,6 +113,7 @@ void progress_watch_events(struct progress *p, struct trace *t, unsigned passes,
     const char *before = p->before;
     *p = progress_begin(passes * elements, quiet);
     p->before = before;
+    t->sweeping = NULL;
     t->spool.reading = progress_add;
     t->spool.reading_ctx = p;
 }

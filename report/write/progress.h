@@ -30,8 +30,9 @@ struct progress progress_of_file(const char *path, bool quiet);
 /* Shows the progress `ctx`: for struct trace_read_options, and for the loading of a trace. */
 int progress_read(void *ctx, uint64_t file_bytes, struct err *e);
 
-/* Shows `p` whenever the trace is loaded; set t->loading to NULL before `p` ends. */
+/* Shows `p` whenever the trace is loaded or its memory events are swept, until progress_unwatch. */
 void progress_watch(struct progress *p, struct trace *t);
+void progress_unwatch(struct trace *t);
 
 /* A callback for readers: adds what was read to what the progress `ctx` has done, and shows it. */
 void progress_add(void *ctx, size_t n);

@@ -16,6 +16,7 @@
 #include "base/outfile.h"
 #include "base/print_error.h"
 #include "base/vec.h"
+#include "report/write/progress.h"
 #include "server/capture/journal_aside.h"
 #include "server/capture/memory_limit.h"
 #include "server/capture/part_name.h"
@@ -39,7 +40,7 @@ struct recovering {
     char *spool_dir;
     unsigned outputs;      /* number of names used */
     VEC(struct made) made; /* the traces that were saved */
-    bool shown;            /* the cursor is on a progress line */
+    struct progress progress;
 };
 
 /* ---- names */
@@ -109,17 +110,9 @@ static char *hidden_output(const struct recovering *r, struct err *e)
 
 /* ---- saving */
 
-static void end_line(struct recovering *r)
-{
-    if (r->shown)
-        printf("\r\033[K");
-    r->shown = false;
-}
-
-static void tell_saved(struct recovering *r, const struct made *m)
+static void tell_saved(const struct made *m)
 {
     char bytes[FORMAT_SIZE];
-    end_line(r);
     printf("saved to %s, %s\n", m->path, format_bytes(bytes, m->bytes));
 }
 
@@ -152,12 +145,17 @@ static int save(struct recovering *r, struct err *e)
     struct trace_write_stats stats;
     struct buf losses = {0};
     saved_pages_attach(&pages, &r->trace, &options);
+    progress_clear(&r->progress);
     int status = output ? saved_facts_write(&r->trace, e) : -1;
-    if (status == 0)
+    if (status == 0) {
+        struct progress progress = {.before = "writing the trace: "};
+        progress_watch_events(&progress, &r->trace, 1, !r->options->progress);
         status = trace_save_file(&r->trace, output, &options, &stats, &losses, e);
+        progress_unwatch_events(&progress, &r->trace);
+    }
     const struct made made = {output, status == 0 ? stats.file_bytes : 0, r->options->unasked};
     if (status == 0 && !made.hidden)
-        tell_saved(r, &made);
+        tell_saved(&made);
     if (status == 0 && losses.len)
         fprintf(stderr, "tidemark: the file's version cannot hold: %s\n", buf_str(&losses));
     buf_release(&losses);
@@ -190,7 +188,7 @@ static int name_one(struct recovering *r, struct made *m, struct err *e)
         if (give_name(m->path, name) == 0) {
             free(m->path);
             *m = (struct made){name, m->bytes, false};
-            tell_saved(r, m);
+            tell_saved(m);
             return 0;
         }
         bool taken = errno == EEXIST;
@@ -252,10 +250,8 @@ static void free_reserve(void *ctx)
 static void show_progress(void *ctx, uint64_t done, uint64_t total)
 {
     struct recovering *r = ctx;
-    char a[FORMAT_SIZE], b[FORMAT_SIZE];
-    printf("\r\033[Krecovering: %s of %s", format_bytes(a, done), format_bytes(b, total));
-    fflush(stdout);
-    r->shown = true;
+    (void)total;
+    progress_show(&r->progress, done);
 }
 
 /* ---- messages */
@@ -274,7 +270,6 @@ static void tell_end(struct recovering *r)
 {
     const struct recovery *f = &r->found;
     char frames[FORMAT_SIZE], bytes[FORMAT_SIZE], time[FORMAT_SIZE];
-    end_line(r);
     printf("%s of the client, %s; %s after %s of its time\n",
            format_counted(frames, f->frames, "whole frame"), format_bytes_exact(bytes, f->received),
            session_end_text(f->end), format_duration(time, r->trace.facts.last_time));
@@ -305,19 +300,20 @@ static int play_and_save(struct recovering *r, struct err *e)
                                              .complete = free_reserve,
                                              .complete_ctx = r,
                                              .progress_ctx = r,
-                                             .progress =
-                                                 r->options->progress ? show_progress : NULL};
+                                             .progress = show_progress};
     if (trace_init(&r->trace, &store, e) != 0)
         return -1;
     if (bound)
         trace_page_tables(&r->trace, r->memory.budget);
+    r->progress = progress_begin(r->found.tail.bytes, !r->options->progress);
+    r->progress.before = "reading the journal: ";
     int status = recovery_run(r->reader, &r->trace, &playing, &r->found, e);
+    progress_clear(&r->progress);
     free_reserve(r);
     if (status == 0) {
         tell_end(r);
         status = save(r, e);
     }
-    end_line(r);
     trace_release(&r->trace);
     return status;
 }

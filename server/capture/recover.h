@@ -23,7 +23,7 @@ struct recover_options {
     const char *outputs;   /* recover_folder, for a spool folder: only captures to this one */
     bool (*wanted)(void *ctx, uint64_t id); /* recover_folder: filters journals; NULL: all */
     void *wanted_ctx;
-    bool progress; /* print progress, on one line */
+    bool progress; /* show it, if standard error is a terminal */
 };
 
 /*

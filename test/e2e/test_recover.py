@@ -12,7 +12,10 @@ import signal
 import subprocess
 
 from passing import Player, Proxy, body_begins, frame_ends, journal_bytes, wait_for
-from tools import FIREHOSE, LIMIT, TIDEMARK, WIRE, Case, remove_folder, replaying, run
+from screen import Terminal
+from test_terminal import clock_library
+from tools import (FIREHOSE, LIMIT, TIDEMARK, WIRE, Case, not_sanitized, remove_folder, replaying,
+                   run)
 
 KILLS = int(os.environ.get("KILLS", "8"))
 SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
@@ -159,6 +162,21 @@ class KilledSessions(Killed):
                 capture.kill()
                 capture.communicate(timeout=LIMIT)
             self.assertEqual(self.recover(stream[:stop], 82), n)
+
+
+@not_sanitized
+class Progress(Killed):
+    def test_on_a_terminal(self):
+        clock = clock_library(self.dir)
+        self.leave(among=("clock.c", "clock.so"))
+        for quiet in ((), ("--quiet",)):
+            with Terminal([TIDEMARK, "recover", "--keep", "-f", "-o", self.dir / "x.tracy", *quiet,
+                           self.journal], LD_PRELOAD=str(clock)) as t:
+                status, raw = t.end(), t.raw
+            self.assertEqual(status, 0, raw)
+            for what in b"reading the journal", b"writing the trace":
+                shown = rb"\r\x1b\[K" + what + rb": [\d.]+ %, \d+ (s|min) left"
+                self.assertEqual(bool(re.search(shown, raw)), not quiet, raw)
 
 
 class KilledClients(Killed):

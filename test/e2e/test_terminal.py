@@ -230,6 +230,14 @@ int clock_gettime(clockid_t id, struct timespec *t)
     return (int)status;
 }
 """
+def clock_library(folder):
+    """To be preloaded: each look at the clock is a second later than the one before."""
+    source, library = folder / "clock.c", folder / "clock.so"
+    source.write_text(CLOCK)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
 PROGRESS = re.compile(rb"\r\x1b\[K([a-z ]+: )?[\d.]+ %, \d+ (s|min) left")
 
 
@@ -240,9 +248,7 @@ class Waiting(Case):
 
     def setUp(self):
         super().setUp()
-        source, self.clock = self.dir / "clock.c", self.dir / "clock.so"
-        source.write_text(CLOCK)
-        subprocess.run(["gcc", "-shared", "-fPIC", "-o", self.clock, source], check=True)
+        self.clock = clock_library(self.dir)
 
     def test_reading(self):
         out = self.dir / "out.tracy"
@@ -264,6 +270,18 @@ class Waiting(Case):
             out.unlink(missing_ok=True)
             raw, _ = on_terminal(*args, "--quiet", LD_PRELOAD=str(self.clock))
             self.assertFalse(PROGRESS.search(raw), args)
+
+    def test_what_follows_reading(self):
+        """Events are gone through again in memory: the line begins anew, and ends before the answer."""
+        out = self.dir / "out"
+        for args, stages in ((("timeline", MEMSCEN), 2), (("map", MEMSCEN), 2),
+                             (("report", "--by", "thread", MEMSCEN), 1),
+                             (("diff", MEMSCEN, MEMSCEN), 4),
+                             (("export", "--format", "parquet", MEMSCEN, "-o", out), 2)):
+            raw, status = on_terminal(*args, LD_PRELOAD=str(self.clock))
+            self.assertEqual(status, 0, raw)
+            self.assertGreaterEqual(len(re.findall(rb"left\r\x1b\[K(?!\d)", raw)), stages, args)
+            self.assertNotRegex(raw[raw.rindex(b"\x1b[K"):], rb"\d (s|min) left")
 
     def both(self, *args):
         """What a terminal shows in order, the second time with --quiet."""
@@ -294,7 +312,8 @@ class Waiting(Case):
         """They are not mixed with a progress line; of what goes elsewhere there is one."""
         out = self.dir / "out.csv"
         for args in (("dump", MEMSCEN), ("csvexport", "--memory", MEMSCEN), ("csvexport", MEMSCEN),
-                     ("csvexport", "--memory-sites", MEMSCEN)):
+                     ("csvexport", "--memory-sites", MEMSCEN),
+                     ("export", "--format", "ndjson", "--table", "allocations", MEMSCEN)):
             raw, _ = on_terminal(*args, LD_PRELOAD=str(self.clock))
             self.assertFalse(PROGRESS.search(raw), args)
             words = ["sh", "-c", f'exec "$@" >{out}', "sh", TIDEMARK, *args]

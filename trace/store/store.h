@@ -155,10 +155,26 @@ struct trace {
      * ends the reading with `e`.
      */
     int (*loading)(void *ctx, uint64_t file_bytes, struct err *e);
-    void *loading_ctx;
+    /* NULL, or called while events in memory are gone through: how many were, of how many. */
+    void (*sweeping)(void *ctx, uint64_t done, uint64_t of);
+    void *loading_ctx; /* of both */
 };
 
-/* Reports to t->loading that the file has been read. */
+/* Reports to t->sweeping. */
+static inline void trace_swept(const struct trace *t, uint64_t done, uint64_t of)
+{
+    if (t->sweeping)
+        t->sweeping(t->loading_ctx, done, of);
+}
+
+/* The same for callers that count single blocks: reports few of them. */
+static inline void trace_swept_block(const struct trace *t, uint64_t done, uint64_t of)
+{
+    if (done % 4096 == 0)
+        trace_swept(t, done, of);
+}
+
+/* Reports to t->loading that the file has been read, or all events gone through. */
 static inline void trace_loaded(struct trace *t)
 {
     struct err ignored = {0};
