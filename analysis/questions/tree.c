@@ -760,17 +760,8 @@ bool tree_step(struct tree *t, size_t number, struct tree_step *s)
     s->tag = next_tag(t, &t->growth->list[number], s->depth, &s->at);
     if (s->tag == NO_TAG)
         return false;
-    s->depth++;
+    s->path = path_below(t, s->depth++ ? s->path : t->growth->paths.at[TREE_ROOT], s->tag);
     return true;
-}
-
-uint64_t tree_stack_path(struct tree *t, size_t number, uint32_t depth)
-{
-    struct tree_step step = {0};
-    uint64_t path = t->growth->paths.at[TREE_ROOT];
-    while (step.depth < depth && tree_step(t, number, &step))
-        path = path_below(t, path, step.tag);
-    return path;
 }
 
 uint64_t tree_steps(const struct tree *t)

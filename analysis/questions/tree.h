@@ -172,11 +172,9 @@ struct tree_step {
     uint32_t tag;   /* of the node's label: see tree_tag_label */
     uint32_t depth; /* begin with 0 */
     uint32_t at;
+    uint64_t path; /* its tree_path */
 };
 bool tree_step(struct tree *t, size_t number, struct tree_step *s);
-
-/* tree_path of the last of the first `depth` of them. */
-uint64_t tree_stack_path(struct tree *t, size_t number, uint32_t depth);
 
 /* The label of nodes with a tag. Tags are small numbers. */
 struct tree_label tree_tag_label(const struct tree *t, uint32_t tag);

@@ -316,10 +316,9 @@ static bool reveal(struct browser *b, size_t stack, uint32_t depth)
     while (step.depth < depth && tree_step(b->tree, stack, &step)) {
         if (node != TREE_ROOT && !set_open(b, node, true))
             return false;
-        uint64_t path = tree_stack_path(b->tree, stack, step.depth);
-        if (!choose(b, tree_path(b->tree, node), path))
+        if (!choose(b, tree_path(b->tree, node), step.path))
             return false;
-        node = tree_child(b->tree, node, path);
+        node = tree_child(b->tree, node, step.path);
         if (node == TREE_ROOT)
             return false;
     }
@@ -392,7 +391,7 @@ static void add_hit(struct search *s, size_t stack, const struct tree_step *step
 {
     struct tree *t = s->b->tree;
     const struct tree_figures *f = tree_stack_figures(t, stack);
-    struct browser_hit *hit = hit_of(s, step->tag, tree_stack_path(t, stack, step->depth));
+    struct browser_hit *hit = hit_of(s, step->tag, step->path);
     s->failed |= !hit;
     if (!hit)
         return;
@@ -404,15 +403,21 @@ static void add_hit(struct search *s, size_t stack, const struct tree_step *step
     hit->live = saturating_add(hit->live, f->at[TREE_LIVE_COUNT]);
 }
 
+#define STACKS_BETWEEN_LOOKS 512u
+
 /* Finds all nodes, grown or not, and drops those that are not shown. */
-static bool find_hits(struct browser *b)
+static bool find_hits(struct browser *b, bool *stopped)
 {
     struct search s = {.b = b};
     struct tree *t = b->tree;
     size_t kept = 0;
+    size_t stacks = tree_stack_count(t);
     b->hits.len = 0;
-    for (size_t i = 0; i < tree_stack_count(t) && !s.failed; i++) {
+    *stopped = false;
+    for (size_t i = 0; i < stacks && !s.failed && !*stopped; i++) {
         struct tree_step step = {0};
+        *stopped = b->searching && i % STACKS_BETWEEN_LOOKS == 0 &&
+                   !b->searching(b->searching_ctx, i, stacks);
         while (!s.failed && tree_step(t, i, &step)) {
             if (is_hit(&s, step.tag))
                 add_hit(&s, i, &step);
@@ -446,11 +451,12 @@ static const struct browser_hit *last_of(const struct browser_hit *x, const stru
 }
 
 /* The match to go to; NULL: there is none. */
-static const struct browser_hit *choose_hit(const struct browser *b, uint64_t here, bool forward)
+static const struct browser_hit *choose_hit(const struct browser *b, uint64_t here,
+                                            enum browser_to to)
 {
     const struct browser_hit *at = NULL, *first = NULL, *last = NULL, *before = NULL, *after = NULL;
     const struct browser_hit *end = b->hits.at + b->hits.len;
-    for (const struct browser_hit *h = b->hits.at; h < end && !at; h++)
+    for (const struct browser_hit *h = b->hits.at; h < end && !at && to != BROWSER_HEAVIEST; h++)
         at = h->path == here ? h : NULL;
     for (const struct browser_hit *h = b->hits.at; h < end; h++) {
         first = first_of(first, h);
@@ -460,10 +466,13 @@ static const struct browser_hit *choose_hit(const struct browser *b, uint64_t he
         else if (at && h != at)
             after = first_of(after, h);
     }
-    return !at ? first : forward ? (after ? after : first) : before ? before : last;
+    if (!at)
+        return first;
+    return to == BROWSER_LIGHTER ? (after ? after : first) : before ? before : last;
 }
 
-bool browser_find(struct browser *b, const char *text, bool forward, struct browser_match *match)
+bool browser_find(struct browser *b, const char *text, enum browser_to where,
+                  struct browser_match *match)
 {
     struct buf wanted = {0};
     *match = (struct browser_match){0};
@@ -472,12 +481,16 @@ bool browser_find(struct browser *b, const char *text, bool forward, struct brow
     bool known = b->searched.len && strcmp(buf_str(&wanted), buf_str(&b->searched)) == 0;
     buf_release(&b->searched);
     b->searched = wanted;
-    if (wanted.failed || (!known && !find_hits(b))) {
+    if (wanted.failed || (!known && !find_hits(b, &match->stopped))) {
         buf_release(&b->searched);
         return false;
     }
+    if (match->stopped) {
+        buf_clear(&b->searched);
+        return true;
+    }
     const struct browser_hit *to =
-        b->hits.len ? choose_hit(b, tree_path(b->tree, chosen_node(b)), forward) : NULL;
+        b->hits.len ? choose_hit(b, tree_path(b->tree, chosen_node(b)), where) : NULL;
     for (size_t i = 0; i < b->hits.len && to; i++)
         match->at += !is_before(to, &b->hits.at[i]);
     match->count = b->hits.len;

@@ -47,6 +47,9 @@ struct browser {
     struct map chosen;            /* the path of a child that is shown however small it is */
     VEC(struct browser_hit) hits; /* in the tree, */
     struct buf searched;          /* and for what, in lower case; empty: not known */
+    /* Called during a search, with the call stacks searched, of how many: false stops it. */
+    bool (*searching)(void *ctx, size_t done, size_t of); /* may be NULL */
+    void *searching_ctx;
 };
 
 /* Zero-initialise. All of these return false if memory is short. */
@@ -85,11 +88,15 @@ void browser_move(struct browser *b, ptrdiff_t by);
 /* The place of a match among all: from 1 to `count`, by the tree's metric. */
 struct browser_match {
     size_t at, count;
+    bool stopped; /* by searching: the cursor was not moved */
 };
 
+enum browser_to { BROWSER_HEAVIEST, BROWSER_LIGHTER, BROWSER_HEAVIER };
+
 /*
- * Moves the cursor from a node whose name, file or image contains the text to the next lighter or
- * heavier one, wrapping around; from any other node to the heaviest. The case of ASCII is ignored.
- * Nodes in closed ones are found and opened, too. *match: all 0 if there is none.
+ * Moves the cursor to the heaviest node whose name, file or image contains the text, or from one of
+ * them to the next lighter or heavier, wrapping around. The case of ASCII is ignored. Nodes in
+ * closed ones are found and opened, too. *match: all 0 if there is none.
  */
-bool browser_find(struct browser *b, const char *text, bool forward, struct browser_match *match);
+bool browser_find(struct browser *b, const char *text, enum browser_to where,
+                  struct browser_match *match);

@@ -42,7 +42,8 @@ struct top {
     bool show_details, show_help;
     bool searching; /* letters go to the search text */
     char search[TOP_SEARCH_SIZE];
-    char message[512]; /* in the last line until the next key */
+    long long search_look; /* monotonic ns: when a search next looks for keys */
+    char message[512];     /* in the last line until the next key */
     bool quit;
 
     /* For a trace that is being recorded. */

@@ -240,7 +240,10 @@ static void put_label(struct top *t, struct buf *b, const struct tree_node *n)
     buf_release(&name);
 }
 
-/* The label of a row: of a folded chain its nodes, if short of room the first and the last. */
+/*
+ * The label of a row: of a folded chain the first and the last node, and how many are between. The
+ * two share the room; what one does not need the other one has.
+ */
 static void put_row_label(struct top *t, struct buf *b, const struct browser_row *row, size_t room)
 {
     const char *arrow = t->screen.utf8 ? (t->options.bottom_up ? " ← " : " → ")
@@ -253,12 +256,15 @@ static void put_row_label(struct top *t, struct buf *b, const struct browser_row
         buf_put(b, last.data, last.len);
     } else {
         put_label(t, &first, &t->tree.nodes.at[row->head]);
-        size_t least = format_width(bytes_of(&last)) + 12;
-        put_shortened(b, bytes_of(&first), room > least + 8 ? room - least : 8);
+        size_t half = room > 12 ? (room - 12) / 2 : 0;
+        size_t needed = format_width(bytes_of(&last));
+        needed = needed < half ? needed : half;
+        size_t used =
+            put_shortened(b, bytes_of(&first), room > needed + 20 ? room - needed - 12 : 8);
         buf_puts(b, arrow);
         if (between > 1)
             buf_printf(b, "(%zu)%s", between - 1, arrow);
-        buf_put(b, last.data, last.len);
+        put_shortened(b, bytes_of(&last), room > used + 20 ? room - used - 12 : 8);
     }
     b->failed |= first.failed | last.failed;
     buf_release(&first);

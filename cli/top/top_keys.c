@@ -68,7 +68,28 @@ static int choose_pool(struct top *t, bool forward, struct err *e)
 
 /* ---- search */
 
-static int search_again(struct top *t, bool forward, struct err *e)
+/* How long a search may be silent, and between changes of its progress. */
+#define SEARCH_LOOK_NS 40000000LL
+
+/* Draws how far the search is; any key stops it. */
+static bool still_searching(void *ctx, size_t done, size_t of)
+{
+    struct top *t = ctx;
+    struct pollfd polled = {.fd = t->screen.fd, .events = POLLIN};
+    char percent[FORMAT_SIZE];
+    long long now = monotonic_ns();
+    if (done == 0)
+        t->search_look = now + SEARCH_LOOK_NS;
+    if (now < t->search_look)
+        return true;
+    t->search_look = now + SEARCH_LOOK_NS;
+    snprintf(t->message, sizeof t->message, " searching, %s; any key stops: %s",
+             format_percent(percent, done, of), t->search);
+    top_draw(t);
+    return poll(&polled, 1, 0) == 0;
+}
+
+static int search_for(struct top *t, enum browser_to where, struct err *e)
 {
     struct browser_match match;
     char at[FORMAT_SIZE], count[FORMAT_SIZE];
@@ -76,9 +97,13 @@ static int search_again(struct top *t, bool forward, struct err *e)
         say(t, "nothing to search for: / asks");
         return 0;
     }
-    if (!browser_find(&t->browser, t->search, forward, &match))
+    t->browser.searching = still_searching;
+    t->browser.searching_ctx = t;
+    if (!browser_find(&t->browser, t->search, where, &match))
         return no_memory(e);
-    if (match.count)
+    if (match.stopped)
+        snprintf(t->message, sizeof t->message, "stopped searching: %s", t->search);
+    else if (match.count)
         snprintf(t->message, sizeof t->message, " %s of %s, heaviest first: %s",
                  format_count(at, match.at), format_count(count, match.count), t->search);
     else
@@ -91,7 +116,7 @@ static int search_key(struct top *t, int key, struct err *e)
     size_t n = strlen(t->search);
     if (key == SCREEN_ENTER || key == ESCAPE) {
         t->searching = false;
-        return key == SCREEN_ENTER && n ? search_again(t, true, e) : 0;
+        return key == SCREEN_ENTER && n ? search_for(t, BROWSER_HEAVIEST, e) : 0;
     }
     if (key == SCREEN_BACKSPACE) {
         while (n && ((unsigned char)t->search[--n] & 0xc0) == 0x80)
@@ -210,9 +235,9 @@ static int view_key(struct top *t, int key, struct err *e)
         t->search[0] = 0;
         return 0;
     case 'n':
-        return search_again(t, true, e);
+        return search_for(t, BROWSER_LIGHTER, e);
     case 'N':
-        return search_again(t, false, e);
+        return search_for(t, BROWSER_HEAVIER, e);
     case 'f':
         return freeze(t, e);
     default:

@@ -11,6 +11,7 @@ from hostile import CASES, Hostile
 from screen import Terminal
 from test_capture import FakeClient, alloc, callstack, frame
 from test_faults import SHORT, environment
+from test_terminal import clock_library
 from tools import TIDEMARK, TRACES, WIRE, Case, not_sanitized, replaying, report, run
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
@@ -235,6 +236,24 @@ class Browse(Case):
             t.wait(lambda lines: [row[1] for row in rows(lines)][-1:] == ["f1199() ← main"])
             self.assertEqual(rows(t.screen.lines())[-1][3][2], "801 B")  # own, of the whole chain
             self.assertFalse(any("others" in line for line in t.screen.lines()))
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+
+    @not_sanitized
+    def test_a_long_search(self):
+        """Its progress, when each look at the clock is a second later."""
+        lines = ["v 10500 3", "X /bin/many"]
+        for i in range(1200):
+            lines += [f"s {len(f'f{i}()'):x} f{i}()", f"i {4096 + i:x} 0 {i + 1:x}", f"t {i + 1:x} 0",
+                      f"a 10 {i + 1:x}", f"+ {i:x}"]
+        text, trace = self.dir / "many.txt", self.dir / "many.tracy"
+        text.write_text("\n".join(lines) + "\nc 5\n")
+        run("import", "--format", "heaptrack", text, trace)
+        with top(trace, LD_PRELOAD=str(clock_library(self.dir))) as t:
+            t.wait_for("q quit")
+            t.keys("/f77\r")
+            t.wait(lambda lines: lines[-1].startswith(" 1 of 11, heaviest first: f77"))
+            self.assertRegex(t.raw, rb"searching, 42.7 %; any key stops: f77")
             t.keys("q")
             self.assertEqual(t.end(), 0)
 

@@ -258,6 +258,13 @@ static uint64_t weight(const struct fixture *f, uint32_t node)
     return f->tree.nodes.at[node].inclusive.at[f->tree.options.sort];
 }
 
+static bool stop_at_once(void *ctx, size_t done, size_t of)
+{
+    (void)ctx;
+    assert_true(done < of);
+    return false;
+}
+
 static void test_search(void **state)
 {
     (void)state;
@@ -276,15 +283,20 @@ static void test_search(void **state)
     }
     close_fixture(&whole);
     assert_true(wanted > 2);
-    assert_true(browser_find(&f.browser, "no such thing", true, &found));
+    assert_true(browser_find(&f.browser, "no such thing", BROWSER_LIGHTER, &found));
     assert_int_equal(found.count, 0);
     assert_int_equal(f.browser.cursor, 0);
+
+    f.browser.searching = stop_at_once;
+    assert_true(browser_find(&f.browser, "Scene::draw()", BROWSER_HEAVIEST, &found));
+    assert_true(found.stopped && found.count == 0 && f.browser.cursor == 0);
+    f.browser.searching = NULL;
 
     /* Each of them once, then the first again; and all the way back. */
     uint32_t *seen = calloc(wanted, sizeof *seen);
     assert_non_null(seen);
     for (unsigned i = 0; i <= wanted; i++) {
-        assert_true(browser_find(&f.browser, "sCENE::DRAW(", true, &found));
+        assert_true(browser_find(&f.browser, "sCENE::DRAW(", BROWSER_LIGHTER, &found));
         assert_int_equal(found.count, wanted);
         assert_int_equal(found.at, i % wanted + 1);
         name_of(&f, chosen(&f), name);
@@ -300,11 +312,16 @@ static void test_search(void **state)
             assert_int_equal(seen[0], chosen(&f));
     }
     for (unsigned i = wanted; i-- > 0;) {
-        assert_true(browser_find(&f.browser, "Scene::draw()", false, &found));
+        assert_true(browser_find(&f.browser, "Scene::draw()", BROWSER_HEAVIER, &found));
         assert_int_equal(chosen(&f), seen[i]);
         assert_int_equal(found.at, i + 1);
     }
     free(seen);
+    /* From a match, too. */
+    assert_true(browser_find(&f.browser, "Scene::draw()", BROWSER_LIGHTER, &found));
+    assert_int_equal(found.at, 2);
+    assert_true(browser_find(&f.browser, "Scene::draw()", BROWSER_HEAVIEST, &found));
+    assert_int_equal(found.at, 1);
     close_fixture(&f);
 }
 
@@ -600,7 +617,7 @@ static void test_rows_of_others(void **state)
     close_fixture(&whole);
     bool seen = false;
     do {
-        assert_true(browser_find(&f.browser, name, true, &match));
+        assert_true(browser_find(&f.browser, name, BROWSER_LIGHTER, &match));
         assert_true(match.count > 0);
         name_of(&f, chosen(&f), again);
         seen |= strcmp(name, again) == 0 && f.tree.nodes.at[chosen(&f)].depth == 1;
