@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much of ten real programs' memory is under a name that its owner would recognise.
+"""How much of real programs' memory is under a name that its owner would recognise.
 
     /usr/bin/python3 bench/names.py [--old BUILD] [PROGRAM...]
 
@@ -9,7 +9,8 @@ in test/site_stacks.py; they come from the programs' sources). For Python it is 
 `old`: an older build of Tidemark, in that folder. `heaptrack`: the innermost functions of heaptrack's
 flame graph of the peak, where it is installed.
 
-The programs should be stripped and without debug symbols, as Debian installs them; node and java run with the options that
+The programs should be stripped and without debug symbols, as Debian installs them (the server is compiled here and
+keeps its symbols); node and java run with the options that
 `tidemark run` suggests. Those that are not here are left out."""
 
 import argparse
@@ -75,6 +76,49 @@ http {{ access_log off; client_body_temp_path {0}/body; proxy_temp_path {0}/prox
   fastcgi_temp_path {0}/fastcgi; uwsgi_temp_path {0}/uwsgi; scgi_temp_path {0}/scgi;
   gzip on; gzip_min_length 1; gzip_types *;
   server {{ listen unix:{0}/nginx.sock; root {0}/www; }} }}
+"""
+
+
+SERVER = r"""
+use std::{collections::HashMap, io::*, net::*, sync::*, thread};
+type Store = Mutex<HashMap<String, Vec<u8>>>;
+#[inline(never)]
+fn put(store: &Store, key: &str, body: Vec<u8>) { store.lock().unwrap().insert(key.to_string(), body); }
+#[inline(never)]
+fn read_body(from: &mut BufReader<TcpStream>, size: usize) -> Vec<u8> {
+    let mut body = vec![0; size];
+    from.read_exact(&mut body).unwrap();
+    body
+}
+fn serve(store: Arc<Store>, mut to: TcpStream) {
+    let mut from = BufReader::new(to.try_clone().unwrap());
+    loop {
+        let mut line = String::new();
+        from.read_line(&mut line).unwrap();
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        if words.len() < 2 { std::process::exit(0) }
+        let body = read_body(&mut from, words[1].parse().unwrap());
+        put(&store, &words[0], body);
+        to.write_all(b"stored\n").unwrap();
+    }
+}
+fn main() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, store) = (listener.local_addr().unwrap(), Arc::new(Store::default()));
+    thread::spawn(move || {
+        let (mut to, mut answer) = (TcpStream::connect(address).unwrap(), [0; 7]);
+        for i in 0..5000 {
+            let size = 200 + i % 300;
+            to.write_all(format!("key{i} {size}\n{}", "x".repeat(size)).as_bytes()).unwrap();
+            to.read_exact(&mut answer).unwrap();
+        }
+        to.write_all(b"\n").unwrap();
+    });
+    for client in listener.incoming() {
+        let store = store.clone();
+        thread::spawn(move || serve(store, client.unwrap()));
+    }
+}
 """
 
 
@@ -163,6 +207,13 @@ def prepared_cxx(folder):
                                      folder / "a.s"])
 
 
+def prepared_server(folder):
+    """As `cargo build --release` leaves a program: with symbols, without lines."""
+    (folder / "server.rs").write_text(SERVER)
+    subprocess.run(["rustc", "-O", "-o", folder / "server", folder / "server.rs"], check=True)
+    return Program("Rust (a server)", [folder / "server"])
+
+
 def prepared_python(folder):
     (folder / "solve.py").write_text(NUMPY)
     return Program("python3, numpy", ["/usr/bin/python3", folder / "solve.py"], python=True)
@@ -179,12 +230,13 @@ PREPARED = {
     "python": prepared_python,
     "rust": lambda f: Program("Rust (ripgrep)", ["rg", "-j2", "-c", r"\b\w+_(open|close)\b",
                                                  "/usr/include"]),
+    "server": prepared_server,
     "imagemagick": lambda f: Program("ImageMagick", ["convert-im6.q16", "-size", "800x600",
                                                      "plasma:red-blue", "-blur", "0x3", "-resize",
                                                      "1200x900", f / "out.png"]),
     "g++": prepared_cxx,
 }
-NEEDED = {"node": "rollup", "python": "/usr/bin/python3", "rust": "rg",
+NEEDED = {"node": "rollup", "python": "/usr/bin/python3", "rust": "rg", "server": "rustc",
           "imagemagick": "convert-im6.q16", "redis": "redis-server"}
 
 
