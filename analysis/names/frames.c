@@ -99,6 +99,15 @@ void frame_short_name(struct buf *out, const struct frame_view *f)
         frame_name(out, f);
 }
 
+void frame_bare_name(struct buf *out, const struct frame_view *f)
+{
+    char name[FUNCTION_NAME_SIZE];
+    if (f->function.len)
+        buf_put(out, name, function_name(f->function, name));
+    else
+        frame_name(out, f);
+}
+
 /* Whether many files have that name, or the function has none but that of its file. */
 static bool needs_folder(struct view function, struct view file)
 {

@@ -52,6 +52,9 @@ void frame_name(struct buf *out, const struct frame_view *f);
 /* As frame_name, with a long name shortened (function_name_short): for text that people read. */
 void frame_short_name(struct buf *out, const struct frame_view *f);
 
+/* As frame_name, of a function its bare name (function_name): where there is little room. */
+void frame_bare_name(struct buf *out, const struct frame_view *f);
+
 /*
  * Appends " (file.cpp:12)", bytes of the trace; nothing if the file is unknown. With its folder,
  * " (json/__init__.py:12)", if the name alone says little: of __init__.py and the like, and of

@@ -800,3 +800,8 @@ void tree_label_short(struct buf *out, const struct tree *t, const struct tree_l
 {
     put_label(out, t, l, frame_short_name);
 }
+
+void tree_label_bare(struct buf *out, const struct tree *t, const struct tree_label *l)
+{
+    put_label(out, t, l, frame_bare_name);
+}

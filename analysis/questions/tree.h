@@ -190,3 +190,5 @@ uint64_t tree_steps(const struct tree *t);
 void tree_label_name(struct buf *out, const struct tree *t, const struct tree_label *label);
 /* … with long functions shortened (function_name_short): for text that people read. */
 void tree_label_short(struct buf *out, const struct tree *t, const struct tree_label *label);
+/* … with the bare names of functions (function_name): where there is little room. */
+void tree_label_bare(struct buf *out, const struct tree *t, const struct tree_label *label);

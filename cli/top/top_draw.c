@@ -220,7 +220,7 @@ static void put_indent(struct buf *b, unsigned depth, unsigned room)
         buf_printf(b, "(%u) ", depth);
 }
 
-static void put_label(struct top *t, struct buf *b, const struct tree_node *n)
+static void put_label(struct top *t, struct buf *b, const struct tree_node *n, bool bare)
 {
     const struct tree_label *l = &t->tree.labels.at[n->label];
     struct buf name = {0};
@@ -233,42 +233,69 @@ static void put_label(struct top *t, struct buf *b, const struct tree_node *n)
         buf_printf(b, "%s others", format_count(count, n->others));
         return;
     }
-    tree_label_name(&name, &t->tree, l);
+    (bare ? tree_label_bare : tree_label_name)(&name, &t->tree, l);
     if (t->options.by == TREE_LINE)
         frame_source(&name, &l->frame);
     format_terminal(b, bytes_of(&name));
     buf_release(&name);
 }
 
+#define LABEL_LEAST 8u /* columns */
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static size_t less(size_t from, size_t by)
+{
+    return from > by ? from - by : 0;
+}
+
 /*
- * The label of a row: of a folded chain the first and the last node, and how many are between. The
- * two share the room; what one does not need the other one has.
+ * The label of a folded chain: the first and the last node, and how many are between. If short of
+ * room, bare names of functions; the node that allocates has two thirds of the room, and what one
+ * does not need the other one has.
  */
-static void put_row_label(struct top *t, struct buf *b, const struct browser_row *row, size_t room)
+static void put_chain_label(struct top *t, struct buf *b, const struct browser_row *row,
+                            size_t room)
 {
     const char *arrow = t->screen.utf8 ? (t->options.bottom_up ? " ← " : " → ")
                                        : (t->options.bottom_up ? " < " : " > ");
-    struct buf first = {0}, last = {0};
+    struct buf first = {0}, last = {0}, middle = {0};
     const struct tree_node *n = &t->tree.nodes.at[row->node];
-    size_t between = n->depth - t->tree.nodes.at[row->head].depth;
-    put_label(t, &last, n);
-    if (between == 0) {
-        buf_put(b, last.data, last.len);
-    } else {
-        put_label(t, &first, &t->tree.nodes.at[row->head]);
-        size_t half = room > 12 ? (room - 12) / 2 : 0;
-        size_t needed = format_width(bytes_of(&last));
-        needed = needed < half ? needed : half;
-        size_t used =
-            put_shortened(b, bytes_of(&first), room > needed + 20 ? room - needed - 12 : 8);
-        buf_puts(b, arrow);
-        if (between > 1)
-            buf_printf(b, "(%zu)%s", between - 1, arrow);
-        put_shortened(b, bytes_of(&last), room > used + 20 ? room - used - 12 : 8);
+    const struct tree_node *head = &t->tree.nodes.at[row->head];
+    unsigned between = n->depth - head->depth - 1;
+    buf_puts(&middle, arrow);
+    if (between)
+        buf_printf(&middle, "(%u)%s", between, arrow);
+    room = less(room, format_width(bytes_of(&middle)));
+    for (int bare = 0; bare < 2; bare++) {
+        buf_clear(&first);
+        buf_clear(&last);
+        put_label(t, &first, head, bare);
+        put_label(t, &last, n, bare);
+        if (format_width(bytes_of(&first)) + format_width(bytes_of(&last)) <= room)
+            break;
     }
-    b->failed |= first.failed | last.failed;
+    size_t share = t->options.bottom_up ? room - room / 3 : room / 3; /* of the first */
+    share = larger(share, less(room, format_width(bytes_of(&last))));
+    size_t used = put_shortened(b, bytes_of(&first), larger(share, LABEL_LEAST));
+    buf_put(b, middle.data, middle.len);
+    put_shortened(b, bytes_of(&last), larger(less(room, used), LABEL_LEAST));
+    b->failed |= first.failed | last.failed | middle.failed;
     buf_release(&first);
     buf_release(&last);
+    buf_release(&middle);
+}
+
+static void put_row_label(struct top *t, struct buf *b, const struct browser_row *row, size_t room)
+{
+    const struct tree_node *n = &t->tree.nodes.at[row->node];
+    if (n->depth > t->tree.nodes.at[row->head].depth)
+        put_chain_label(t, b, row, room);
+    else
+        put_label(t, b, n, false);
 }
 
 static void draw_row(struct top *t, unsigned line, size_t at, const struct column_shown *columns,
@@ -395,7 +422,7 @@ static void draw_details(struct top *t, unsigned from, unsigned lines)
     size_t at = 0;
     if (lines < 5)
         return;
-    put_label(t, &name, n);
+    put_label(t, &name, n, false);
     unsigned x = put(t, from, 0, SCREEN_BAR, " ");
     x += screen_text(&t->screen, from, x, t->screen.width, SCREEN_BAR, bytes_of(&name));
     screen_fill(&t->screen, from, x, SCREEN_BAR);
