@@ -10,6 +10,7 @@
 #include "symbols/elf/elf_symbols.h"
 #include "symbols/index/index.h"
 #include "symbols/pdb/inline_site.h"
+#include "symbols/pdb/msvc_names.h"
 
 #define FRAMES 64u
 
@@ -67,15 +68,22 @@ static void read_symbols(struct elf_file *f)
 {
     struct elf_symbols *s;
     struct elf_symbol symbol;
+    struct buf text = {0}, name = {0};
     struct err e = {0};
     if (elf_symbols_read(&s, f, NULL, NULL, &e) != 0)
         abort(); /* damage costs names, no more */
     for (size_t i = 0; i < elf_symbols_count(s) && i < 4096; i++) {
         elf_symbols_get(s, (uint32_t)i, &symbol);
         check(touch(symbol.name) > 0);
+        buf_clear(&text);
+        buf_clear(&name);
+        buf_put(&text, symbol.name.p, symbol.name.len);
+        check(msvc_name(buf_str(&text), &name) == (name.len > 0));
         (void)elf_symbols_bounds(s, symbol.address, &symbol);
     }
     elf_symbols_free(s);
+    buf_release(&text);
+    buf_release(&name);
 }
 
 static void run_annotations(const uint8_t *data, size_t size)
