@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/names/runtime_frames.h"
 #include "base/format.h"
 #include "trace/store/frame_name.h"
 
@@ -103,7 +104,7 @@ int resolve_request_names(const struct resolve_request *q, struct resolver *r, s
     struct resolve_summary names;
     char n[FORMAT_SIZE];
     if (!q->wanted)
-        return 0;
+        return q->hide_runtime ? runtime_frames_hide(t, e) : 0;
     int status = resolve_trace(r, t, FRAME_BETTER, &names, e);
     if (status == 0) {
         resolve_summary_warn(&names);
@@ -112,5 +113,5 @@ int resolve_request_names(const struct resolve_request *q, struct resolver *r, s
         fprintf(stderr, "%s before\n", format_count(n, names.named_before));
     }
     resolve_summary_release(&names);
-    return status;
+    return status == 0 && q->hide_runtime ? runtime_frames_hide(t, e) : status;
 }

@@ -10,10 +10,12 @@ int resolve_trace(struct resolver *r, struct trace *t, enum frame_policy policy,
                   struct resolve_summary *s, struct err *e);
 
 /*
- * The option --resolve of commands that load a trace and show frames. Zero-initialised: not given.
+ * The options of commands that load a trace and show frames: --resolve, and --runtime-frames.
+ * Zero-initialised: not given.
  */
 struct resolve_request {
     bool wanted;
+    bool hide_runtime; /* frames of runtimes, see analysis/names/runtime_frames.h */
     struct resolve_options options;
 };
 
@@ -25,7 +27,10 @@ void resolve_request_release(struct resolve_request *q);
  */
 int resolve_request_start(const struct resolve_request *q, struct resolver *r, struct err *e);
 
-/* Names the frames of the trace if --resolve was given. Reports the result on standard error. */
+/*
+ * Names the frames of the trace if --resolve was given, and reports the result on standard error.
+ * Then takes frames of runtimes out of call stacks if they are to be hidden.
+ */
 int resolve_request_names(const struct resolve_request *q, struct resolver *r, struct trace *t,
                           struct err *e);
 

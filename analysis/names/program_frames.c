@@ -10,74 +10,26 @@
 #define UNSEEN UINT32_MAX
 #define NOT_PROGRAM (UINT32_MAX - 1)
 
-/* ---- runtimes of generated code */
-
 static uint32_t image_of(const struct program_frames *p, uint32_t node)
 {
     const struct callstacks *c = &p->trace->callstacks;
     return node ? c->frames.at[c->nodes.at[node].frame].image : 0;
 }
 
-static bool is_runtime(const struct program_frames *p, uint32_t image)
-{
-    for (size_t i = 0; i < p->runtimes.len; i++) {
-        if (p->runtimes.at[i] == image)
-            return true;
-    }
-    return false;
-}
-
-static int find_runtimes(struct program_frames *p, struct err *e)
-{
-    const struct callstacks *c = &p->trace->callstacks;
-    uint32_t last = 0;
-    for (size_t i = 0; i < c->frames.len && !p->generated; i++) {
-        uint32_t image = c->frames.at[i].image;
-        if (image != last &&
-            view_equal(strings_get(&p->trace->strings, image), view_of(FRAME_IMAGE_GENERATED)))
-            p->generated = image;
-        last = image;
-    }
-    for (size_t i = 1; i < c->nodes.len && p->generated; i++) {
-        uint32_t image = image_of(p, c->nodes.at[i].parent);
-        if (image_of(p, (uint32_t)i) != p->generated || image == p->generated ||
-            frame_image_is_special(strings_get(&p->trace->strings, image)) || is_runtime(p, image))
-            continue;
-        if (!vec_push(&p->runtimes, image))
-            return err_no_memory(e, "images");
-    }
-    return 0;
-}
-
-/*
- * Whether a function in generated code is the program's: it has a line in a file that is not of
- * node's library, or it is a Java method outside of the JDK's packages, "J.load".
- */
-static bool is_of_program(const struct frame_view *f)
-{
-    static const char *const libraries[] = {"node:", "java.", "javax.", "jdk.", "sun.", "com.sun."};
-    struct view of = f->line ? f->file : f->function;
-    bool method = f->has_name && memchr(of.p, '.', of.len) && !memchr(of.p, ':', of.len) &&
-                  !memchr(of.p, ' ', of.len);
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
-        size_t n = strlen(libraries[i]);
-        if (of.len >= n && memcmp(of.p, libraries[i], n) == 0)
-            return false;
-    }
-    return f->line || method;
-}
-
 /* The innermost function of a script that called the runtime's `at`, or `at`. */
 static struct stack_place script_of(const struct program_frames *p, struct stack_place at)
 {
     const struct callstacks *c = &p->trace->callstacks;
-    bool inside = is_runtime(p, image_of(p, at.node));
+    const struct runtimes *r = &p->runtimes;
+    uint32_t begin = image_of(p, at.node);
+    bool inside = r->generated && (begin == r->generated || runtimes_have(r, begin));
     for (uint32_t node = at.node; node && inside; node = c->nodes.at[node].parent) {
         uint32_t image = image_of(p, node);
         struct frame_view f = frame_describe(p->trace, c->nodes.at[node].frame, 0);
-        if (image == p->generated && is_of_program(&f))
+        if (image == r->generated && runtimes_is_program(&f))
             return (struct stack_place){node, 0};
-        inside = image == p->generated || frame_image_is_special(f.image) || is_runtime(p, image);
+        inside =
+            image == r->generated || frame_image_is_special(f.image) || runtimes_have(r, image);
     }
     return at;
 }
@@ -96,7 +48,7 @@ int program_frames_init(struct program_frames *p, const struct trace *t,
         return err_no_memory(e, "frames");
     }
     memset(p->found, 0xff, frames * sizeof *p->found);
-    if (find_runtimes(p, e) != 0) {
+    if (runtimes_find(&p->runtimes, t, e) != 0) {
         program_frames_release(p);
         return -1;
     }
@@ -118,7 +70,7 @@ void program_frames_release(struct program_frames *p)
     pageable_free(from, p->found, p->frame_count * sizeof *p->found);
     pageable_free(from, p->is_client, p->frame_count);
     wrapper_functions_release(&p->wrappers);
-    vec_release(&p->runtimes);
+    runtimes_release(&p->runtimes);
     *p = (struct program_frames){0};
 }
 
@@ -370,7 +322,7 @@ static void put_reason(const struct program_frames *p, const struct frame_view *
         buf_printf(out, "%s of %s", v.rule, v.project);
     else if (v.rule)
         buf_puts(out, v.rule);
-    else if (p->generated)
+    else if (p->runtimes.generated)
         buf_puts(out, "of the runtime or its library");
     else if (is_of_module(p, f))
         buf_puts(out, "of CPython's standard library");
@@ -386,8 +338,9 @@ static void put_reason_of_site(struct program_frames *p, struct stack_place site
     bool own = f.has_name && wrapper_functions_have(&p->wrappers, f.function);
     if (own && class_of(p, &f) == FRAME_ALLOCATOR)
         buf_puts(out, "site: an allocation wrapper; no caller has a name");
-    else if (p->generated && p->trace->callstacks.frames.at[frame].image == p->generated &&
-             is_of_program(&f))
+    else if (p->runtimes.generated &&
+             p->trace->callstacks.frames.at[frame].image == p->runtimes.generated &&
+             runtimes_is_program(&f))
         buf_puts(out, "site: the program's innermost function in generated code");
     else if (look_at_frame(p, frame) == NOT_PROGRAM)
         buf_puts(out, "site: the call stack has no function of the program");

@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "analysis/names/runtime_frames.h"
 #include "analysis/names/skiplist.h"
 #include "analysis/names/wrapper_functions.h"
 #include "base/buf.h"
@@ -23,9 +24,8 @@ struct program_frames {
     const struct trace *trace;
     const struct skiplist *skip;
     struct wrapper_functions wrappers; /* of the trace; they count as allocators */
-    VEC(uint32_t) runtimes;            /* images that call generated code; string numbers */
-    uint32_t generated;                /* the image of generated code; 0: there is none */
-    size_t frame_count;                /* of the trace, + 1 */
+    struct runtimes runtimes;
+    size_t frame_count; /* of the trace, + 1 */
     uint32_t *found;    /* by frame number: the innermost function of the program in it */
     uint8_t *is_client; /* by frame number: whether it holds a function of the instrumentation */
 };

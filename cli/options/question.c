@@ -89,6 +89,10 @@ const struct option_row question_resolve_rows[] = {
      "find names for frames that have none, as `tidemark symbols` does; its options about images "
      "and debug files are known here, too",
      FIELD(resolve.wanted)},
+    {"--runtime-frames", "show|hide",
+     "{} the frames of a runtime (node, Java) around the functions that it runs, and its stubs "
+     "(show)",
+     .type = VALUE_WORD, .words = "show or hide", FIELD(resolve.hide_runtime)},
     {0},
 };
 

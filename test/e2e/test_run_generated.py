@@ -334,6 +334,24 @@ class Node(RunCase):
         self.record(*OPTIONS)
         self.check_functions()
 
+    def test_frames_of_the_runtime_are_hidden(self):
+        self.record(*OPTIONS)
+        images, sites = {}, {}
+        for choice in ("show", "hide"):
+            summary = json.loads(run("report", "--runtime-frames", choice, "--format", "json",
+                                     self.trace).stdout)
+            cached = [s for s in summary["sites"] if s["function"] == "cache"]
+            images[choice] = {f["image"] for s in cached for f in s["callstack"]}
+            sites[choice] = [(s["file"], s["line"], s["count"], s["bytes"])
+                             for s in summary["sites"]
+                             if s["file"] == str(self.dir / "script.js")]
+        self.assertEqual(images["hide"], {"[generated code]"})
+        self.assertGreater(len(images["show"]), 1)
+        self.assertEqual(sites["hide"], sites["show"])
+        tree = run("tree", "--runtime-frames", "hide", "--depth", "30", self.trace).stdout
+        self.assertRegex(tree, r" all\n.* ├ \(anonymous\)\n")
+        self.assertRegex(tree, r"│ handle\n.*│ cache\n")
+
     def test_functions_of_a_jitdump(self):
         """With lines of calls, also in compiled code."""
         self.record("--perf-prof", OPTIONS[1])
