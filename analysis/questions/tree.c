@@ -1,6 +1,5 @@
 #include "analysis/questions/tree.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -61,6 +60,7 @@ struct tag {
 
 struct tree_growth {
     struct tree_stacks *stacks;
+    const struct tree_stack_list *from;
     const struct tree_stack *list; /* of `stack_count` */
     size_t stack_count;
     VEC(struct range) ranges; /* by node */
@@ -69,6 +69,7 @@ struct tree_growth {
     VEC(uint32_t) at;         /* by call stack: how many of its functions nodes have used up */
     /* By position in a range, while a node grows: the tag below it, `at` after that; then order. */
     VEC(uint32_t) found, after;
+    VEC(uint32_t) chain;   /* tags, while a chain is made */
     VEC(uint32_t) numbers; /* by key: its tag + 1 */
     VEC(struct tag) tags;
     VEC(uint32_t) group_tags; /* by thread or type; NO_TAG: not yet */
@@ -170,21 +171,6 @@ static uint32_t key_of_function(const struct tree *t, uint32_t number)
     return f->function * KEY_KINDS + KEY_NAME;
 }
 
-static uint32_t text_of_thread(struct tree *t, uint32_t thread)
-{
-    const struct trace_threads *threads = &t->trace->threads;
-    bool known = thread < threads->list.len;
-    struct view name = known ? strings_get(&t->trace->strings, threads->list.at[thread].name)
-                             : (struct view){"", 0};
-    char *text = NULL;
-    if (name.len)
-        return tree_stacks_text(t->growth->stacks, name);
-    if (asprintf(&text, "thread %llu",
-                 (unsigned long long)(known ? threads->list.at[thread].id : thread)) < 0)
-        return UINT32_MAX;
-    return tree_stacks_keep(t->growth->stacks, text);
-}
-
 /* ---- nodes */
 
 static bool collapses(enum tree_by by)
@@ -214,7 +200,7 @@ static uint32_t group_tag(struct tree *t, const struct tree_stack *s)
         t->failed = !vec_push(&g->group_tags, NO_TAG);
     if (t->failed || g->group_tags.at[group] != NO_TAG)
         return t->failed ? NO_TAG : g->group_tags.at[group];
-    uint32_t text = by_thread ? text_of_thread(t, group)
+    uint32_t text = by_thread ? g->from->threads.at[g->from->thread_of.at[group]].text
                               : tree_stacks_text(g->stacks, g->stacks->types.names.at[group]);
     t->failed = text == UINT32_MAX;
     if (!t->failed)
@@ -229,6 +215,7 @@ static uint32_t group_tag(struct tree *t, const struct tree_stack *s)
 static uint32_t next_tag(struct tree *t, const struct tree_stack *s, uint32_t depth, uint32_t *at)
 {
     t->growth->steps++;
+    tree_stacks_step(t->growth->stacks);
     if (depth == 0 && is_grouped(t))
         return group_tag(t, s);
     if (*at >= s->way.len)
@@ -243,27 +230,6 @@ static uint64_t path_below(struct tree *t, uint64_t path, uint32_t tag)
 {
     uint64_t h = (path << 23 | path >> 41) * UINT64_C(0x9e3779b97f4a7c15) ^ hash_of_tag(t, tag);
     return h * UINT64_C(0xff51afd7ed558ccd);
-}
-
-static void add_figures(const struct tree *t, struct tree_figures *to, const struct tree_figures *f)
-{
-    unsigned n = tree_metric_count(t);
-    for (unsigned i = 0; i < n; i++)
-        to->at[i] = saturating_add(to->at[i], f->at[i]);
-}
-
-/* Adds the figures of a call stack to a node on its path. */
-static void pass_node(const struct tree *t, struct tree_node *n, const struct tree_stack *s)
-{
-    uint64_t bytes = s->figures.at[TREE_BYTES];
-    add_figures(t, &n->inclusive, &s->figures);
-    /* Call stacks come in no order: of equal ones the first, before allocations without one. */
-    bool equal = bytes == n->callstack_bytes;
-    bool first = n->callstack == 0 || (s->callstack && s->callstack < n->callstack);
-    if (bytes > n->callstack_bytes || (equal && first)) {
-        n->callstack = s->callstack;
-        n->callstack_bytes = bytes;
-    }
 }
 
 /* The number of a new node; TREE_ROOT: t->failed. */
@@ -408,9 +374,9 @@ static void find_children(struct tree *t, uint32_t node, struct range of, uint32
         if (t->failed)
             break;
         g->ranges.at[child].end++;
-        pass_node(t, &t->nodes.at[child], s);
+        tree_node_pass(&t->nodes.at[child], &s->figures, s->callstack, s->figures.at[TREE_BYTES]);
         if (is_own(t, s, before, *at))
-            add_figures(t, &t->nodes.at[child].exclusive, &s->figures);
+            tree_figures_add(&t->nodes.at[child].exclusive, &s->figures);
         if (child == others)
             *at = before;
     }
@@ -450,16 +416,55 @@ static void make_children(struct tree *t, uint32_t node, struct range of, uint32
         divide(t, of, first);
 }
 
+/* Makes the nodes of threads, whose call stacks are together and added up. */
+static void make_threads(struct tree *t)
+{
+    struct tree_growth *g = t->growth;
+    for (size_t i = 0; i < g->from->threads.len && !t->failed; i++) {
+        const struct tree_thread *thread = &g->from->threads.at[i];
+        uint32_t tag = tag_of_key(t, thread->text * KEY_KINDS + KEY_GROUP);
+        uint32_t child = tag != NO_TAG ? child_with(t, TREE_ROOT, tag) : TREE_ROOT;
+        if (t->failed)
+            break;
+        struct tree_node *n = &t->nodes.at[child];
+        n->callstack = thread->sum.callstack;
+        n->callstack_bytes = thread->sum.callstack_bytes;
+        n->inclusive = thread->sum.inclusive;
+        g->ranges.at[child] = (struct range){thread->begin, thread->end};
+    }
+}
+
+/*
+ * The places that the children of a node have: with others, room for those that are taken out of
+ * them.
+ */
+static size_t room_of(size_t count, uint32_t others)
+{
+    size_t room = 1;
+    while (room < count)
+        room *= 2;
+    return others != TREE_ROOT ? room : count;
+}
+
 static void grow(struct tree *t, uint32_t node)
 {
     const struct range of = t->growth->ranges.at[node];
     uint32_t most = t->options.most, others = TREE_ROOT;
-    if (most && of.end - of.begin > most)
+    size_t first = t->children.len, threads = t->growth->from->threads.len;
+    bool has_threads = node == TREE_ROOT && threads && (!most || threads <= most);
+    if (most && of.end - of.begin > most && !has_threads)
         others = leave_others(t, node, of, most, NO_TAG);
-    t->nodes.at[node].first = (uint32_t)t->children.len;
-    make_children(t, node, of, others);
-    if (!t->failed)
-        t->nodes.at[node].count = (uint32_t)t->children.len - t->nodes.at[node].first;
+    if (has_threads)
+        make_threads(t);
+    else
+        make_children(t, node, of, others);
+    size_t count = t->children.len - first, room = room_of(count, others);
+    t->failed |= !vec_reserve(&t->children, first + room);
+    if (t->failed)
+        return;
+    t->children.len = first + room;
+    t->nodes.at[node].first = (uint32_t)first;
+    t->nodes.at[node].count = (uint32_t)count;
 }
 
 /* ---- order */
@@ -552,18 +557,25 @@ const uint32_t *tree_children(struct tree *t, uint32_t node)
 /* Makes children of the call stacks that one stands for: see leave_others. */
 static void take_out(struct tree *t, uint32_t node, uint32_t most, uint32_t only)
 {
-    const struct range of = t->growth->ranges.at[others_of(t, node)];
-    uint32_t first = (uint32_t)t->children.len, count = t->nodes.at[node].count - 1;
+    const uint32_t was = others_of(t, node);
+    const struct range of = t->growth->ranges.at[was];
+    size_t fresh = t->children.len, kept = t->nodes.at[node].count - 1;
     uint32_t others = leave_others(t, node, of, most, only);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t child = t->children.at[t->nodes.at[node].first + i];
-        t->failed |= !vec_push(&t->children, child);
-    }
     make_children(t, node, of, others);
+    size_t taken = t->children.len - fresh, count = kept + taken, room = room_of(count, was);
+    bool fits = count <= room_of(kept + 1, was);
+    t->failed |= !fits && !vec_reserve(&t->children, fresh + room);
     if (t->failed)
         return;
-    t->nodes.at[node].first = first;
-    t->nodes.at[node].count = (uint32_t)t->children.len - first;
+    struct tree_node *n = &t->nodes.at[node];
+    uint32_t *all = t->children.at, *to = fits ? all + n->first : all + fresh;
+    memmove(to + kept, all + fresh, taken * sizeof *all);
+    if (!fits) {
+        memcpy(to, all + n->first, kept * sizeof *all);
+        n->first = (uint32_t)fresh;
+    }
+    t->children.len = fits ? fresh : fresh + room;
+    n->count = (uint32_t)count;
     sort_children(t, node);
 }
 
@@ -600,7 +612,7 @@ uint32_t tree_child(struct tree *t, uint32_t node, uint64_t path)
 static bool start(struct tree *t)
 {
     struct tree_growth *g = t->growth;
-    struct tree_node root = {0};
+    const struct tree_node *root = &g->from->sum;
     const struct tree_stacks *s = g->stacks;
     size_t n = g->stack_count;
     size_t keys =
@@ -612,11 +624,10 @@ static bool start(struct tree *t)
         return false;
     g->numbers.len = g->numbers.cap = keys;
     for (size_t i = 0; i < n; i++) {
-        g->order.at[g->order.len++] = (uint32_t)i;
+        g->order.at[g->order.len++] = g->from->order.len ? g->from->order.at[i] : (uint32_t)i;
         g->at.at[g->at.len++] = 0;
-        pass_node(t, &root, &g->list[i]);
     }
-    (void)push_node(t, &root, 0);
+    (void)push_node(t, root, 0);
     if (!t->failed)
         g->ranges.at[TREE_ROOT].end = n;
     return !t->failed;
@@ -637,6 +648,7 @@ int tree_open(struct tree *t, struct tree_stacks *stacks, const struct tree_opti
                     ? "it is known of the whole trace only, or of pools, and not by thread"
                     : "the trace has no look at the pages of its process, or was rewritten");
     } else if (t->growth && (list = tree_stacks_list(stacks, options->by == TREE_THREAD)) != NULL) {
+        t->growth->from = list;
         t->growth->list = list->stacks.at;
         t->growth->stack_count = list->stacks.len;
         t->growth->stacks = stacks;
@@ -658,6 +670,7 @@ static void growth_release(struct tree *t)
     vec_release(&g->at);
     vec_release(&g->found);
     vec_release(&g->after);
+    vec_release(&g->chain);
     vec_release(&g->numbers);
     vec_release(&g->tags);
     vec_release(&g->group_tags);
@@ -743,6 +756,71 @@ unsigned tree_peek(struct tree *t, uint32_t node, bool live)
         first = tag != NO_TAG ? tag : first;
     }
     return first != NO_TAG;
+}
+
+/* Finds the tags below a node that all its call stacks have. */
+static void find_chain(struct tree *t, uint32_t node)
+{
+    struct tree_growth *g = t->growth;
+    const struct range of = g->ranges.at[node];
+    uint32_t depth = t->nodes.at[node].depth;
+    g->chain.len = 0;
+    for (size_t i = of.begin; i < of.end && (i == of.begin || g->chain.len); i++) {
+        const struct tree_stack *s = &g->list[g->order.at[i]];
+        uint32_t at = g->at.at[g->order.at[i]], tag, n = 0;
+        while ((i == of.begin || n < g->chain.len) &&
+               (tag = next_tag(t, s, depth + n, &at)) != NO_TAG) {
+            if (i == of.begin)
+                t->failed |= !vec_push(&g->chain, tag);
+            else if (g->chain.at[n] != tag)
+                break;
+            n++;
+        }
+        g->chain.len = n;
+    }
+}
+
+/* Lets call stacks go on to the end of a chain, whose last node is `last`. */
+static void follow_chain(struct tree *t, struct range of, uint32_t last, uint32_t length)
+{
+    struct tree_growth *g = t->growth;
+    uint32_t depth = t->nodes.at[last].depth - length;
+    for (size_t i = of.begin; i < of.end; i++) {
+        const struct tree_stack *s = &g->list[g->order.at[i]];
+        uint32_t *at = &g->at.at[g->order.at[i]];
+        for (uint32_t n = 0; n < length && collapses(t->options.by); n++)
+            (void)next_tag(t, s, depth + n, at);
+        *at += collapses(t->options.by) ? 0 : length;
+        if (!t->options.bottom_up && *at == s->way.len)
+            tree_figures_add(&t->nodes.at[last].exclusive, &s->figures);
+    }
+}
+
+void tree_chain(struct tree *t, uint32_t node)
+{
+    struct tree_growth *g = t->growth;
+    if (node == TREE_ROOT || t->sorted.at[node] != NOT_GROWN || t->failed)
+        return;
+    const struct range of = g->ranges.at[node];
+    find_chain(t, node);
+    for (size_t i = 0; i < g->chain.len && !t->failed; i++) {
+        uint32_t child = child_with(t, node, g->chain.at[i]);
+        if (t->failed)
+            return;
+        struct tree_node *parent = &t->nodes.at[node], *n = &t->nodes.at[child];
+        n->callstack = parent->callstack;
+        n->callstack_bytes = parent->callstack_bytes;
+        n->inclusive = parent->inclusive;
+        if (t->options.bottom_up && parent->depth == is_grouped(t))
+            n->exclusive = n->inclusive;
+        parent->first = (uint32_t)t->children.len - 1;
+        parent->count = 1;
+        t->sorted.at[node] = (uint8_t)t->options.sort;
+        g->ranges.at[child] = of;
+        node = child;
+    }
+    if (g->chain.len && !t->failed)
+        follow_chain(t, of, node, (uint32_t)g->chain.len);
 }
 
 size_t tree_stack_count(const struct tree *t)

@@ -158,6 +158,12 @@ const uint32_t *tree_children(struct tree *t, uint32_t node);
  */
 unsigned tree_peek(struct tree *t, uint32_t node, bool live);
 
+/*
+ * Makes the nodes below a node, other than the root, that all its call stacks go through, in one
+ * pass. Without effect if there are none, or the node has grown.
+ */
+void tree_chain(struct tree *t, uint32_t node);
+
 /* The identity of a node: of the labels from the root to it, equal in other trees. */
 uint64_t tree_path(const struct tree *t, uint32_t node);
 

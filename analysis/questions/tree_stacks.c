@@ -1,11 +1,11 @@
 #include "analysis/questions/tree_stacks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "analysis/figures/figures_account.h"
-#include "base/saturate.h"
 #include "trace/store/frame_name.h"
 
 #define OBSERVERS_MAX 4u
@@ -285,11 +285,98 @@ static bool list_stacks(struct tree_stacks *s, struct tree_stack_list *list, uin
             if (place)
                 *place = (uint32_t)list->stacks.len;
         }
-        struct tree_figures *to = &list->stacks.at[(place ? *place : list->stacks.len) - 1].figures;
-        for (size_t i = 0; i < TREE_METRICS; i++)
-            to->at[i] = saturating_add(to->at[i], f.at[i]);
+        tree_figures_add(&list->stacks.at[(place ? *place : list->stacks.len) - 1].figures, &f);
+        tree_stacks_step(s);
     }
     return true;
+}
+
+/* The number of the text of a thread. */
+static uint32_t text_of_thread(struct tree_stacks *s, uint32_t thread)
+{
+    const struct trace_threads *threads = &s->trace->threads;
+    bool known = thread < threads->list.len;
+    struct view name = known ? strings_get(&s->trace->strings, threads->list.at[thread].name)
+                             : (struct view){"", 0};
+    char *text = NULL;
+    if (name.len)
+        return tree_stacks_text(s, name);
+    if (asprintf(&text, "thread %llu",
+                 (unsigned long long)(known ? threads->list.at[thread].id : thread)) < 0)
+        return UINT32_MAX;
+    return tree_stacks_keep(s, text);
+}
+
+/* The place in list->threads of a thread, added if new; NULL: memory is short. */
+static struct tree_thread *thread_of(struct tree_stacks *s, struct tree_stack_list *list,
+                                     struct map *of_texts, uint32_t thread)
+{
+    while (list->thread_of.len <= thread) {
+        if (!vec_push(&list->thread_of, UINT32_MAX))
+            return NULL;
+    }
+    uint32_t *place = &list->thread_of.at[thread];
+    if (*place == UINT32_MAX) {
+        bool fresh;
+        uint32_t text = text_of_thread(s, thread);
+        uint64_t *number = text != UINT32_MAX ? map_add(of_texts, text, &fresh) : NULL;
+        if (number && fresh)
+            *number = list->threads.len;
+        if (!number || (fresh && !vec_push(&list->threads, ((struct tree_thread){.text = text}))))
+            return NULL;
+        *place = (uint32_t)*number;
+    }
+    return &list->threads.at[*place];
+}
+
+static bool group_by_thread(struct tree_stacks *s, struct tree_stack_list *list)
+{
+    size_t n = list->stacks.len, begin = 0;
+    struct map of_texts = {0};
+    struct tree_thread *thread = NULL;
+    bool ok = vec_reserve(&list->order, n);
+    for (size_t i = 0; i < n && ok; i++) {
+        const struct tree_stack *one = &list->stacks.at[i];
+        thread = thread_of(s, list, &of_texts, one->thread);
+        ok = thread != NULL;
+        if (ok) {
+            tree_node_pass(&thread->sum, &one->figures, one->callstack,
+                           one->figures.at[TREE_BYTES]);
+            thread->end++;
+        }
+        tree_stacks_step(s);
+    }
+    map_release(&of_texts);
+    for (size_t i = 0; i < list->threads.len; i++) {
+        thread = &list->threads.at[i];
+        tree_node_pass(&list->sum, &thread->sum.inclusive, thread->sum.callstack,
+                       thread->sum.callstack_bytes);
+        thread->begin = begin;
+        begin += thread->end;
+        thread->end = thread->begin;
+    }
+    for (size_t i = 0; i < n && ok; i++) {
+        thread = &list->threads.at[list->thread_of.at[list->stacks.at[i].thread]];
+        list->order.at[thread->end++] = (uint32_t)i;
+    }
+    list->order.len = ok ? n : 0;
+    return ok;
+}
+
+static bool sum_up(struct tree_stack_list *list)
+{
+    for (size_t i = 0; i < list->stacks.len; i++) {
+        const struct tree_stack *one = &list->stacks.at[i];
+        tree_node_pass(&list->sum, &one->figures, one->callstack, one->figures.at[TREE_BYTES]);
+    }
+    return true;
+}
+
+static void empty_list(struct tree_stack_list *list)
+{
+    list->made = false;
+    list->stacks.len = list->threads.len = list->thread_of.len = list->order.len = 0;
+    list->sum = (struct tree_node){0};
 }
 
 const struct tree_stack_list *tree_stacks_list(struct tree_stacks *s, bool by_thread)
@@ -298,7 +385,8 @@ const struct tree_stack_list *tree_stacks_list(struct tree_stacks *s, bool by_th
     uint32_t *places = by_thread ? NULL : calloc(s->callstack_count, sizeof *places);
     if (!list->made && (by_thread || places))
         list->made = list_stacks(s, list, places) &&
-                     (by_thread || !s->has_resident || add_resident(s, list, places));
+                     (by_thread || !s->has_resident || add_resident(s, list, places)) &&
+                     (by_thread ? group_by_thread(s, list) : sum_up(list));
     free(places);
     return list->made ? list : NULL;
 }
@@ -310,10 +398,8 @@ void tree_stacks_choose(struct tree_stacks *s, uint32_t pool)
     accounting_pool(all ? &s->all : &s->each, all ? 0 : pool, &figures);
     s->pool = pool;
     s->peak_time = figures.peak_time;
-    for (size_t i = 0; i < 2; i++) {
-        s->lists[i].made = false;
-        s->lists[i].stacks.len = 0;
-    }
+    for (size_t i = 0; i < 2; i++)
+        empty_list(&s->lists[i]);
 }
 
 /* ---- all of it */
@@ -383,7 +469,11 @@ void tree_stacks_release(struct tree_stacks *s)
     free(s->pool_of);
     pageable_free(s->trace->memory.pageable, s->ways, s->callstack_count * sizeof *s->ways);
     vec_release(&s->numbers);
-    vec_release(&s->lists[0].stacks);
-    vec_release(&s->lists[1].stacks);
+    for (size_t i = 0; i < 2; i++) {
+        vec_release(&s->lists[i].stacks);
+        vec_release(&s->lists[i].threads);
+        vec_release(&s->lists[i].thread_of);
+        vec_release(&s->lists[i].order);
+    }
     *s = (struct tree_stacks){0};
 }

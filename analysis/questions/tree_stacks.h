@@ -11,6 +11,7 @@
 #include "analysis/names/program_frames.h"
 #include "analysis/questions/tree.h"
 #include "base/map.h"
+#include "base/saturate.h"
 
 /* A text, with a hash that is the same in every tree of this process. 0 is the empty one. */
 struct tree_text {
@@ -43,9 +44,21 @@ struct tree_stack {
     struct tree_figures figures;
 };
 
+/* The call stacks of threads of one name: a range of list.order. */
+struct tree_thread {
+    uint32_t text;
+    size_t begin, end;
+    struct tree_node sum; /* its callstack, callstack_bytes, inclusive */
+};
+
 struct tree_stack_list {
     bool made;
     VEC(struct tree_stack) stacks;
+    struct tree_node sum; /* of all, as of a thread */
+    /* Of a list by thread: */
+    VEC(struct tree_thread) threads;
+    VEC(uint32_t) thread_of; /* by number of a thread: its place in `threads` */
+    VEC(uint32_t) order;     /* numbers of call stacks, those of a thread together */
 };
 
 struct tree_stacks_options {
@@ -84,7 +97,19 @@ struct tree_stacks {
     struct tree_stack_list lists[2]; /* all threads together, and by thread; made when asked for */
     int64_t peak_time;               /* ns; -1 if nothing was selected */
     bool has_resident;               /* TREE_RESIDENT is known, except by thread */
+    /* Called each TREE_STEPS_BETWEEN steps of long work, on trees too; may be NULL. */
+    void (*working)(void *ctx);
+    void *working_ctx;
+    uint64_t steps;
 };
+
+#define TREE_STEPS_BETWEEN 4096u
+
+static inline void tree_stacks_step(struct tree_stacks *s)
+{
+    if (++s->steps % TREE_STEPS_BETWEEN == 0 && s->working)
+        s->working(s->working_ctx);
+}
 
 #define TREE_ALL_POOLS UINT32_MAX
 
@@ -104,6 +129,25 @@ void tree_stacks_choose(struct tree_stacks *s, uint32_t pool);
 
 /* The call stacks of the chosen pool; NULL: memory is short. */
 const struct tree_stack_list *tree_stacks_list(struct tree_stacks *s, bool by_thread);
+
+static inline void tree_figures_add(struct tree_figures *to, const struct tree_figures *f)
+{
+    for (unsigned i = 0; i < TREE_METRICS; i++)
+        to->at[i] = saturating_add(to->at[i], f->at[i]);
+}
+
+/* Adds figures to a node, and a call stack of that many bytes. */
+static inline void tree_node_pass(struct tree_node *n, const struct tree_figures *f,
+                                  uint32_t callstack, uint64_t bytes)
+{
+    tree_figures_add(&n->inclusive, f);
+    /* Call stacks come in no order: of equal ones the first, before allocations without one. */
+    bool first = n->callstack == 0 || (callstack && callstack < n->callstack);
+    if (bytes > n->callstack_bytes || (bytes == n->callstack_bytes && first)) {
+        n->callstack = callstack;
+        n->callstack_bytes = bytes;
+    }
+}
 
 void owned_texts_release(struct owned_texts *t);
 

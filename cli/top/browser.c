@@ -31,7 +31,10 @@ static bool is_open(const struct browser *b, uint32_t node)
 /* The single shown child of a node that differs from it in no figure; 0: there is none. */
 static uint32_t only_child(const struct browser *b, uint32_t node)
 {
-    if (!b->fold || node == TREE_ROOT || tree_peek(b->tree, node, b->only_live) != 1)
+    if (!b->fold || node == TREE_ROOT)
+        return 0;
+    tree_chain(b->tree, node);
+    if (tree_peek(b->tree, node, b->only_live) != 1)
         return 0;
     const uint32_t *children = tree_children(b->tree, node);
     const struct tree_node *n = &b->tree->nodes.at[node];
@@ -423,6 +426,8 @@ static bool find_hits(struct browser *b, bool *stopped)
                 add_hit(&s, i, &step);
         }
     }
+    if (b->searching && !*stopped)
+        (void)b->searching(b->searching_ctx, stacks, stacks);
     for (size_t i = 0; i < b->hits.len; i++) {
         if (!b->only_live || b->hits.at[i].live)
             b->hits.at[kept++] = b->hits.at[i];

@@ -42,8 +42,10 @@ struct top {
     bool show_details, show_help;
     bool searching; /* letters go to the search text */
     char search[TOP_SEARCH_SIZE];
-    long long search_look; /* monotonic ns: when a search next looks for keys */
-    char message[512];     /* in the last line until the next key */
+    char message[512];    /* in the last line until the next key */
+    long long work_look;  /* monotonic ns: when work next shows how far it is; 0: not at all */
+    bool search_works;    /* the search shows it */
+    uint64_t work_before; /* steps of call stacks before the key */
     bool quit;
 
     /* For a trace that is being recorded. */
@@ -75,6 +77,9 @@ const struct timeline_series *top_usage(const struct top *t, const struct timeli
 /* ---- top_draw.c */
 
 void top_draw(struct top *t);
+
+/* Shows a text in the last line; the others stay. */
+void top_draw_last(struct top *t, const char *text);
 
 /* ---- top_keys.c */
 

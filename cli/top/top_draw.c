@@ -329,13 +329,10 @@ static void draw_row(struct top *t, unsigned line, size_t at, const struct colum
     buf_release(&text);
 }
 
-static void draw_rows(struct top *t, unsigned from, unsigned lines)
+/* Chooses the rows that are shown, and completes them, which may take long. */
+static void place_rows(struct top *t, unsigned lines)
 {
-    struct column_shown columns[COLUMNS_MAX];
-    unsigned n = choose_columns(t, columns);
     struct browser *b = &t->browser;
-    if (from)
-        draw_titles(t, columns, n);
     if (b->cursor < t->first)
         t->first = b->cursor;
     if (lines && b->cursor >= t->first + lines)
@@ -343,6 +340,17 @@ static void draw_rows(struct top *t, unsigned from, unsigned lines)
     /* Scrolls back rather than leave lines empty. */
     if (t->first + lines > b->rows.len)
         t->first = b->rows.len > lines ? b->rows.len - lines : 0;
+    for (unsigned i = 0; i < lines && t->first + i < b->rows.len; i++)
+        (void)browser_row(b, t->first + i);
+}
+
+static void draw_rows(struct top *t, unsigned from, unsigned lines)
+{
+    struct column_shown columns[COLUMNS_MAX];
+    unsigned n = choose_columns(t, columns);
+    const struct browser *b = &t->browser;
+    if (from)
+        draw_titles(t, columns, n);
     for (unsigned i = 0; i < lines && t->first + i < b->rows.len; i++)
         draw_row(t, from + i, t->first + i, columns, n);
 }
@@ -507,11 +515,20 @@ static void draw_help(struct top *t)
         put(t, (unsigned)(sizeof lines / sizeof *lines) + 3, 2, SCREEN_BOLD, "any key goes back");
 }
 
+void top_draw_last(struct top *t, const char *text)
+{
+    unsigned line = t->screen.height - 1;
+    if (t->screen.height <= 2)
+        return;
+    screen_fill(&t->screen, line, put_harmless(t, line, 0, SCREEN_BAR, view_of(text)), SCREEN_BAR);
+    screen_show(&t->screen, -1, 0);
+}
+
 void top_draw(struct top *t)
 {
     unsigned height = t->screen.height;
-    screen_clear(&t->screen);
     if (t->show_help) {
+        screen_clear(&t->screen);
         draw_help(t);
         screen_show(&t->screen, -1, 0);
         return;
@@ -521,6 +538,9 @@ void top_draw(struct top *t)
     unsigned last = height > 2 ? 1 : 0;
     unsigned details = t->show_details && height >= 12 ? height / 2 : 0;
     unsigned rows = height - head - last - details;
+    place_rows(t, rows);
+    t->work_look = 0;
+    screen_clear(&t->screen);
     draw_rows(t, head, rows);
     if (head) {
         draw_bar(t);

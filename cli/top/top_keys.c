@@ -66,26 +66,54 @@ static int choose_pool(struct top *t, bool forward, struct err *e)
     return top_choose_pool(t, next, e);
 }
 
-/* ---- search */
+/* ---- long work */
 
-/* How long a search may be silent, and between changes of its progress. */
-#define SEARCH_LOOK_NS 40000000LL
+/* How long work for a key may be silent, and between changes of its progress. */
+#define WORK_LOOK_NS 40000000LL
+
+static bool is_time_to_show(struct top *t)
+{
+    long long now = monotonic_ns();
+    if (t->work_look == 0 || now < t->work_look)
+        return false;
+    t->work_look = now + WORK_LOOK_NS;
+    return true;
+}
+
+/* Counts the steps of a key's work in the last line. */
+static void show_work(void *ctx)
+{
+    struct top *t = ctx;
+    char steps[FORMAT_SIZE], text[64];
+    if (t->search_works || !is_time_to_show(t))
+        return;
+    snprintf(text, sizeof text, " adding up call stacks: %s steps",
+             format_count(steps, t->stacks.steps - t->work_before));
+    top_draw_last(t, text);
+}
+
+static void begin_work(struct top *t)
+{
+    t->work_look = monotonic_ns() + WORK_LOOK_NS;
+    t->work_before = t->stacks.steps;
+    t->stacks.working = show_work;
+    t->stacks.working_ctx = t;
+}
+
+/* ---- search */
 
 /* Draws how far the search is; any key stops it. */
 static bool still_searching(void *ctx, size_t done, size_t of)
 {
     struct top *t = ctx;
     struct pollfd polled = {.fd = t->screen.fd, .events = POLLIN};
-    char percent[FORMAT_SIZE];
-    long long now = monotonic_ns();
-    if (done == 0)
-        t->search_look = now + SEARCH_LOOK_NS;
-    if (now < t->search_look)
+    char percent[FORMAT_SIZE], text[sizeof t->message];
+    t->search_works = done < of;
+    if (done == of || !is_time_to_show(t))
         return true;
-    t->search_look = now + SEARCH_LOOK_NS;
-    snprintf(t->message, sizeof t->message, " searching, %s; any key stops: %s",
+    snprintf(text, sizeof text, " searching, %s; any key stops: %s",
              format_percent(percent, done, of), t->search);
-    top_draw(t);
+    top_draw_last(t, text);
     return poll(&polled, 1, 0) == 0;
 }
 
@@ -99,7 +127,9 @@ static int search_for(struct top *t, enum browser_to where, struct err *e)
     }
     t->browser.searching = still_searching;
     t->browser.searching_ctx = t;
-    if (!browser_find(&t->browser, t->search, where, &match))
+    bool found = browser_find(&t->browser, t->search, where, &match);
+    t->search_works = false;
+    if (!found)
         return no_memory(e);
     if (match.stopped)
         snprintf(t->message, sizeof t->message, "stopped searching: %s", t->search);
@@ -314,6 +344,7 @@ static int take_keys(struct top *t, bool *any, struct err *e)
         if (key == SCREEN_NO_KEY || t->quit)
             return 0;
         *any = true;
+        begin_work(t);
         if (take_key(t, key, e) != 0)
             return -1;
     }

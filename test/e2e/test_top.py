@@ -253,7 +253,11 @@ class Browse(Case):
             t.wait_for("q quit")
             t.keys("/f77\r")
             t.wait(lambda lines: lines[-1].startswith(" 1 of 11, heaviest first: f77"))
-            self.assertRegex(t.raw, rb"searching, 42.7 %; any key stops: f77")
+            self.assertRegex(t.raw, rb"42.7 %; any key stops: f77")
+            self.assertNotIn(b"adding up", t.raw)
+            t.keys("bbbbb")
+            t.wait_for("bottom-up: ")
+            self.assertRegex(t.raw, rb"adding up call stacks: [\d,]+ steps")
             t.keys("q")
             self.assertEqual(t.end(), 0)
 

@@ -395,8 +395,10 @@ static void test_callstacks(void **state)
 
 /* ---- trees that grow */
 
-static void same_nodes(struct tree *x, uint32_t a, struct tree *y, uint32_t b)
+static void same_nodes(struct tree *x, uint32_t a, struct tree *y, uint32_t b, bool chains)
 {
+    if (chains)
+        tree_chain(x, a);
     const uint32_t *in_x = tree_children(x, a), *in_y = tree_children(y, b);
     struct buf name_x = {0}, name_y = {0};
     assert_false(x->failed);
@@ -418,7 +420,7 @@ static void same_nodes(struct tree *x, uint32_t a, struct tree *y, uint32_t b)
     for (uint32_t i = 0; i < count; i++) {
         in_x = x->children.at + x->nodes.at[a].first;
         in_y = y->children.at + y->nodes.at[b].first;
-        same_nodes(x, in_x[i], y, in_y[i]);
+        same_nodes(x, in_x[i], y, in_y[i], chains);
     }
 }
 
@@ -438,11 +440,13 @@ static void test_one_count_for_all(void **state)
         assert_int_equal(tree_build(&built, &s, &o, &f.e), 0);
         selection_release(&s);
         tree_stacks_choose(&f.stacks, form / 2 % 3 ? form / 2 % 3 - 1 : TREE_ALL_POOLS);
-        assert_int_equal(tree_open(&grown, &f.stacks, &o, &f.e), 0);
-        assert_int_equal(grown.peak_time, built.peak_time);
-        same_nodes(&grown, TREE_ROOT, &built, TREE_ROOT);
+        for (int chains = 0; chains < 2; chains++) {
+            assert_int_equal(tree_open(&grown, &f.stacks, &o, &f.e), 0);
+            assert_int_equal(grown.peak_time, built.peak_time);
+            same_nodes(&grown, TREE_ROOT, &built, TREE_ROOT, chains);
+            tree_release(&grown);
+        }
         tree_release(&built);
-        tree_release(&grown);
     }
     browser_release(&f.browser);
     f.browser = (struct browser){0};
@@ -544,7 +548,7 @@ static void test_limited_trees(void **state)
         limited += others_in(&x, TREE_ROOT) != NULL;
         tree_sort(&x, whole.options.sort);
         check_growth(&x, &whole, TREE_ROOT, TREE_ROOT);
-        same_nodes(&x, TREE_ROOT, &whole, TREE_ROOT);
+        same_nodes(&x, TREE_ROOT, &whole, TREE_ROOT, false);
         tree_release(&whole);
         tree_release(&x);
     }
@@ -727,8 +731,78 @@ static void test_work_is_bounded(void **state)
         browser_move(&f.browser, PTRDIFF_MAX);
         uint64_t through = f.tree.nodes.at[chosen(&f)].inclusive.at[TREE_COUNT];
         assert_true(browser_set_open(&f.browser, true));
-        assert_true(tree_steps(&f.tree) - before <= through * DEEP);
+        assert_true(tree_steps(&f.tree) - before <= 2 * through * DEEP);
     }
+    close_fixture(&f);
+}
+
+static void count_looks(void *ctx)
+{
+    ++*(uint64_t *)ctx;
+}
+
+/*
+ * Threads, whose call stacks begin alike: the nodes of threads without a step, and two along each
+ * call stack for their chains. Callers hear of the work.
+ */
+static void test_work_of_threads(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    uint64_t looks = 0;
+    const struct tree_options o = {.by = TREE_THREAD};
+    f = (struct fixture){0};
+    rh_make(&f.h, 17);
+    add_many(&f.h);
+    build(&f, &o);
+    f.stacks.working = count_looks;
+    f.stacks.working_ctx = &looks;
+    for (int pool = 0; pool < 2; pool++) {
+        uint64_t before = f.stacks.steps;
+        looks = 0;
+        tree_release(&f.tree);
+        tree_stacks_choose(&f.stacks, pool ? 0 : TREE_ALL_POOLS);
+        assert_int_equal(tree_open(&f.tree, &f.stacks, &o, &f.e), 0);
+        f.browser.fold = true;
+        assert_true(browser_show(&f.browser, &f.tree));
+        size_t rows = f.browser.rows.len, stacks = tree_stack_count(&f.tree);
+        assert_true(rows > 2);
+        assert_int_equal(tree_steps(&f.tree), 0);
+        for (size_t i = 0; i < rows; i++)
+            (void)browser_row(&f.browser, i);
+        assert_true(tree_steps(&f.tree) <= 2 * stacks + 2 * DEEP * rows);
+        assert_int_equal(looks, f.stacks.steps / TREE_STEPS_BETWEEN - before / TREE_STEPS_BETWEEN);
+        assert_true(looks > 0);
+    }
+    close_fixture(&f);
+}
+
+/* One child after the other is taken out of many: the memory for children does not grow faster. */
+static void test_memory_of_children(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    const struct tree_options o = {.bottom_up = true, .by = TREE_LINE, .most = 10};
+    f = (struct fixture){0};
+    rh_make(&f.h, 17);
+    add_many(&f.h);
+    build(&f, &o);
+    uint32_t all = others_in(&f.tree, TREE_ROOT)->others + o.most, count = o.most;
+    assert_true(all > 300);
+    for (; count < all; count++) {
+        tree_more(&f.tree, TREE_ROOT, 1);
+        assert_false(f.tree.failed);
+        assert_int_equal(f.tree.nodes.at[TREE_ROOT].count, count + 1 + (count + 1 < all));
+        if (count % 7 == 0) /* so that the children of the root are not the last ones */
+            (void)tree_children(&f.tree, f.tree.children.at[f.tree.nodes.at[TREE_ROOT].first]);
+        for (uint32_t i = 0; i + 2 < f.tree.nodes.at[TREE_ROOT].count; i++) {
+            const uint32_t *at = f.tree.children.at + f.tree.nodes.at[TREE_ROOT].first + i;
+            assert_true(f.tree.nodes.at[at[0]].inclusive.at[TREE_BYTES] >=
+                        f.tree.nodes.at[at[1]].inclusive.at[TREE_BYTES]);
+        }
+    }
+    assert_null(others_in(&f.tree, TREE_ROOT));
+    assert_true(f.tree.children.len <= 16 * (size_t)all);
     close_fixture(&f);
 }
 
@@ -746,6 +820,8 @@ int main(void)
         cmocka_unit_test(test_rows_of_others),
         cmocka_unit_test(test_work_of_many_children),
         cmocka_unit_test(test_work_is_bounded),
+        cmocka_unit_test(test_work_of_threads),
+        cmocka_unit_test(test_memory_of_children),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
