@@ -252,50 +252,47 @@ static size_t less(size_t from, size_t by)
     return from > by ? from - by : 0;
 }
 
-/*
- * The label of a folded chain: the first and the last node, and how many are between. If short of
- * room, bare names of functions; the node that allocates has two thirds of the room, and what one
- * does not need the other one has.
- */
-static void put_chain_label(struct top *t, struct buf *b, const struct browser_row *row,
-                            size_t room)
+/* What is between the first and the last node of a folded chain. */
+static void put_middle(const struct top *t, struct buf *b, unsigned between)
 {
     const char *arrow = t->screen.utf8 ? (t->options.bottom_up ? " ← " : " → ")
                                        : (t->options.bottom_up ? " < " : " > ");
+    buf_puts(b, arrow);
+    if (between)
+        buf_printf(b, "(%u)%s", between, arrow);
+}
+
+/*
+ * The label of a row: of a folded chain the first and the last node, and how many are between. If
+ * short of room, bare names of functions; the node that allocates has two thirds of the room, and
+ * what one does not need the other one has.
+ */
+static void put_row_label(struct top *t, struct buf *b, const struct browser_row *row, size_t room)
+{
     struct buf first = {0}, last = {0}, middle = {0};
     const struct tree_node *n = &t->tree.nodes.at[row->node];
     const struct tree_node *head = &t->tree.nodes.at[row->head];
-    unsigned between = n->depth - head->depth - 1;
-    buf_puts(&middle, arrow);
-    if (between)
-        buf_printf(&middle, "(%u)%s", between, arrow);
+    if (n != head)
+        put_middle(t, &middle, n->depth - head->depth - 1);
     room = less(room, format_width(bytes_of(&middle)));
     for (int bare = 0; bare < 2; bare++) {
         buf_clear(&first);
         buf_clear(&last);
-        put_label(t, &first, head, bare);
         put_label(t, &last, n, bare);
+        if (n != head)
+            put_label(t, &first, head, bare);
         if (format_width(bytes_of(&first)) + format_width(bytes_of(&last)) <= room)
             break;
     }
     size_t share = t->options.bottom_up ? room - room / 3 : room / 3; /* of the first */
     share = larger(share, less(room, format_width(bytes_of(&last))));
-    size_t used = put_shortened(b, bytes_of(&first), larger(share, LABEL_LEAST));
+    size_t used = n != head ? put_shortened(b, bytes_of(&first), larger(share, LABEL_LEAST)) : 0;
     buf_put(b, middle.data, middle.len);
     put_shortened(b, bytes_of(&last), larger(less(room, used), LABEL_LEAST));
     b->failed |= first.failed | last.failed | middle.failed;
     buf_release(&first);
     buf_release(&last);
     buf_release(&middle);
-}
-
-static void put_row_label(struct top *t, struct buf *b, const struct browser_row *row, size_t room)
-{
-    const struct tree_node *n = &t->tree.nodes.at[row->node];
-    if (n->depth > t->tree.nodes.at[row->head].depth)
-        put_chain_label(t, b, row, room);
-    else
-        put_label(t, b, n, false);
 }
 
 static void draw_row(struct top *t, unsigned line, size_t at, const struct column_shown *columns,

@@ -261,6 +261,22 @@ class Browse(Case):
             t.keys("q")
             self.assertEqual(t.end(), 0)
 
+    def test_names_that_fit(self):
+        """If short of room, a row shows the bare name of its function, folded chain or not."""
+        name = "std::vector<long> shop::totals_by_day(std::map<int, shop::order> const&, unsigned)"
+        lines = ["v 10500 3", "X /bin/shop", f"s {len(name):x} {name}", "s 6 main()", "s 6 next()",
+                 "i 900 0 1", "i 910 0 2", "i 920 0 3", "t 1 0", "t 2 1", "t 3 1",
+                 "a 10 2", "a 20 3", "+ 0", "+ 1", "c 5"]
+        text, trace = self.dir / "names.txt", self.dir / "names.tracy"
+        text.write_text("\n".join(lines) + "\n")
+        run("import", "--format", "heaptrack", text, trace)
+        for width, wanted in ((80, "shop::totals_by_day"), (200, name)):
+            with top(trace, width=width) as t:
+                t.wait_for("q quit")
+                t.wait(lambda lines: self.names(lines) == [wanted])
+                t.keys("q")
+                self.assertEqual(t.end(), 0)
+
     def test_keys_that_fit(self):
         for width in (30, 80, 200):
             with top(MEMSCEN, width=width) as t:
