@@ -196,10 +196,14 @@ static void put_text(struct symbolize_command *c, uint64_t address, const struct
 static int put_json(struct symbolize_command *c, uint64_t address, const struct place_answer *a,
                     struct err *e)
 {
-    static const char *const sources[PLACE_SOURCES] = {[SOURCE_NONE] = "none",
-                                                       [SOURCE_IMAGE] = "image",
-                                                       [SOURCE_SYMBOL] = "symbol",
-                                                       [SOURCE_DEBUG] = "debug"};
+    static const char *const sources[PLACE_SOURCES] = {
+        [SOURCE_NONE] = "none",        [SOURCE_IMAGE] = "image",   [SOURCE_DYNSYM] = "symbol",
+        [SOURCE_DEBUGDATA] = "symbol", [SOURCE_SYMTAB] = "symbol", [SOURCE_PUBLIC] = "symbol",
+        [SOURCE_DEBUG] = "debug"};
+    static const char *const tables[PLACE_SOURCES] = {[SOURCE_DYNSYM] = ".dynsym",
+                                                      [SOURCE_DEBUGDATA] = ".gnu_debugdata",
+                                                      [SOURCE_SYMTAB] = ".symtab",
+                                                      [SOURCE_PUBLIC] = "public symbols"};
     json_t *frames = json_array();
     bool ok = frames != NULL;
     for (size_t i = 0; ok && i < a->n; i++) {
@@ -214,9 +218,10 @@ static int put_json(struct symbolize_command *c, uint64_t address, const struct 
                            (int)f->inlined)) == 0;
     }
     json_t *one =
-        ok ? json_pack("{s:o, s:o, s:s, s:o}", "address", json_address(address), "image_address",
+        ok ? json_pack("{s:o, s:o, s:s, s:s?, s:o}", "address", json_address(address),
+                       "image_address",
                        a->source == SOURCE_NONE ? json_null() : json_address(a->address), "source",
-                       sources[a->source], "frames", frames)
+                       sources[a->source], "table", tables[a->source], "frames", frames)
            : NULL;
     if (!ok)
         json_decref(frames);

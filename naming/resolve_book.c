@@ -138,6 +138,20 @@ static uint32_t place_name(struct work *w, bool known, uint64_t address, struct 
     return w->text.failed ? (err_no_memory(e, "a name"), 0u) : intern(w, text, e);
 }
 
+/* In place of a file: where a name without one is from. */
+static uint32_t origin_text(struct work *w, enum place_source source, struct err *e)
+{
+    static const enum name_origin origins[PLACE_SOURCES] = {
+        [SOURCE_NEIGHBOUR] = NAME_FROM_NEIGHBOUR, [SOURCE_DYNSYM] = NAME_FROM_DYNSYM,
+        [SOURCE_DEBUGDATA] = NAME_FROM_DEBUGDATA, [SOURCE_SYMTAB] = NAME_FROM_SYMTAB,
+        [SOURCE_PUBLIC] = NAME_FROM_PUBLIC,
+    };
+    buf_clear(&w->text);
+    buf_printf(&w->text, "[%s]", name_origin_text(origins[source]));
+    struct view text = {buf_str(&w->text), w->text.len};
+    return w->text.failed ? (err_no_memory(e, "a name"), 0u) : intern(w, text, e);
+}
+
 /* The symbol address of a frame's i-th function. The outermost function keeps an existing one. */
 static uint64_t symbol_of(const struct work *w, uint32_t frame, const struct place_answer *a,
                           size_t i, uint64_t bias)
@@ -153,10 +167,11 @@ static uint64_t symbol_of(const struct work *w, uint32_t frame, const struct pla
 static int rename_frame(struct work *w, uint32_t frame, const struct place_answer *a,
                         uint64_t address, struct err *e)
 {
-    static const enum frame_knowledge knowledge[] = {[SOURCE_IMAGE] = FRAME_PLACE,
-                                                     [SOURCE_NEIGHBOUR] = FRAME_PLACE,
-                                                     [SOURCE_SYMBOL] = FRAME_SYMBOL,
-                                                     [SOURCE_DEBUG] = FRAME_DEBUG};
+    static const enum frame_knowledge knowledge[] = {
+        [SOURCE_IMAGE] = FRAME_PLACE,   [SOURCE_NEIGHBOUR] = FRAME_PLACE,
+        [SOURCE_DYNSYM] = FRAME_SYMBOL, [SOURCE_DEBUGDATA] = FRAME_SYMBOL,
+        [SOURCE_SYMTAB] = FRAME_SYMBOL, [SOURCE_PUBLIC] = FRAME_SYMBOL,
+        [SOURCE_DEBUG] = FRAME_DEBUG};
     struct rec_inline_frame inlines[PLACE_FRAMES_MAX];
     struct frame *f = &w->book->callstacks->frames.at[frame];
     bool has_file = a->n > 0 && a->frames[0].file.len > 0;
@@ -172,7 +187,7 @@ static int rename_frame(struct work *w, uint32_t frame, const struct place_answe
         in.function = p && p->function.len ? intern_told(w, a, p->function_number, p->function, e)
                                            : place_name(w, true, a->address, e);
         in.file = p && p->file.len ? intern_told(w, a, p->file_number, p->file, e)
-                                   : intern(w, view_of("[unknown]"), e);
+                                   : origin_text(w, a->source, e);
         if (!in.function || !in.file)
             return -1;
         inlines[i] = in;
@@ -188,7 +203,6 @@ static int rename_frame(struct work *w, uint32_t frame, const struct place_answe
             return -1;
     }
     w->s->changed++;
-    w->image->by[knowledge[a->source]]++;
     w->image->inlines += n > before && before > 0;
     return frame_book_rename(w->book, frame, image, inlines, n, e);
 }
@@ -414,6 +428,13 @@ static int compare_images(const void *a, const void *b)
     return order ? order : (x->path.len > y->path.len) - (x->path.len < y->path.len);
 }
 
+static enum name_origin origin_of(const struct work *w, size_t frame)
+{
+    const struct frame *f = &w->book->callstacks->frames.at[frame];
+    return f->n ? frame_file_origin(text_of(w, w->book->callstacks->inlines.at[f->first].file))
+                : NAME_FROM_ELSEWHERE;
+}
+
 static void count(struct work *w)
 {
     struct resolve_summary *s = w->s;
@@ -426,6 +447,7 @@ static void count(struct work *w)
             s->images.at[image].frames++;
             s->images.at[image].named_before += w->named.at[i];
             s->images.at[image].named += named;
+            s->images.at[image].from[origin_of(w, i)]++;
         } else if (!named) {
             *(w->places_of.frames.at[i].address >> 63 ? &s->kernel : &s->nowhere) += 1;
         }

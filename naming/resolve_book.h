@@ -26,7 +26,7 @@ struct resolve_image {
     struct buf path;
     struct build_id build_id;
     uint64_t frames, named_before, named, inlines; /* inlines: frames that got more functions */
-    uint64_t by[3];                                /* newly named frames, by enum frame_knowledge */
+    uint64_t from[NAME_ORIGINS];                   /* frames */
     uint64_t steps[LOCATE_STEPS];
     bool opened;
     bool elsewhere; /* its frames are outside of the file's mappings, so it was not opened */

@@ -19,16 +19,25 @@ static const char *problem_of_base(const struct resolve_image *i)
                      : "no build id: give --modules or --base, or --images-from-trace to infer it";
 }
 
-/* The source of the names; NULL: none. */
-static const char *source_of(const struct resolve_image *i)
+/* Where the names are from. */
+static void put_source(struct buf *b, const struct resolve_image *i)
 {
-    if (!i->opened)
-        return NULL;
-    if (!i->has_debug)
-        return "symbol tables; no debug information found (--debug-dir, --debuginfod)";
-    if (!i->separate)
-        return "debug information in the image";
-    return i->debug_path.len ? "debug information in" : "debug information from debuginfod";
+    const char *before = "; names from ";
+    if (i->has_debug && i->separate && i->debug_path.len) {
+        buf_puts(b, "; debug information in ");
+        format_terminal(b, (struct view){(const char *)i->debug_path.data, i->debug_path.len});
+    } else if (i->has_debug) {
+        buf_printf(b, "; debug information %s", i->separate ? "from debuginfod" : "in the image");
+    } else {
+        for (unsigned o = NAME_ORIGINS - 1; o > NAME_FROM_ELSEWHERE; o--) {
+            if (!i->from[o])
+                continue;
+            buf_printf(b, "%s%s (%" PRIu64 ")", before, name_origin_text((enum name_origin)o),
+                       i->from[o]);
+            before = ", ";
+        }
+        buf_puts(b, "; no debug information found (--debug-dir, --debuginfod)");
+    }
 }
 
 static bool is_placed(const struct resolve_image *i)
@@ -58,21 +67,14 @@ static void put_image(struct buf *b, const struct resolve_image *i)
 {
     static const char indent[] = "                     ";
     char frames[FORMAT_SIZE], named[FORMAT_SIZE];
-    const char *source = source_of(i);
     buf_printf(b, "%9s %9s  ", format_count(frames, i->frames), format_count(named, i->named));
     format_terminal(b, (struct view){(const char *)i->path.data, i->path.len});
     buf_u8(b, '\n');
     if (is_placed(i)) {
         buf_printf(b, "%s", indent);
         put_places(b, i);
-        if (source && i->problem[0] == 0) {
-            buf_printf(b, "; %s", source);
-            if (i->has_debug && i->separate && i->debug_path.len) {
-                buf_u8(b, ' ');
-                format_terminal(b,
-                                (struct view){(const char *)i->debug_path.data, i->debug_path.len});
-            }
-        }
+        if (i->opened && i->problem[0] == 0)
+            put_source(b, i);
         buf_u8(b, '\n');
     }
     if (i->steps[LOCATED_NOT] && !i->elsewhere)
@@ -136,21 +138,26 @@ static json_t *json_buf(const struct buf *b)
 static json_t *json_image(const struct resolve_image *i)
 {
     char id[2 * BUILD_ID_MAX + 1], bias[32];
-    json_t *places = json_object();
+    json_t *places = json_object(), *from = json_object();
     for (size_t step = LOCATED_NOT + 1; places && step < LOCATE_STEPS; step++) {
         if (i->steps[step])
             places = json_with(places, locate_step_text((enum locate_step)step),
                                json_integer((json_int_t)i->steps[step]));
     }
+    for (unsigned o = NAME_FROM_ELSEWHERE + 1; o < NAME_ORIGINS; o++) {
+        if (i->from[o])
+            from = json_with(from, name_origin_text((enum name_origin)o),
+                             json_integer((json_int_t)i->from[o]));
+    }
     build_id_text(&i->build_id, id);
     snprintf(bias, sizeof bias, "0x%" PRIx64, i->bias.bias);
-    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:b, s:b, s:o, s:o, s:o, s:o}",
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:b, s:b, s:o, s:o, s:o, s:o}",
                      "image", json_buf(&i->path), "build_id",
                      i->build_id.len ? json_string(id) : json_null(), "frames",
                      (json_int_t)i->frames, "named_before", (json_int_t)i->named_before, "named",
-                     (json_int_t)i->named, "inlined", (json_int_t)i->inlines, "located_by", places,
-                     "base_unknown", (json_int_t)i->steps[LOCATED_NOT], "opened", i->opened,
-                     "debug_information", i->has_debug, "debug_file",
+                     (json_int_t)i->named, "inlined", (json_int_t)i->inlines, "named_from", from,
+                     "located_by", places, "base_unknown", (json_int_t)i->steps[LOCATED_NOT],
+                     "opened", i->opened, "debug_information", i->has_debug, "debug_file",
                      i->separate && i->debug_path.len ? json_buf(&i->debug_path) : json_null(),
                      "inferred_base", i->bias.found ? json_string(bias) : json_null(), "problem",
                      i->problem[0] ? json_text(view_of(i->problem)) : json_null(), "looked_for",

@@ -28,6 +28,8 @@ extern char **environ;
 struct unlined {
     struct view path; /* absolute */
     uint64_t bytes;
+    bool named;            /* a site has a name */
+    struct view name_from; /* of all these names; empty: unknown, or they differ */
 };
 
 /* What a trace knows of an image's file. */
@@ -53,7 +55,15 @@ static size_t find_unlined(const struct summary *s, struct unlined list[IMAGES])
             continue;
         if (k == n)
             list[n++] = (struct unlined){.path = row->frame.image};
-        list[k].bytes += row->figures.bytes;
+        struct unlined *u = &list[k];
+        u->bytes += row->figures.bytes;
+        if (!row->frame.has_name)
+            continue;
+        if (u->named && !view_equal(u->name_from, row->frame.name_from))
+            u->name_from = (struct view){"", 0};
+        else if (!u->named)
+            u->name_from = row->frame.name_from;
+        u->named = true;
     }
     for (size_t i = 0; i < n; i++) {
         for (size_t k = i + 1; k < n; k++) {
@@ -188,14 +198,17 @@ static enum packaged find_package(const char *path, char out[DEBUG_PACKAGE_SIZE]
 /* ---- the text */
 
 /* False: no server has its debug symbols. */
-static bool put_image(struct buf *out, const struct recorded *r, uint64_t bytes, uint64_t all)
+static bool put_image(struct buf *out, const struct recorded *r, const struct unlined *image,
+                      uint64_t all)
 {
     char share[FORMAT_SIZE], package[DEBUG_PACKAGE_SIZE], debug[DEBUG_PACKAGE_SIZE];
     char id[2 * BUILD_ID_MAX + 1];
     enum packaged packaged = is_here(r) ? find_package(r->path, package) : PACKAGED_UNKNOWN;
     buf_printf(out, "no source lines for %s of bytes, at functions of ",
-               format_percent(share, bytes, all));
+               format_percent(share, image->bytes, all));
     format_terminal(out, view_base_name(view_of(r->path)));
+    if (image->name_from.len)
+        buf_printf(out, ", named from %.*s", (int)image->name_from.len, image->name_from.p);
     build_id_text(&r->build_id, id);
     if (packaged == PACKAGED)
         buf_printf(out,
@@ -221,7 +234,7 @@ void symbols_advice(struct buf *out, const struct summary *s, const char *trace)
         struct recorded r = {0};
         if (!find_recorded(&r, &modules, list[i].path) || has_debug_file(&r))
             continue;
-        may_fetch |= put_image(out, &r, list[i].bytes, s->total_bytes);
+        may_fetch |= put_image(out, &r, &list[i], s->total_bytes);
     }
     if (may_fetch && trace && strcmp(trace, "-") != 0) {
         buf_puts(out, "debug symbols from a debuginfod server: tidemark symbols ");

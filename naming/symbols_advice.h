@@ -9,8 +9,9 @@
  * Appends to `out`, for people, a line for each image whose functions are sites of at least 5 % of
  * all bytes and have no source file, three at most:
  *
- *     no source lines for 98.9 % of bytes, at functions of libsqlite3.so.0.8.6: its package is
- *     libsqlite3-0, and the debug symbols' is libsqlite3-0-dbgsym if Debian's naming holds
+ *     no source lines for 98.9 % of bytes, at functions of libsqlite3.so.0.8.6, named from .dynsym:
+ *     its package is libsqlite3-0, and the debug symbols' is libsqlite3-0-dbgsym if Debian's naming
+ *     holds
  *
  * Only images of the trace's module table count. A package is named, or said to be none, only if
  * the image's file on this machine is the recorded one, by its build id, and if dpkg-query runs;

@@ -194,12 +194,8 @@ static json_t *make_types(const struct summary *s, const struct summary_row *row
 
 static void json_row(struct report *r, const struct summary_row *row)
 {
-    json_t *v = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o}", "pool", json_text(r->s->pools.at[row->pool].name),
-        "function", json_text_or_null(row->frame.function), "file",
-        json_text_or_null(row->frame.file), "line",
-        row->frame.line ? json_integer(row->frame.line) : json_null(), "image",
-        json_text_or_null(row->frame.image), "type", json_text_or_null(row->type));
+    json_t *v = json_with(json_object(), "pool", json_text(r->s->pools.at[row->pool].name));
+    v = json_with(json_place(v, &row->frame), "type", json_text_or_null(row->type));
     v = counter_json(v, &row->figures);
     if (r->resident)
         v = json_with(v, "resident_bytes", json_count(row->resident_bytes));

@@ -327,15 +327,11 @@ static void json_node(struct writer *w, uint32_t node)
 {
     const struct tree_node *n = &w->t->nodes.at[node];
     const struct tree_label *l = &w->t->labels.at[n->label];
-    document_element(
-        &w->doc,
-        json_pack("{s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", (json_int_t)node,
-                  "parent", n->parent ? json_integer(n->parent) : json_null(), "depth",
-                  (json_int_t)n->depth, "name", json_text(full_name(w, l)), "function",
-                  json_text_or_null(l->frame.function), "file", json_text_or_null(l->frame.file),
-                  "line", l->frame.line ? json_integer(l->frame.line) : json_null(), "image",
-                  json_text_or_null(l->frame.image), "inclusive", make_figures(w->t, &n->inclusive),
-                  "exclusive", make_figures(w->t, &n->exclusive)));
+    json_t *v = json_pack("{s:I, s:o, s:I, s:o}", "id", (json_int_t)node, "parent",
+                          n->parent ? json_integer(n->parent) : json_null(), "depth",
+                          (json_int_t)n->depth, "name", json_text(full_name(w, l)));
+    v = json_with(json_place(v, &l->frame), "inclusive", make_figures(w->t, &n->inclusive));
+    document_element(&w->doc, json_with(v, "exclusive", make_figures(w->t, &n->exclusive)));
 }
 
 static void json_head(struct writer *w)

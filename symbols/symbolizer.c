@@ -422,13 +422,15 @@ static void take_name(struct symbol_frame *f, const struct symbol_index_name *na
 }
 
 /* For an address outside all symbols: the nearest symbol before it. */
-static bool symbol_before(struct symbolizer *s, uint64_t address, struct symbol_frame *f)
+static bool symbol_before(struct symbolizer *s, uint64_t address, struct symbol_frame *f,
+                          enum elf_symbol_source *table)
 {
     struct elf_symbol symbol;
     struct symbol_index_name name;
     if (!elf_symbols_nearest(s->symbols, address, &symbol) || symbol.name.len == 0 ||
         !make_name(s, symbol.name, &name))
         return false;
+    *table = symbol.source;
     take_name(f, &name, symbol.address);
     buf_clear(&s->name);
     buf_put(&s->name, f->function.p, f->function.len);
@@ -439,7 +441,7 @@ static bool symbol_before(struct symbolizer *s, uint64_t address, struct symbol_
 
 /* The function around an address, or the nearest one before it unless `around_only`. */
 static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
-                      struct symbol_frame *f)
+                      struct symbol_frame *f, enum elf_symbol_source *table)
 {
     struct elf_symbol unnamed;
     struct symbol_index_name name;
@@ -449,12 +451,13 @@ static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
         if (!name_symbol(s, number, &name))
             return false;
         take_name(f, &name, elf_symbols_start(s->symbols, number));
+        *table = elf_symbols_source(s->symbols, number);
         return true;
     }
     /* A known function without a name is not part of the function before it. */
     if (around_only || elf_symbols_find(s->symbols, address, &unnamed))
         return false;
-    return symbol_before(s, address, f);
+    return symbol_before(s, address, f, table);
 }
 
 /* For an address in a function without a name: the symbol before it, unless that is far away. */
@@ -519,6 +522,7 @@ static size_t indexed(struct symbolizer *s, uint64_t address, const struct await
 void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct place_answer *answer)
 {
     struct symbol_frame symbol;
+    enum elf_symbol_source table;
     const struct awaited *awaited = next_awaited(s, place);
     *answer = (struct place_answer){.source = SOURCE_NONE, .frames = s->frames};
     if (awaited)
@@ -538,7 +542,7 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct p
          */
         if (elf_file_pdb(s->debug) && outermost->function.len > 0)
             return;
-        if (symbol_at(s, answer->address, outermost->function.len > 0, &symbol)) {
+        if (symbol_at(s, answer->address, outermost->function.len > 0, &symbol, &table)) {
             outermost->function = symbol.function;
             outermost->function_number = symbol.function_number;
             outermost->linkage = symbol.linkage;
@@ -546,8 +550,8 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct p
         }
         return;
     }
-    if (symbol_at(s, answer->address, false, &s->frames[0])) {
-        answer->source = SOURCE_SYMBOL;
+    if (symbol_at(s, answer->address, false, &s->frames[0], &table)) {
+        answer->source = SOURCE_DYNSYM + table;
         answer->n = 1;
     } else if (neighbour_of(s, answer->address, &s->frames[0])) {
         answer->source = SOURCE_NEIGHBOUR;

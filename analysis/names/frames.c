@@ -38,6 +38,10 @@ struct frame_view frame_describe(const struct trace *t, uint32_t frame, uint32_t
     if (!v.has_name && frame_name_is_at(text))
         v.function = text;
     v.file = known_text(strings_get(&t->strings, in->file));
+    if (frame_file_origin(v.file)) {
+        v.name_from = (struct view){v.file.p + 1, v.file.len - 2};
+        v.file = (struct view){"", 0};
+    }
     v.line = in->line;
     if (v.function.len == 0) {
         v.offset = 0;

@@ -16,7 +16,8 @@ struct frame_view {
     bool base_unknown;    /* `tidemark symbols` could not find the load address of the image */
     uint64_t offset;      /* bytes from the function's start, if nothing better is known; else 0 */
     struct view file;
-    uint32_t line; /* 0: unknown */
+    struct view name_from; /* where a name without a file is from (enum name_origin) */
+    uint32_t line;         /* 0: unknown */
     struct view image;
     uint64_t address; /* of the code; 0: unknown */
     bool is_inline;   /* inlined into the next frame */

@@ -31,14 +31,21 @@ json_t *json_address(uint64_t address)
     return json_string(text);
 }
 
-/* {"function", "file", "line", "image", "address", "inline"}, null where unknown. */
+json_t *json_place(json_t *to, const struct frame_view *f)
+{
+    to = json_with(to, "function", json_text_or_null(f->function));
+    to = json_with(to, "file", json_text_or_null(f->file));
+    to = json_with(to, "line", f->line ? json_integer(f->line) : json_null());
+    to = json_with(to, "image", json_text_or_null(f->image));
+    return f->name_from.len ? json_with(to, "name_from", json_text(f->name_from)) : to;
+}
+
+/* json_place, "address" and "inline". */
 static json_t *json_frame(const struct frame_view *f)
 {
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:b}", "function", json_text_or_null(f->function), "file",
-        json_text_or_null(f->file), "line", f->line ? json_integer(f->line) : json_null(), "image",
-        json_text_or_null(f->image), "address", f->address ? json_address(f->address) : json_null(),
-        "inline", f->is_inline ? 1 : 0);
+    json_t *to = json_place(json_object(), f);
+    to = json_with(to, "address", f->address ? json_address(f->address) : json_null());
+    return json_with(to, "inline", json_boolean(f->is_inline));
 }
 
 json_t *json_callstack(const struct trace *t, uint32_t callstack)

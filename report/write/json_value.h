@@ -25,6 +25,12 @@ json_t *json_count(uint64_t n);
 /* "0x7f…", since not every JSON reader supports numbers this large. */
 json_t *json_address(uint64_t address);
 
+/*
+ * Adds "function", "file", "line" and "image", null where unknown, and "name_from" if the trace
+ * says where a name without a file is from.
+ */
+json_t *json_place(json_t *to, const struct frame_view *f);
+
 /* The frames of a call stack, innermost first; [] for none. */
 json_t *json_callstack(const struct trace *t, uint32_t callstack);
 

@@ -303,14 +303,6 @@ static json_t *json_of(struct row_writer *w, const struct row_value *v)
     }
 }
 
-static json_t *json_site(json_t *to, const struct frame_view *f)
-{
-    to = json_with(to, "function", json_text_or_null(f->function));
-    to = json_with(to, "file", json_text_or_null(f->file));
-    to = json_with(to, "line", f->line ? json_integer(f->line) : json_null());
-    return json_with(to, "image", json_text_or_null(f->image));
-}
-
 /* Adds a member, or "a.b": member b of the object a. */
 static json_t *json_member(json_t *to, struct view title, json_t *value)
 {
@@ -335,7 +327,7 @@ json_t *row_json(struct row_writer *w, const void *row)
         const struct row_column *c = w->shown[i].column;
         struct row_value v;
         if (c->kind == VALUE_SITE) {
-            to = json_site(to, frame_of(c, row));
+            to = json_place(to, frame_of(c, row));
             continue;
         }
         take_value(&v, w, c, row);

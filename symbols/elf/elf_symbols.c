@@ -12,7 +12,7 @@
 
 #define NO_SYMBOL UINT32_MAX
 #define NAME_MAX_BYTES ((size_t)1 << 20) /* longer names are cut: finding their end takes time */
-#define TABLES 3u                        /* numbered by enum elf_symbol_source */
+#define TABLES 4u                        /* numbered by enum elf_symbol_source */
 
 struct symbol {
     uint64_t address;
@@ -243,7 +243,7 @@ static bool take_public(void *user, uint64_t address, uint32_t name)
     const struct eh_range *bounds = eh_ranges_find(&s->unwind, address);
     uint64_t size = bounds && bounds->start == address ? bounds->end - address : 0;
     return vec_push(&s->symbols,
-                    (struct symbol){address, size, name, (uint32_t)(i * 4 + ELF_SYMBOL_SYMTAB)});
+                    (struct symbol){address, size, name, (uint32_t)(i * 4 + ELF_SYMBOL_PUBLIC)});
 }
 
 /* Reads the public symbols of a PDB file. They state no sizes; the image's unwind entries do. */
@@ -253,7 +253,7 @@ static int read_publics(struct elf_symbols *s, struct elf_file *image, const str
     struct public_sink sink = {s, shift};
     if (image && eh_ranges_read(&s->unwind, image, e) != 0)
         return -1;
-    if (pdb_file_publics(elf_file_pdb(file), &s->names[ELF_SYMBOL_SYMTAB], take_public, &sink,
+    if (pdb_file_publics(elf_file_pdb(file), &s->names[ELF_SYMBOL_PUBLIC], take_public, &sink,
                          &s->problem) == 0 ||
         s->problem.code != ERR_MEMORY)
         return 0;
@@ -477,7 +477,7 @@ size_t elf_symbols_count(const struct elf_symbols *s)
 static void give(const struct elf_symbols *s, size_t i, struct elf_symbol *out)
 {
     const struct symbol *x = &s->symbols.at[i];
-    enum elf_symbol_source source = (enum elf_symbol_source)(x->place % 4);
+    enum elf_symbol_source source = elf_symbols_source(s, (uint32_t)i);
     const char *name = s->names[source].p + x->name;
     size_t most = s->names[source].len - x->name;
     *out = (struct elf_symbol){
@@ -524,6 +524,11 @@ bool elf_symbols_number(const struct elf_symbols *s, uint64_t address, size_t *n
 uint64_t elf_symbols_start(const struct elf_symbols *s, uint32_t number)
 {
     return s->symbols.at[number].address;
+}
+
+enum elf_symbol_source elf_symbols_source(const struct elf_symbols *s, uint32_t number)
+{
+    return (enum elf_symbol_source)(s->symbols.at[number].place % 4);
 }
 
 void elf_symbols_get(const struct elf_symbols *s, uint32_t number, struct elf_symbol *out)

@@ -25,6 +25,7 @@ enum elf_symbol_source {
     ELF_SYMBOL_DYNSYM,
     ELF_SYMBOL_DEBUGDATA,
     ELF_SYMBOL_SYMTAB,
+    ELF_SYMBOL_PUBLIC,   /* a public symbol of a PDB file */
     ELF_SYMBOL_EH_FRAME, /* a function without a name */
 };
 
@@ -59,8 +60,9 @@ size_t elf_symbols_count(const struct elf_symbols *s);
  */
 bool elf_symbols_number(const struct elf_symbols *s, uint64_t address, size_t *near,
                         uint32_t *number);
-/* The start address of a symbol. */
+/* The start address and the table of a symbol. */
 uint64_t elf_symbols_start(const struct elf_symbols *s, uint32_t number);
+enum elf_symbol_source elf_symbols_source(const struct elf_symbols *s, uint32_t number);
 void elf_symbols_get(const struct elf_symbols *s, uint32_t number, struct elf_symbol *out);
 
 /* The function around `address`. False if there is none. */

@@ -30,8 +30,12 @@ enum place_source {
      * before it, and the distance from there to the function.
      */
     SOURCE_NEIGHBOUR,
-    SOURCE_SYMBOL, /* a symbol table */
-    SOURCE_DEBUG,  /* debug information */
+    /* A symbol table, in the order of enum elf_symbol_source. */
+    SOURCE_DYNSYM,
+    SOURCE_DEBUGDATA,
+    SOURCE_SYMTAB,
+    SOURCE_PUBLIC,
+    SOURCE_DEBUG, /* debug information */
     PLACE_SOURCES,
 };
 

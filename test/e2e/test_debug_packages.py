@@ -15,7 +15,7 @@ __attribute__((noinline)) void grow(void) { for (int i = 0; i < 1000; i++) kept 
 int main(void) { grow(); return 0; }
 """
 ADVICE = "no source lines for "
-OWN = "functions of grow: no Debian package has it; if you build it, -g without strip gives lines\n"
+OWN = "functions of grow, named from .dynsym: no Debian package has it; if you build it, -g without strip gives lines\n"
 SERVER = "debug symbols from a debuginfod server: tidemark symbols {} -o OUT --debuginfod URL\n"
 
 
@@ -53,7 +53,7 @@ class Advice(Case):
         self.dpkg("")
         (self.dir / "dpkg-query").write_bytes(b"\x7fELF")
         text = self.record("--", program).stderr
-        self.assertIn("functions of grow (build id c0ffee12)\n", text)
+        self.assertIn("functions of grow, named from .dynsym (build id c0ffee12)\n", text)
         self.assertTrue(text.endswith(SERVER.format(self.trace)))
 
     def test_a_server_that_cannot_be_asked(self):
@@ -86,7 +86,7 @@ class Advice(Case):
         self.dpkg("echo one: /a; echo two: /b")
         for args in ((), ("--by", "function"), ("--by", "callstack"), ("--limit", "1")):
             text = run("report", self.trace, *args).stdout
-            self.assertRegex(text, ADVICE + r"[\d.]+ % of bytes, at functions of grow "
+            self.assertRegex(text, ADVICE + r"[\d.]+ % of bytes, at functions of grow, named from .dynsym "
                                             r"\(build id c0ffee12\)\n")
             self.assertTrue(text.endswith(SERVER.format(self.trace)), args)
         with self.trace.open("rb") as file:
@@ -99,7 +99,7 @@ class Advice(Case):
         """The package of this machine's file is not named for another build of it."""
         self.dpkg('echo "grow-tools:amd64: $2"')
         program = self.build("-rdynamic", "-s")
-        package = "functions of grow: its package is grow-tools, and the debug symbols' is " \
+        package = "functions of grow, named from .dynsym: its package is grow-tools, and the debug symbols' is " \
                   "grow-tools-dbgsym if Debian's naming holds\n"
         text = self.record("--", program).stderr
         self.assertIn(package, text)
@@ -108,7 +108,7 @@ class Advice(Case):
         self.build("-rdynamic", "-s", "-Wl,--build-id=0xc0ffee13")
         for _ in range(2):
             text = run("report", self.trace).stdout
-            self.assertIn("functions of grow (build id c0ffee12)\n", text)
+            self.assertIn("functions of grow, named from .dynsym (build id c0ffee12)\n", text)
             self.assertTrue(text.endswith(SERVER.format(self.trace)))
             program.unlink(missing_ok=True)
 
@@ -119,7 +119,7 @@ class Advice(Case):
         self.assertTrue(self.record("--", program).stderr.endswith(OWN))
         program.write_bytes(program.read_bytes())
         text = run("report", self.trace).stdout
-        self.assertRegex(text, ADVICE + r"[\d.]+ % of bytes, at functions of grow\n\Z")
+        self.assertRegex(text, ADVICE + r"[\d.]+ % of bytes, at functions of grow, named from .dynsym\n\Z")
 
     @unittest.skipUnless(shutil.which("sqlite3") and shutil.which("dpkg"),
                          "needs sqlite3 of a Debian package")
@@ -128,7 +128,7 @@ class Advice(Case):
         text = self.record("--", "sqlite3", ":memory:",
                            "create table t(a); with recursive c(x) as (select 1 union all "
                            "select x+1 from c where x<3000) insert into t select x from c").stderr
-        found = re.search(r"at functions of (libsqlite3\.so\S*): its package is (\S+), and the "
+        found = re.search(r"at functions of (libsqlite3\.so[^\s,]*), named from \.dynsym: its package is (\S+), and the "
                           r"debug symbols' is (\S+) if Debian's naming holds\n", text)
         if not found and ADVICE not in text:
             self.skipTest("debug symbols of libsqlite3 are installed")

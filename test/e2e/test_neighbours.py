@@ -1,6 +1,7 @@
-"""Functions without a name in a stripped library: the exported one before them is named, and marked."""
+"""Names in stripped libraries are marked with the table that has them, or as those of a neighbour."""
 
 import json
+import lzma
 import os
 import shutil
 import subprocess
@@ -36,10 +37,21 @@ class Neighbours(RunCase):
         subprocess.run(["gcc", "-O0", "-o", self.dir / "main", self.dir / "main.c", self.library,
                         f"-Wl,-rpath,{self.dir}"], check=True)
 
-    def stack(self, size):
+    def frames(self, size):
         found = run("find", self.trace, "0x0-0x7fffffffffff", "--size", f"{size}:{size}", "--format", "json")
         block, = json.loads(found.stdout)["allocations"]
-        return [f["function"] for f in block["callstack"]]
+        return block["callstack"]
+
+    def stack(self, size):
+        return [f["function"] for f in self.frames(size)]
+
+    def origins(self):
+        return [f.get("name_from") for f in self.frames(5000)[:3]]
+
+    def named_from(self):
+        found = run("symbols", self.trace, "--format", "json")
+        image, = (i for i in json.loads(found.stdout)["images"] if i["image"] == str(self.library))
+        return image["named_from"]
 
     def test_neighbours_come_last(self):
         whole = self.dir / "whole.so"
@@ -54,7 +66,11 @@ class Neighbours(RunCase):
         self.assertEqual(second, "second")
         self.assertEqual(self.stack(5002)[0], "second")
         # They are no names: a function that has one is the site.
-        self.assertEqual([s["function"] for s in report(self.trace)["sites"]], ["second"])
+        site, = report(self.trace)["sites"]
+        self.assertEqual([site["function"], site["file"], site["name_from"]], ["second", None, ".dynsym"])
+        self.assertEqual(self.origins(), ["neighbour", "neighbour", ".dynsym"])
+        self.assertEqual(self.named_from(), {".dynsym": 2, "neighbour": 2})
+        self.assertIn(f"functions of {self.library.name}, named from .dynsym", run("report", self.trace).stdout)
 
         # Better names replace them: here those of the library itself, put back.
         os.replace(whole, self.library)
@@ -62,6 +78,26 @@ class Neighbours(RunCase):
         self.assertEqual(better.returncode, 0, better.stderr)
         self.trace = self.dir / "better.tracy"
         self.assertEqual(self.stack(5000)[:3], ["hidden", "covered", "second"])
+        self.assertEqual(self.origins(), [None] * 3)
+        self.assertEqual(self.named_from(), {})
+
+    @unittest.skipUnless(shutil.which("objcopy"), "there is no objcopy")
+    def test_names_say_which_table_they_are_from(self):
+        packed, plain = self.dir / "packed", self.dir / "plain"
+        subprocess.run(["objcopy", "--strip-debug", self.library, plain], check=True)
+        packed.write_bytes(lzma.compress(plain.read_bytes()))
+        for options, table in [(["--strip-debug"], ".symtab"),
+                               (["--strip-all", "--add-section", f".gnu_debugdata={packed}"], ".gnu_debugdata")]:
+            with self.subTest(table):
+                changed = self.dir / "changed.so"
+                subprocess.run(["objcopy", *options, self.library, changed], check=True)
+                shutil.copy(self.library, self.dir / "kept.so")
+                os.replace(changed, self.library)
+                result = record(self.dir, self.dir / "main", options=["-f"])
+                os.replace(self.dir / "kept.so", self.library)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(self.stack(5000)[:3], ["hidden", "covered", "second"])
+                self.assertEqual(self.origins(), [table] * 3)
 
 
 if __name__ == "__main__":

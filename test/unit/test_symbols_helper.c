@@ -324,8 +324,8 @@ static void expect_alive(struct helper *h)
         fail_msg("%s", e.text);
     /* 1: SOURCE_IMAGE; 4: SOURCE_DEBUG */
     assert_string_equal(buf_str(&all.text), "0/1/0:\n"
-                                            "1/4/1: inner a.c:7:3+ outer :0:0\n"
-                                            "2/4/2: inner a.c:7:3+ outer :0:0\n");
+                                            "1/7/1: inner a.c:7:3+ outer :0:0\n"
+                                            "2/7/2: inner a.c:7:3+ outer :0:0\n");
     helper_close_image(h);
     buf_release(&all.text);
 }
@@ -678,7 +678,7 @@ static void test_long_texts(void **state)
     for (size_t i = 0; i < 100000; i++)
         buf_u8(&text, 'x');
     const struct symbol_frame frame = {.function = {(const char *)text.data, text.len}};
-    const struct place_answer out = {.source = SOURCE_SYMBOL, .n = 1, .frames = &frame};
+    const struct place_answer out = {.source = SOURCE_SYMTAB, .n = 1, .frames = &frame};
     answers_begin(&all);
     answers_put(&all, &out);
     struct view body = {(const char *)all.body.data, all.body.len};

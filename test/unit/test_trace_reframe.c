@@ -57,6 +57,14 @@ static void test_names(void **state)
     assert_true(frame_file_is_unknown(view_of("[unknown]"), view_of("/x")));
     assert_true(frame_file_is_unknown(view_of("/x"), view_of("/x")));
     assert_false(frame_file_is_unknown(view_of("x.c"), view_of("/x")));
+    assert_true(frame_file_is_unknown(view_of("[.dynsym]"), view_of("/x")));
+    assert_int_equal(frame_file_origin(view_of("[.dynsym]")), NAME_FROM_DYNSYM);
+    assert_int_equal(frame_file_origin(view_of("[neighbour]")), NAME_FROM_NEIGHBOUR);
+    assert_int_equal(frame_file_origin(view_of(".dynsym")), NAME_FROM_ELSEWHERE);
+    assert_int_equal(frame_file_origin(view_of("[.dynsym")), NAME_FROM_ELSEWHERE);
+    assert_int_equal(frame_file_origin(view_of("[unknown]")), NAME_FROM_ELSEWHERE);
+    assert_int_equal(frame_file_origin(view_of("[")), NAME_FROM_ELSEWHERE);
+    assert_int_equal(frame_file_origin(view_of("")), NAME_FROM_ELSEWHERE);
 }
 
 /* ---- what is better */

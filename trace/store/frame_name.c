@@ -89,8 +89,31 @@ struct frame_name frame_name_parse(struct view text, struct view image)
     return f;
 }
 
+const char *name_origin_text(enum name_origin origin)
+{
+    static const char *const texts[NAME_ORIGINS] = {
+        [NAME_FROM_ELSEWHERE] = "unknown", [NAME_FROM_NEIGHBOUR] = "neighbour",
+        [NAME_FROM_DYNSYM] = ".dynsym",    [NAME_FROM_DEBUGDATA] = ".gnu_debugdata",
+        [NAME_FROM_SYMTAB] = ".symtab",    [NAME_FROM_PUBLIC] = "public symbols",
+    };
+    return texts[origin];
+}
+
+enum name_origin frame_file_origin(struct view file)
+{
+    if (file.len < 2 || file.p[0] != '[' || file.p[file.len - 1] != ']')
+        return NAME_FROM_ELSEWHERE;
+    struct view text = {file.p + 1, file.len - 2};
+    unsigned origin = NAME_ORIGINS - 1;
+    while (origin > NAME_FROM_ELSEWHERE &&
+           !view_equal(text, view_of(name_origin_text((enum name_origin)origin))))
+        origin--;
+    return (enum name_origin)origin;
+}
+
 bool frame_file_is_unknown(struct view file, struct view image)
 {
     static const char *const words[] = {"", "[unknown]", "[error]", "???", "??", "<kernel>"};
-    return is_one_of(file, words, sizeof words / sizeof *words) || view_equal(file, image);
+    return is_one_of(file, words, sizeof words / sizeof *words) || frame_file_origin(file) ||
+           view_equal(file, image);
 }

@@ -53,6 +53,27 @@ bool frame_name_is_cut(struct view text);
 /* The image of code that the program generated while it ran. */
 #define FRAME_IMAGE_GENERATED "[generated code]"
 
+/*
+ * A name that is not from debug information has no source file. Tidemark writes in the file's place
+ * where the name is from: a symbol table, PDB's public symbols, or the symbol before the function.
+ *
+ *     [.symtab]  [.gnu_debugdata]  [.dynsym]  [public symbols]  [neighbour]
+ */
+enum name_origin {
+    NAME_FROM_ELSEWHERE, /* debug information, the client, …: the file's text says nothing */
+    NAME_FROM_NEIGHBOUR,
+    NAME_FROM_DYNSYM,
+    NAME_FROM_DEBUGDATA,
+    NAME_FROM_SYMTAB,
+    NAME_FROM_PUBLIC,
+    NAME_ORIGINS,
+};
+
+enum name_origin frame_file_origin(struct view file);
+
+/* ".dynsym" and so on; "unknown" from elsewhere. */
+const char *name_origin_text(enum name_origin origin);
+
 /* Whether a file's text is a placeholder for an unknown file. */
 bool frame_file_is_unknown(struct view file, struct view image);
 
