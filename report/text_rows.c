@@ -398,14 +398,14 @@ static void put_wrappers(struct report *r)
 {
     enum { NAMES = 3 };
     char more[FORMAT_SIZE];
-    size_t n = r->s->wrappers.len;
+    size_t n = r->s->wrappers.list.len;
     if (n == 0 || r->s->by > GROUP_FUNCTION)
         return;
     buf_puts(&r->doc.buf, "passed over as allocation wrappers, by their callers and sizes: ");
     for (size_t i = 0; i < n && i < NAMES; i++) {
         struct buf name = {0};
         buf_puts(&r->doc.buf, i ? ", " : "");
-        function_name_short(&name, r->s->wrappers.at[i]);
+        function_name_short(&name, r->s->wrappers.list.at[i]);
         format_terminal(&r->doc.buf, buf_view(&name));
         r->doc.failed |= name.failed;
         buf_release(&name);

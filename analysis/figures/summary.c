@@ -680,10 +680,8 @@ static int build(struct builder *b, struct err *e)
     attach_resident(b, by, &s->groups);
     if (by == GROUP_FRAME && summary_score_frames(s, e) != 0)
         return -1;
-    for (size_t i = 0; i < b->program.wrappers.list.len; i++) {
-        if (!vec_push(&s->wrappers, b->program.wrappers.list.at[i]))
-            return err_no_memory(e, "allocation wrappers");
-    }
+    if (wrapper_functions_join(&s->wrappers, &b->program.wrappers, e) != 0)
+        return -1;
     if (summary_cover(s, &b->accounts[BY_CALLSTACK], e) != 0 ||
         summary_read_faults(s, only->pool, e) != 0 || select_faults(s, e) != 0)
         return -1;

@@ -16,6 +16,7 @@
 #include "analysis/names/frames.h"
 #include "analysis/names/skiplist.h"
 #include "analysis/names/types.h"
+#include "analysis/names/wrapper_functions.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
@@ -242,8 +243,8 @@ struct summary {
     unsigned
         causes; /* possible causes of missing memory data: bits of no_data.h, as in `verdict` */
     VEC(struct summary_check) checks;
-    VEC(struct view) wrappers; /* functions of the trace (wrapper_functions.h) */
-    VEC(char *) texts;         /* generated names */
+    struct wrapper_functions wrappers; /* of the trace */
+    VEC(char *) texts;                 /* generated names */
     struct selection selection;
 };
 
@@ -313,6 +314,9 @@ struct summary_selection {
 };
 
 void summary_select(struct row_list *rows, const struct summary_selection *by);
+
+/* `skip`, with which the summary was made, with the wrappers that it found. Valid with both. */
+struct skiplist summary_skiplist(const struct summary *s, const struct skiplist *skip);
 
 /* ---- facts that a capture stores in the trace */
 

@@ -149,6 +149,13 @@ struct view summary_keep(struct summary *s, struct view text)
     return (struct view){copy, text.len};
 }
 
+struct skiplist summary_skiplist(const struct summary *s, const struct skiplist *skip)
+{
+    struct skiplist known = skip ? *skip : (struct skiplist){0};
+    known.found = &s->wrappers;
+    return known;
+}
+
 void summary_release(struct summary *s)
 {
     for (size_t i = 0; i < s->texts.len; i++)
@@ -168,7 +175,7 @@ void summary_release(struct summary *s)
     types_release(&s->types);
     vec_release(&s->faults);
     vec_release(&s->checks);
-    vec_release(&s->wrappers);
+    wrapper_functions_release(&s->wrappers);
     buf_release(&s->verdict);
     buf_release(&s->answer);
     *s = (struct summary){0};

@@ -390,6 +390,7 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
 {
     *d = (struct page_data){.summary = s, .size = size};
     struct html_builder b = {.d = d, .trace = t, .s = s, .selection = s->selection};
+    const struct skiplist known = summary_skiplist(s, skip);
     size_t threads = t->threads.list.len;
     b.stack_limit = t->callstacks.list.len + 1;
     b.pools = calloc(t->memory.pools.len + 1, sizeof *b.pools);
@@ -398,13 +399,13 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     b.owners = malloc(b.stack_limit);
     int status = -1;
     if (b.pools && b.threads && b.stacks && b.owners &&
-        program_frames_init(&b.program, t, skip, e) == 0 && cut_stacks_init(&b.cut, t, e) == 0) {
+        program_frames_init(&b.program, t, &known, e) == 0 && cut_stacks_init(&b.cut, t, e) == 0) {
         memset(b.threads, 0xff, (threads + 1) * sizeof *b.threads);
-        status = leaks_begin(&b.leaks, &d->leaks, &b.selection, skip, NULL, e);
+        status = leaks_begin(&b.leaks, &d->leaks, &b.selection, &known, NULL, e);
         if (status == 0)
             status = b.leaks.end(b.leaks.to.ctx, build(&b, e) == 0, e);
         if (status == 0)
-            status = build_resident(&b, skip, e);
+            status = build_resident(&b, &known, e);
     } else if (!b.pools || !b.threads || !b.stacks || !b.owners) {
         err_no_memory(e, "what the page shows");
     }

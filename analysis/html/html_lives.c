@@ -13,20 +13,46 @@ void page_lives_release(struct page_lives *l)
 {
     map_release(&l->numbers);
     vec_release(&l->list);
+    vec_release(&l->recent);
 }
 
-static int count(struct page_lives *l, const struct page_life *life, struct err *e)
+/* The pair's number, SIZE_MAX if memory is short. */
+static size_t number_of(struct page_lives *l, const struct page_life *life)
 {
     bool fresh;
     uint64_t *number = map_add(
         &l->numbers, (uint64_t)life->row << 16 | (uint64_t)life->born << 8 | life->freed, &fresh);
-    if (!number || (fresh && !vec_push(&l->list, *life)))
-        return err_no_memory(e, "lives of blocks");
-    if (fresh) {
+    if (!number || (fresh && !vec_push(&l->list, ((struct page_life){life->row, life->born,
+                                                                     life->freed, 0, 0}))))
+        return SIZE_MAX;
+    if (fresh)
         *number = l->list.len - 1;
-        return 0;
+    return *number;
+}
+
+static struct page_life *recent_of(const struct page_lives *l, const struct page_life *life)
+{
+    if (life->row >= l->recent.len || l->recent.at[life->row] >= l->list.len)
+        return NULL;
+    struct page_life *last = &l->list.at[l->recent.at[life->row]];
+    bool same = last->row == life->row && last->born == life->born && last->freed == life->freed;
+    return same ? last : NULL;
+}
+
+static int count(struct page_lives *l, const struct page_life *life, struct err *e)
+{
+    struct page_life *to = recent_of(l, life);
+    if (!to) {
+        size_t number = number_of(l, life);
+        while (l->recent.len <= life->row && number != SIZE_MAX) {
+            if (!vec_push(&l->recent, 0))
+                number = SIZE_MAX;
+        }
+        if (number == SIZE_MAX)
+            return err_no_memory(e, "lives of blocks");
+        l->recent.at[life->row] = (uint32_t)number;
+        to = &l->list.at[number];
     }
-    struct page_life *to = &l->list.at[*number];
     to->count += life->count;
     to->bytes = saturating_add(to->bytes, life->bytes);
     return 0;

@@ -28,6 +28,7 @@ struct page_lives {
     size_t max; /* pairs, while there are at least two parts */
     struct map numbers;
     VEC(struct page_life) list;
+    VEC(uint32_t) recent; /* by row: its newest pair, the likely one */
 };
 
 /* `slots` is a multiple of PAGE_LIVES_PARTS. */

@@ -145,24 +145,42 @@ static int advance(struct page_series *s, uint32_t slot, struct err *e)
 
 /* ---- keys */
 
-static bool add_key(struct page_series *s, struct page_key key)
+static size_t key_place(const struct page_series *s, struct page_key key)
 {
-    return vec_push(&s->keys, key) && vec_push(&s->epochs, 0);
+    return (size_t)key.stack * s->options.thread_count + key.thread;
 }
 
-static uint64_t key_content(struct page_key key)
+static bool add_key(struct page_series *s, struct page_key key)
 {
-    return (uint64_t)key.pool << 56 | (uint64_t)key.thread << 32 | key.stack;
+    size_t place = key_place(s, key);
+    while (s->newest_key.len <= place) {
+        if (!vec_push(&s->newest_key, 0))
+            return false;
+    }
+    uint32_t *newest = &s->newest_key.at[place];
+    if (!vec_push(&s->key_before, *newest) || !vec_push(&s->keys, key) || !vec_push(&s->epochs, 0))
+        return false;
+    *newest = (uint32_t)s->keys.len;
+    return true;
+}
+
+/* The key's number + 1, or 0. */
+static uint32_t find_key(const struct page_series *s, struct page_key key)
+{
+    size_t place = key_place(s, key);
+    uint32_t at = place < s->newest_key.len ? s->newest_key.at[place] : 0;
+    while (at && s->keys.at[at - 1].pool != key.pool)
+        at = s->key_before.at[at - 1];
+    return at;
 }
 
 /* The first keys, one for each pool, are for blocks without a separate key. */
 static int key_number(struct page_series *s, struct page_key key, uint64_t allocations,
                       uint32_t *number, struct err *e)
 {
-    uint64_t content = key_content(key);
-    const uint64_t *known = map_find(&s->key_numbers, content);
+    uint32_t known = find_key(s, key);
     if (known) {
-        *number = (uint32_t)*known;
+        *number = known - 1;
         return 0;
     }
     if (s->keys.len >= PAGE_KEYS_MAX) {
@@ -170,12 +188,8 @@ static int key_number(struct page_series *s, struct page_key key, uint64_t alloc
         *number = key.pool;
         return 0;
     }
-    uint64_t *fresh = map_add(&s->key_numbers, content, NULL);
-    if (!fresh || !add_key(s, key))
-        return err_no_memory(e, "figures of the page");
-    *fresh = s->keys.len - 1;
-    *number = (uint32_t)*fresh;
-    return 0;
+    *number = (uint32_t)s->keys.len;
+    return add_key(s, key) ? 0 : err_no_memory(e, "figures of the page");
 }
 
 static struct page_key key_of(const struct page_series *s, const struct memory_op *op)
@@ -369,11 +383,8 @@ static int begin_pools(struct page_series *s, struct err *e)
     }
     for (uint32_t i = 0; i < o->pool_count; i++) {
         s->pools[i].now = INT64_MIN;
-        struct page_key rest = {i, o->thread_other, o->stack_other};
-        uint64_t *number = map_add(&s->key_numbers, key_content(rest), NULL);
-        if (!number || !add_key(s, rest))
+        if (!add_key(s, (struct page_key){i, o->thread_other, o->stack_other}))
             return err_no_memory(e, "figures of the page");
-        *number = i;
     }
     return 0;
 }
@@ -518,8 +529,9 @@ void page_series_release(struct page_series *s)
 {
     free(s->pools);
     free(s->shown_as);
-    map_release(&s->key_numbers);
     vec_release(&s->keys);
+    vec_release(&s->newest_key);
+    vec_release(&s->key_before);
     vec_release(&s->epochs);
     page_map_release(&s->map);
     page_lives_release(&s->lives);

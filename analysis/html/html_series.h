@@ -21,7 +21,6 @@
 #include "analysis/html/html_map.h"
 #include "analysis/questions/timeline.h"
 #include "base/err.h"
-#include "base/map.h"
 #include "base/vec.h"
 #include "trace/store/memory.h"
 
@@ -87,10 +86,11 @@ struct page_series {
     uint64_t slot_ns;
     struct page_series_pool *pools;
     uint32_t *shown_as; /* pool of the selection → of the page, or pool_count */
-    struct map key_numbers;
     VEC(struct page_key) keys;
-    VEC(uint64_t) epochs; /* by key: the peak of its pool to which the sums of PEAK belong */
-    uint64_t folded;      /* allocations without a separate key, since there was no room */
+    VEC(uint32_t) newest_key; /* + 1, by stack * thread_count + thread; 0: none */
+    VEC(uint32_t) key_before; /* + 1, by key: that of another pool; 0: none */
+    VEC(uint64_t) epochs;     /* by key: the peak of its pool to which the sums of PEAK belong */
+    uint64_t folded;          /* allocations without a separate key, since there was no room */
     struct page_map map;
     struct page_lives lives; /* rows: site * pool_count + pool */
     struct page_cells cells;

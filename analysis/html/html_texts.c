@@ -109,8 +109,9 @@ static int find_targets(struct page_texts *p, const struct page_data *d,
                         const struct skiplist *skip, struct targets *out, struct err *e)
 {
     const struct callstacks *c = &p->trace->callstacks;
+    const struct skiplist known = summary_skiplist(d->summary, skip);
     struct program_frames program;
-    if (program_frames_init(&program, p->trace, skip, e) != 0)
+    if (program_frames_init(&program, p->trace, &known, e) != 0)
         return -1;
     int status = 0;
     for (size_t i = 0; i < d->sites.len && status == 0; i++) {

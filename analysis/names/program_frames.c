@@ -52,7 +52,10 @@ int program_frames_init(struct program_frames *p, const struct trace *t,
         program_frames_release(p);
         return -1;
     }
-    if (p->skip->names_alone || wrapper_functions_find(&p->wrappers, t, p->skip, e) == 0)
+    if (p->skip->names_alone)
+        return 0;
+    if ((p->skip->found ? wrapper_functions_join(&p->wrappers, p->skip->found, e)
+                        : wrapper_functions_find(&p->wrappers, t, p->skip, e)) == 0)
         return 0;
     program_frames_release(p);
     return -1;

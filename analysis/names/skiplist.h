@@ -19,11 +19,14 @@ enum frame_class {
     FRAME_INSTRUMENTATION, /* code that records events: Tracy's client */
 };
 
+struct wrapper_functions;
+
 /* Zero-initialise for the built-in rules only. */
 struct skiplist {
     VEC(struct pattern *) user;
     VEC(struct pattern *) kept;
     bool names_alone; /* what a trace shows to be a wrapper (wrapper_functions.h) is no allocator */
+    const struct wrapper_functions *found; /* of the trace; NULL: to be searched for */
 };
 
 /*
