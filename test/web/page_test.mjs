@@ -10,6 +10,7 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 import { callTree, stacksThrough } from "../../web/src/calls.js";
+import { bytes, duration } from "../../web/src/format.js";
 
 const chromium = process.argv[2];
 const folder = resolve(process.argv[3]);
@@ -66,6 +67,15 @@ async function drag(page, from, to) {
 }
 
 const checks = {
+  "amounts are those of text, and times differ": async () => {
+    // base/format.c
+    assert.deepEqual([1000, 1023, 1024, 10235, 999.6 * 1024, 99.96 * 1024].map((n) => bytes(n)), ["1000 B", "1023 B", "1.00 KiB", "10.0 KiB", "0.98 MiB", "100 KiB"]);
+    assert.deepEqual([59.9994e9, 65e9, 3599.99e9, 4000e9].map((n) => duration(n)), ["59.999 s", "1 min 05.0 s", "59 min 59.9 s", "1 h 06 min"]);
+    // Marks of an axis.
+    assert.deepEqual([1.0281e9, 1.02815e9].map((n) => duration(n, 5e4)), ["1.02810 s", "1.02815 s"]);
+    assert.deepEqual([1.028025e9, 217.5e6, 65.05e9].map((n, i) => duration(n, [2.5e4, 2.5e6, 5e7][i])), ["1.028025 s", "217.50 ms", "65.050 s"]);
+  },
+
   "opens from disk without network or errors": async () => {
     const { page, done } = await open("mt");
     assert.match(await page.title(), /^memscen: memory report$/);

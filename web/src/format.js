@@ -6,11 +6,11 @@ export function bytes(n) {
   const sign = n < 0 ? "-" : "";
   let value = Math.abs(n);
   let unit = 0;
-  while (value >= 1000 && unit < UNITS.length - 1) {
+  while (value >= (unit ? 999.5 : 1024) && unit < UNITS.length - 1) {
     value /= 1024;
     unit++;
   }
-  const digits = unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  const digits = unit === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
   return `${sign}${value.toFixed(digits)} ${UNITS[unit]}`;
 }
 
@@ -43,14 +43,14 @@ export function shortId(text) {
   return (4294967296 * (2097151 & b) + (a >>> 0)).toString(36);
 }
 
-// Nanoseconds.
-export function duration(ns) {
+// Nanoseconds; with as many digits as distinguish times that are a `step` apart.
+export function duration(ns, step = 0) {
   const n = Math.abs(ns);
   const sign = ns < 0 ? "-" : "";
-  if (n < 1e3) return `${sign}${Math.round(n)} ns`;
-  if (n < 1e6) return `${sign}${(n / 1e3).toFixed(2)} µs`;
-  if (n < 1e9) return `${sign}${(n / 1e6).toFixed(2)} ms`;
-  if (n < 120e9) return `${sign}${(n / 1e9).toFixed(3)} s`;
-  if (n < 7200e9) return `${sign}${Math.floor(n / 60e9)} min ${((n % 60e9) / 1e9).toFixed(1)} s`;
-  return `${sign}${Math.floor(n / 3600e9)} h ${Math.floor((n % 3600e9) / 60e9)} min`;
+  const [length, unit, least] = n < 1e3 ? [1, "ns", 0] : n < 1e6 ? [1e3, "µs", 2] : n < 1e9 ? [1e6, "ms", 2] : [1e9, "s", 3];
+  let digits = least;
+  for (let x = (step / length) * 10 ** least; digits < 9 && Math.abs(x / Math.round(x) - 1) > 1e-3; x *= 10) digits++;
+  if (n < 60e9 || (step && step < 1e8)) return `${sign}${(n / length).toFixed(digits)} ${unit}`;
+  const [more, rest] = n < 3600e9 ? ["min", `${(Math.floor((n % 60e9) / 1e8) / 10).toFixed(1).padStart(4, "0")} s`] : ["h", `${String(Math.floor((n % 3600e9) / 60e9)).padStart(2, "0")} min`];
+  return `${sign}${Math.floor(n / (n < 3600e9 ? 60e9 : 3600e9))} ${more} ${rest}`;
 }

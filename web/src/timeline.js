@@ -15,7 +15,7 @@ const HEIGHT = 160; // pixels, with the axis
 function axes(unit) {
   const axis = { stroke: () => css("--text"), grid: { stroke: () => css("--line") }, ticks: { stroke: () => css("--line") }, font: "12px system-ui" };
   return [
-    { ...axis, values: (_, ticks) => ticks.map((t) => duration(t * 1e9)), space: 90, size: 30 },
+    { ...axis, values: (_, ticks, _axis, _space, step) => ticks.map((t) => duration(t * 1e9, step * 1e9)), space: 90, size: 30 },
     { ...axis, values: (_, ticks) => ticks.map((t) => amount(t, unit)), size: 70, space: 26, ...(unit === "bytes" ? { incrs: TICKS } : {}) },
   ];
 }
@@ -112,7 +112,7 @@ export class Timeline {
     if (this.values.hidden) return;
     const value = (i) => (plot.data[i + 1][idx] === null ? (this.lines[i].ended ?? "unknown") : amount(plot.data[i + 1][idx], this.unit));
     const row = (line, i) => make("div", {}, mark(lineColor(line)), foreign(line.name), ` ${value(i)}`);
-    this.values.replaceChildren(make("div", { text: duration(this.times[idx] * 1e9) }), ...this.lines.map(row), ...this.lanes.at(Math.floor(idx * (this.model.slots / this.times.length))).map(([name, text]) => make("div", { class: "tip-lane" }, foreign(name), ": ", foreign(text))));
+    this.values.replaceChildren(make("div", { text: duration(this.times[idx] * 1e9, 10 ** Math.floor(Math.log10(this.model.stepNs()))) }), ...this.lines.map(row), ...this.lanes.at(Math.floor(idx * (this.model.slots / this.times.length))).map(([name, text]) => make("div", { class: "tip-lane" }, foreign(name), ": ", foreign(text))));
     const right = left > plot.over.clientWidth / 2;
     this.values.style.left = `${right ? left - this.values.offsetWidth - 12 : left + 12}px`;
     this.values.style.top = `${Math.max(0, Math.min(top, this.element.clientHeight - 10 - this.values.offsetHeight))}px`;
