@@ -725,7 +725,8 @@ class Browser(Case):
             run("diff", TRACES / "v0.13.1" / "memscen.tracy", now, "--format", "html", "-fo",
                 work / f"{name}.html", "--fail-if", "peak>+5%", "--fail-if", "count>+5%")
         before = TRACES / "v0.13.1" / "memscen.tracy"
-        for name, runs in (("runs", [before] * 5 + ["--"] + [MT] * 5), ("oneside", ["--", MT, MT]),
+        for name, runs in (("runs", [before] * 5 + ["--"] + [MT] * 5),
+                           ("fewruns", [before] * 3 + ["--"] + [MT] * 3), ("oneside", ["--", MT, MT]),
                            ("hostileruns", [MT, "--", traces["hostile"]])):
             run("diff", *runs, "--format", "html", "-fo", work / f"{name}.html", "--fail-if",
                 "count>9500" if name == "oneside" else "count>+5%")

@@ -1167,6 +1167,19 @@ const checks = {
     await done();
   },
 
+  "a comparison of few runs establishes nothing": async () => {
+    const { page, done } = await open("fewruns");
+    assert.equal(await text(page, "answer"), "Peak 8.00 MiB ±0.0 % in pool default: as before; functions by bytes: 16 not established");
+    assert.match(await text(page, "findings"), /too few runs/);
+    assert.deepEqual(await page.locator("#rows-table thead th").allInnerTexts(), ["Function", "Pool", "Before", "Now", "Change", "Outcome"], "no interval is known");
+    assert.deepEqual([...new Set(await rows(page, "rows-table", 6))].sort(), ["=", "not established"]);
+    assert.ok((await page.locator("#rows-kind option").allInnerTexts()).includes("not established"));
+    await page.click("#tab-totals");
+    assert.doesNotMatch(await text(page, "panel-totals"), /within the noise/);
+    assert.doesNotMatch(await text(page, "range-figures"), /within the noise/);
+    await done();
+  },
+
   "a comparison of runs has intervals": async () => {
     const { page, done } = await open("runs", { viewport: { width: 1440, height: 900 } });
     const axe = readFileSync(createRequire(join(folder, "x.js")).resolve("axe-core/axe.min.js"), "utf8");

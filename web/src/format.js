@@ -16,9 +16,7 @@ export function bytes(n) {
 
 const grouped = new Intl.NumberFormat("en-US");
 
-export function count(n) {
-  return grouped.format(Math.round(n));
-}
+export const count = (n) => grouped.format(Math.round(n));
 
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 

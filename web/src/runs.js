@@ -26,8 +26,10 @@ function changeText({ change, base, low, high }, show) {
   return `${signed(show)(change)}${share}${low === null ? "" : `, ${signed(show)(low)} to ${signed(show)(high)}`}`;
 }
 
-// "grown", "within the noise, unstable", …; nothing without runs before.
-const outcome = (r) => [r.change === null ? "" : r.changed ? (r.kind ?? (r.change > 0 ? "grown" : "shrunk")) : r.change ? "within the noise" : "=", r.unstable ? "unstable" : "", r.muted ? "not tested" : ""].filter(Boolean).join(", ");
+const noise = (known) => (known ? KINDS.same : "not established");
+
+// "grown", "within the noise, unstable", …; nothing without runs before. Without an interval the noise is unknown.
+const outcome = (r) => [r.change === null ? "" : r.changed ? (r.kind ?? (r.change > 0 ? "grown" : "shrunk")) : r.change ? (r.muted ? "" : noise(r.low !== null)) : "=", r.unstable ? "unstable" : "", r.muted ? "not tested" : ""].filter(Boolean).join(", ");
 
 // The interval as a bar and the mean's change as a mark, on an axis of -most to most of the base's mean.
 function interval({ change, low, high, base, changed }, most) {
@@ -85,11 +87,11 @@ export class RunsApp {
     const kinds = ["new", "grown", "shrunk", "gone"].filter(of).map((kind) => `${count(of(kind))} ${kind}`);
     const peak = pool && pool.totals.peak_bytes;
     const head = peak ? `Peak ${side(peak.now, bytes)}${doc.pools.length > 1 ? ` in pool ${pool.name}` : ""}${base ? `: ${peak.change ? `${changeText(peak, bytes)} (${outcome(peak)})` : "as before"}` : ""}` : "No memory data";
-    $("answer").replaceChildren(foreign(base ? `${head}; functions by ${doc.metric}: ${kinds.join(", ") || "none changed"}, ${count(doc.same)} within the noise` : head));
+    $("answer").replaceChildren(foreign(base ? `${head}; functions by ${doc.metric}: ${[...kinds, `${count(doc.same)} ${noise(doc.noise_known)}`].join(", ")}` : head));
     $("answer").title = $("answer").textContent;
     const notes = showBudgets(doc.checks);
     if (base && !doc.noise_known) notes.push("These are too few runs to tell a change from noise");
-    if (doc.unstable) notes.push(`${count(doc.unstable)} rows are unstable: they differ much between runs of one side`);
+    if (doc.unstable) notes.push(`${doc.unstable === 1 ? "1 row is unstable: it differs" : `${count(doc.unstable)} rows are unstable: they differ`} much between runs of one side`);
     $("findings").replaceChildren(foreign(notes.join(" · ")));
     const figures = pool ? Object.entries(TOTALS).map(([key, [name, show]]) => [name, side(pool.totals[key].now, show), base ? changeText(pool.totals[key], show) : "", pool.totals[key].change ? outcome(pool.totals[key]) : ""]) : [];
     $("range-figures").setAttribute("aria-label", "Figures of the highest pool");
@@ -111,10 +113,10 @@ export class RunsApp {
       { name: "Before", of: "base", value: (r) => r.base.median ?? -1, show: (r) => side(r.base, show(r)), title: "the median, and the standard deviation of a run" },
       { name: "Now", value: (r) => r.now.median ?? -1, show: (r) => side(r.now, show(r)), title: "the median, and the standard deviation of a run" },
       { name: "Change", of: "base", value: size, show: (r) => changeText(r, show(r)), title: "of the means, and its interval; sorted by size, up or down" },
-      { name: "Interval", of: "base", text: true, value: (r) => (r.base.mean > 0 ? size(r) / r.base.mean : 0), show: (r) => interval(r, this.most), title: `from -${percent(this.most, 1)} to +${percent(this.most, 1)} of the mean before; what is beyond ends at the edge` },
+      { name: "Interval", of: "noise", text: true, value: (r) => (r.base.mean > 0 ? size(r) / r.base.mean : 0), show: (r) => interval(r, this.most), title: `from -${percent(this.most, 1)} to +${percent(this.most, 1)} of the mean before; what is beyond ends at the edge` },
       { name: "Outcome", text: true, value: outcome },
     ];
-    return columns.filter((c) => !c.of || this.doc[c.of].length);
+    return columns.filter((c) => !c.of || (this.doc.base.length && (c.of === "base" || this.doc.noise_known)));
   }
 
   showTotals() {
@@ -126,7 +128,7 @@ export class RunsApp {
   }
 
   addRows() {
-    $("rows-kind").replaceChildren(...Object.entries(KINDS).map(([value, text]) => make("option", { value, text })));
+    $("rows-kind").replaceChildren(...Object.entries({ ...KINDS, same: noise(this.doc.noise_known) }).map(([value, text]) => make("option", { value, text })));
     const named = (r) => make("span", { title: r.name }, foreign(r.name), r.place ? foreign(r.place, "place") : "");
     const first = [{ name: "Function", text: true, value: (r) => r.name, show: named }, { name: "Pool", text: true, minor: true, value: (r) => r.pool, show: (r) => foreign(r.pool) }];
     this.table = new Table($("rows-table"), "Functions", this.columns(first, () => this.show), { sortable: true });
