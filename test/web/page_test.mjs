@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import { callTree, stacksThrough } from "../../web/src/calls.js";
+import { callTree, describeFrame, stacksThrough } from "../../web/src/calls.js";
 import { bytes, duration } from "../../web/src/format.js";
 
 const chromium = process.argv[2];
@@ -74,6 +74,15 @@ const checks = {
     // Marks of an axis.
     assert.deepEqual([1.0281e9, 1.02815e9].map((n) => duration(n, 5e4)), ["1.02810 s", "1.02815 s"]);
     assert.deepEqual([1.028025e9, 217.5e6, 65.05e9].map((n, i) => duration(n, [2.5e4, 2.5e6, 5e7][i])), ["1.028025 s", "217.50 ms", "65.050 s"]);
+  },
+
+  "places have a folder where text has one": async () => {
+    // As in test_analysis_sites.c.
+    const place = (name, path) => describeFrame({ strings: [name, path, ""], shortNames: {} }, [0, 1, 3, 2, "0"]).place;
+    assert.equal(place("f", "/usr/lib/python3/json/__init__.py"), "json/__init__.py:3");
+    assert.equal(place("f", "C:\\lib\\json\\__init__.py"), "json\\__init__.py:3");
+    assert.deepEqual([place("f", "__init__.py"), place("f", "/__init__.py"), place("f", "/a/my__init__.py"), place("f", "/a/b.c"), place("f", "C:\\a\\b.c")], ["__init__.py:3", "__init__.py:3", "my__init__.py:3", "b.c:3", "b.c:3"]);
+    assert.deepEqual([place("<module>", "/a/b/c.py"), place("<module>", "c.py"), place("f", "")], ["b/c.py:3", "c.py:3", ""]);
   },
 
   "opens from disk without network or errors": async () => {

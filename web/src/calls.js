@@ -4,12 +4,16 @@ import { shortId } from "./format.js";
 // A node is {label, name, path, place, line, image, sums, source…}; `sums` has one number for each
 // column of amounts by call stack.
 
+// The name of a file, with its folder where text has one (analysis/names/frames.c).
+const TELLS_LITTLE = /(?:^|[/\\])(?:__init__\.py|__main__\.py|mod\.rs|lib\.rs|index\.js)$/;
+export const shortPath = (name, path) => (TELLS_LITTLE.test(path) || name === "<module>" ? /(?:[^/\\]+[/\\])?[^/\\]*$/ : /[^/\\]*$/).exec(path)[0];
+
 // A frame of the page's tables, for people.
 export function describeFrame({ strings, shortNames }, [fn, file, line, image, address]) {
   const at = address !== "0" ? ` (0x${address})` : "";
   const name = strings[fn] || `[unknown]${strings[image] ? ` ${strings[image]}` : ""}${at}`;
   const path = strings[file];
-  const short = path.slice(path.lastIndexOf("/") + 1);
+  const short = shortPath(name, path);
   const label = `${name}\n${strings[image]}`;
   return { label, id: shortId(label), name, shown: shortNames[fn] ?? name, path, line, image: strings[image], place: short ? (line ? `${short}:${line}` : short) : "" };
 }

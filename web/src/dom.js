@@ -134,7 +134,4 @@ export class Table {
 }
 
 const classOf = (column) => `${column.text ? "" : "number"}${column.minor ? " minor" : ""}`;
-
-function compare(a, b) {
-  return typeof a === "number" ? a - b : a < b ? -1 : a > b ? 1 : 0;
-}
+const compare = (a, b) => (typeof a === "number" ? a - b : a < b ? -1 : a > b ? 1 : 0);

@@ -20,9 +20,7 @@ export const count = (n) => grouped.format(Math.round(n));
 
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-export function amount(n, unit) {
-  return unit === "bytes" ? bytes(n) : count(n);
-}
+export const amount = (n, unit) => (unit === "bytes" ? bytes(n) : count(n));
 
 export function percent(part, whole) {
   if (!whole) return "–";

@@ -1,6 +1,7 @@
 // The page of `tidemark diff BASE... -- NEW... --format html`: its JSON ("tidemark.runs/1") as tables,
 // with the intervals of the changes drawn.
 
+import { shortPath } from "./calls.js";
 import { bytes, count, percent } from "./format.js";
 import { $, foreign, make, showFigures, signed as plus, Table } from "./dom.js";
 import { showBudgets } from "./notes.js";
@@ -59,7 +60,7 @@ export class RunsApp {
     document.querySelector(".skip").setAttribute("href", "#panel-rows");
     $("main").hidden = false;
     $("panel-rows").dataset.title = "Functions";
-    this.rows = doc.rows.map((r) => ({ ...r, name: r.function ?? (r.image ? `[unknown] ${baseName(r.image)}` : "[no call stack]"), place: r.file ? baseName(r.file) : "" }));
+    this.rows = doc.rows.map((r) => ({ ...r, name: r.function ?? (r.image ? `[unknown] ${baseName(r.image)}` : "[no call stack]"), place: r.file ? shortPath(r.function, r.file) : "" }));
     // Few changes are larger than those that matter; they end at the edge.
     this.most = Math.min(1, Math.max(0.01, ...this.rows.filter((r) => r.changed && r.base.mean > 0).map((r) => 1.2 * Math.max(Math.abs(r.low), Math.abs(r.high)) / r.base.mean)));
     this.showHead();
