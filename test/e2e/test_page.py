@@ -721,6 +721,7 @@ class Browser(Case):
             make_page(trace, work / f"{name}.html", "--force")
         make_page(MT, work / "selected.html", "--force", "--thread", "Main thread", "--size", "1K:",
                   "--match", "<b>|.")
+        make_page(MT, work / "one.html", "--force", "--size", "1296:1296", "--thread", "Main thread")
         for name, now in (("diff", MT), ("hostilediff", traces["hostile"])):
             run("diff", TRACES / "v0.13.1" / "memscen.tracy", now, "--format", "html", "-fo",
                 work / f"{name}.html", "--fail-if", "peak>+5%", "--fail-if", "count>+5%")

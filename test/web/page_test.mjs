@@ -254,6 +254,16 @@ const checks = {
     await done();
   },
 
+  "one is singular": async () => {
+    const { page, done } = await open("one");
+    for (const name of ["At end", "Growth"]) assert.equal(await page.locator(`#range-figures div:has(dt:text-is("${name}")) small`).innerText(), "1 block");
+    await page.click("#tab-leaks");
+    assert.match(await text(page, "leaks-text"), /^Never freed: 1 block \(1\.27 KiB\) at 1 site, none still growing\. /);
+    await page.click("#tab-histograms");
+    assert.equal(await page.locator("#lifetimes-table tbody").evaluate((e) => getComputedStyle(e, "::before").content), '"none"', "an empty table says so");
+    await done();
+  },
+
   "the flame graph zooms by mouse and keys": async () => {
     const { page, done } = await open("mt");
     await page.selectOption("#flame-what", "total");
@@ -719,7 +729,7 @@ const checks = {
     await page.click("#tab-leaks");
     const { leaks, strings, shortNames } = await dataOf(page);
     const name = (number) => shortNames[number] ?? strings[number];
-    assert.match(await text(page, "leaks-text"), /^[0-9]+ blocks \(544 KiB\) are never freed at 10 sites; 3 of them still growing .* Verdicts, rates and counts are those of report --leaks, of the whole time/);
+    assert.match(await text(page, "leaks-text"), /^Never freed: [0-9]+ blocks \(544 KiB\) at 10 sites, 3 of them still growing .* Verdicts, rates and counts are those of report --leaks, of the whole time/);
     assert.ok(await page.locator("#leaks-scope").isHidden());
     const sites = (await rows(page, "leaks-table", 1)).map((s) => s.split(/[\n]/)[0]);
     assert.equal(sites.length, leaks.rows.length);

@@ -2,7 +2,7 @@
 // comparison, budgets and both curves of use. All figures are those of the command's other formats.
 
 import { describeFrame } from "./calls.js";
-import { bytes, count, duration, percent, sentence } from "./format.js";
+import { bytes, count, counted, duration, percent, sentence } from "./format.js";
 import { $, foreign, make, showFigures, signed, Table } from "./dom.js";
 import { BYTES, COLUMNS, Flame } from "./flame.js";
 import { FrameFilters } from "./frame_filters.js";
@@ -49,7 +49,7 @@ class DiffFlame extends Flame {
   }
 
   amount(n) {
-    return isBytes(this.metric) ? bytes(n) : `${count(n)} block${n === 1 ? "" : "s"}`;
+    return isBytes(this.metric) ? bytes(n) : counted(n, "block");
   }
 
   name(node) {

@@ -2,7 +2,7 @@
 // them back. With folded chains, a chain of calls without a branch and without own amounts is one frame.
 
 import { callTree, matcher, stacksThrough } from "./calls.js";
-import { bytes, count, percent } from "./format.js";
+import { bytes, count, counted, percent } from "./format.js";
 import { $, foreign, make, swatch } from "./dom.js";
 
 const NARROWEST = 1 / 500; // of the width
@@ -52,7 +52,7 @@ export class Flame {
   }
 
   amount(n) {
-    return this.main === BYTES ? bytes(n) : `${count(n)} block${n === 1 ? "" : "s"}`;
+    return this.main === BYTES ? bytes(n) : counted(n, "block");
   }
 
   // Columns by call stack, and {unit, way, allocators, fold, upside, color, moment}.
@@ -256,7 +256,7 @@ export class Flame {
     const through = stacksThrough(this.model, test, this.options.allocators && this.options.way === "down");
     const sum = this.columns[this.main].reduce((s, v, stack) => s + (through[stack] ? v : 0), 0);
     const functions = new Set(this.hits.flatMap((node) => node.chain.filter((f) => !f.root && test(f)).map((f) => f.label)));
-    const where = functions.size ? `${count(functions.size)} function${functions.size === 1 ? "" : "s"} in ${count(this.hits.length)} frame${this.hits.length === 1 ? "" : "s"}` : "Only in frames too small to be drawn";
+    const where = functions.size ? `${counted(functions.size, "function")} in ${counted(this.hits.length, "frame")}` : "Only in frames too small to be drawn";
     found.textContent = sum ? `${where}: ${percent(sum, this.total)}, ${this.amount(sum)}` : "No match.";
     $("flame-next").disabled = $("flame-previous").disabled = !this.hits.length;
   }

@@ -17,6 +17,7 @@ export function bytes(n) {
 const grouped = new Intl.NumberFormat("en-US");
 
 export const count = (n) => grouped.format(Math.round(n));
+export const counted = (n, noun) => `${count(n)} ${noun}${Math.abs(n) === 1 ? "" : "s"}`;
 
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 

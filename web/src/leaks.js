@@ -1,7 +1,7 @@
 // What is never freed, and whether it grows: the rows and verdicts of `report --leaks` for all that
 // the page shows. A chosen range changes the column "In range" alone, and the page says so.
 
-import { bytes, count, duration, percent } from "./format.js";
+import { bytes, count, counted, duration, percent } from "./format.js";
 import { $, foreign, make, Table } from "./dom.js";
 
 const WORDS = { growing: "still growing", held: "held", "at-start": "from the start" };
@@ -56,7 +56,7 @@ export class Leaks {
     const { leaks } = model.data;
     const growing = this.rows.filter((r) => r.kind === "growing").length;
     $("leaks-text").textContent = leaks.count
-      ? `${count(leaks.count)} blocks (${bytes(leaks.bytes)}) are never freed at ${count(leaks.rows.length + leaks.more)} sites; ${growing ? `${count(growing)} of them still growing (${bytes(leaks.growing)})` : "none of them still growing"}. Verdicts, rates and counts are those of report --leaks, of the whole time${leaks.more ? `; ${count(leaks.more)} smaller sites are left out` : ""}.`
+      ? `Never freed: ${counted(leaks.count, "block")} (${bytes(leaks.bytes)}) at ${counted(leaks.rows.length + leaks.more, "site")}, ${growing ? `${count(growing)} of them still growing (${bytes(leaks.growing)})` : "none still growing"}. Verdicts, rates and counts are those of report --leaks, of the whole time${leaks.more ? `; smaller sites are left out: ${count(leaks.more)}` : ""}.`
       : "Nothing is in use at the end.";
     const whole = range.from === 0 && range.to === model.steps;
     const time = (step) => Math.round(model.stepTime(step));

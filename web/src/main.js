@@ -2,7 +2,7 @@
 
 import licences from "licences";
 import { Blocks } from "./blocks.js";
-import { amount, bytes, count, duration, sentence } from "./format.js";
+import { amount, bytes, count, counted, duration, sentence } from "./format.js";
 import { $, foreign, make, showFigures } from "./dom.js";
 import { DiffApp } from "./diff.js";
 import { BYTES, COLUMNS, COUNT, Flame, GROWTH } from "./flame.js";
@@ -375,13 +375,13 @@ class App {
       return all;
     };
     const figures = [
-      ["Range", duration(model.stepTime(range.to) - model.stepTime(range.from)), whole ? "whole trace" : ""],
+      ["Range", duration(model.stepTime(range.to) - model.stepTime(range.from)), whole ? "all events" : ""],
       ["Allocations", count(sum(query.total.count)), bytes(sum(query.total.bytes))],
       ["Frees", count(sum(query.frees.count)), bytes(sum(query.frees.bytes))],
       ["Temporary", count(sum(query.temporary.count)), bytes(sum(query.temporary.bytes))],
-      ["At start", bytes(sum(query.before.bytes)), `${count(sum(query.before.count))} blocks`],
-      ["At end", bytes(sum(query.live.bytes)), `${count(sum(query.live.count))} blocks`],
-      ["Growth", bytes(sum(query.live.bytes) - sum(query.before.bytes)), `${count(sum(query.live.count) - sum(query.before.count))} blocks`],
+      ["At start", bytes(sum(query.before.bytes)), counted(sum(query.before.count), "block")],
+      ["At end", bytes(sum(query.live.bytes)), counted(sum(query.live.count), "block")],
+      ["Growth", bytes(sum(query.live.bytes) - sum(query.before.bytes)), counted(sum(query.live.count) - sum(query.before.count), "block")],
       this.peakFigure(),
     ];
     showFigures(figures);

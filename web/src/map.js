@@ -1,7 +1,7 @@
 // The memory map: one small square for each piece of a pool's address space that was ever used.
 
 import { blockTable } from "./blocks.js";
-import { bytes, count, duration, percent } from "./format.js";
+import { bytes, count, counted, duration, percent } from "./format.js";
 import { $, foreign, make, swatch, Table } from "./dom.js";
 
 const GAP = 1;
@@ -180,7 +180,7 @@ export class MemoryMap {
     const inside = blocks.reduce((sum, b) => sum + Math.min(high, b.end) - Math.max(low, b.begin), 0);
     const used = state.bytes[piece];
     const all = inside === used;
-    $("map-blocks-text").textContent = `${count(blocks.length)} block${blocks.length === 1 ? "" : "s"} in use at 0x${address.toString(16)} at ${duration(model.stepTime(range.to))}, ${bytes(inside)} of this square${all ? "." : `; ${bytes(used - inside)} more are of blocks that this page does not list. All: tidemark find FILE 0x${address.toString(16)}+${state.size} --at ${range.to === model.steps ? model.data.time.to : Math.round(model.stepTime(range.to)) - 1}`}`;
+    $("map-blocks-text").textContent = `${counted(blocks.length, "block")} in use at 0x${address.toString(16)} at ${duration(model.stepTime(range.to))}, ${bytes(inside)} of this square${all ? "." : `; ${bytes(used - inside)} more are of blocks that this page does not list. All: tidemark find FILE 0x${address.toString(16)}+${state.size} --at ${range.to === model.steps ? model.data.time.to : Math.round(model.stepTime(range.to)) - 1}`}`;
     this.blocks.show(blocks);
     $("map-chosen").hidden = false;
   }
@@ -201,7 +201,7 @@ export class MemoryMap {
     const { owner } = this.model.pieces[i];
     const by = (k) => this.model.owners(k)[owner[k]];
     const whose = by("thread") === undefined ? "" : `; most bytes by thread ${by("thread")}, site ${by("site")}`;
-    $("map-detail").textContent = `0x${this.model.pieces[i].address.toString(16)}: ${bytes(used[i])} of ${bytes(size)} in use, ${count(allocs[i])} allocations within the range, ${age}${whose}`;
+    $("map-detail").textContent = `0x${this.model.pieces[i].address.toString(16)}: ${bytes(used[i])} of ${bytes(size)} in use, ${counted(allocs[i], "allocation")} within the range, ${age}${whose}`;
     this.paint(view);
   }
 }

@@ -2,7 +2,7 @@
 // with the intervals of the changes drawn.
 
 import { shortPath } from "./calls.js";
-import { bytes, count, percent } from "./format.js";
+import { bytes, count, counted, percent } from "./format.js";
 import { $, foreign, make, showFigures, signed as plus, Table } from "./dom.js";
 import { showBudgets } from "./notes.js";
 import { State } from "./state.js";
@@ -15,7 +15,6 @@ const KINDS = { all: "all", changed: "beyond the noise", new: "new", grown: "gro
 const whole = (show) => (n) => show(Math.round(n));
 const signed = (show) => plus(whole(show));
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);
-const runs = (n) => `${count(n)} run${n === 1 ? "" : "s"}`;
 
 // "7.60 MiB ±0.1 %": the median, and the spread of a run.
 const side = ({ median, mean, spread }, show) => (median === null ? "–" : `${whole(show)(median)}${spread === null || !mean ? "" : ` ±${percent(spread, mean)}`}`);
@@ -81,8 +80,8 @@ export class RunsApp {
     const programs = new Set([...doc.base, ...doc.now].map((r) => r.program ?? "unknown program"));
     const title = [...programs].join(", ");
     document.title = `${title}: what changed`;
-    $("program").replaceChildren(foreign(title), base ? ": what changed" : `: ${runs(now)}`);
-    $("origin").textContent = base ? `${runs(base)} before, ${count(now)} after · intervals of the changes of the means, ${doc.confidence} % for all ${count(doc.tested)} figures together` : `${runs(now)}: medians, and the standard deviation of a run`;
+    $("program").replaceChildren(foreign(title), base ? ": what changed" : `: ${counted(now, "run")}`);
+    $("origin").textContent = base ? `${counted(base, "run")} before, ${count(now)} after · intervals of the changes of the means, ${doc.confidence} % for all ${count(doc.tested)} figures together` : `${counted(now, "run")}: medians, and the standard deviation of a run`;
     const pool = this.highest();
     const of = (kind) => doc.rows.filter((r) => r.kind === kind).length;
     const kinds = ["new", "grown", "shrunk", "gone"].filter(of).map((kind) => `${count(of(kind))} ${kind}`);

@@ -1,6 +1,6 @@
 // The table of allocation sites, and what is known of one.
 
-import { bytes, count, percent } from "./format.js";
+import { bytes, count, counted, percent } from "./format.js";
 import { $, foreign, make, Table } from "./dom.js";
 import { placeColumns } from "./leaks.js";
 
@@ -156,7 +156,7 @@ export class Sites {
 
   stackElements(s, whole) {
     const { model } = this;
-    const title = make("h3", { text: `${bytes(s.bytes)} in ${count(s.count)} allocations (${percent(s.bytes, whole)}), ${bytes(s.live)} live, ${bytes(s.peak)} at the peak` });
+    const title = make("h3", { text: `${bytes(s.bytes)} in ${counted(s.count, "allocation")} (${percent(s.bytes, whole)}), ${bytes(s.live)} live, ${bytes(s.peak)} at the peak` });
     const node = model.stackNode[s.stack];
     if (!node) return [title, make("p", { class: "note", text: model.sites[this.open].rest || s.stack === 0 ? "Sites too small for a row of their own." : "Without a call stack, or in call stacks that the page combines with others." })];
     const frames = make("ol", { class: "stack" });
