@@ -254,6 +254,21 @@ const checks = {
     await done();
   },
 
+  "a telephone shows the chosen tab and whole bars": async () => {
+    const { page, done } = await open("mt", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+    for (const tab of ["notes", "map", "histograms", "flame"]) {
+      await page.goto("about:blank");
+      await page.goto(`${pathToFileURL(join(folder, "mt.html")).href}#tab=${tab}`);
+      await page.waitForSelector("html[data-ready]");
+      const box = await page.locator(`#tab-${tab}`).boundingBox();
+      assert.ok(box.x >= 0 && box.x + box.width <= 390, `${tab}: ${JSON.stringify(box)}`);
+      const ends = await page.locator(`#panel-${tab} .bar`).evaluateAll((all) => all.map((e) => e.getBoundingClientRect().right));
+      assert.ok(ends.every((x) => x <= 390), `${tab}: bars end at ${Math.max(...ends)}`);
+      assert.doesNotMatch(await text(page, `panel-${tab}`), /keyboard/);
+    }
+    await done();
+  },
+
   "one is singular": async () => {
     const { page, done } = await open("one");
     for (const name of ["At end", "Growth"]) assert.equal(await page.locator(`#range-figures div:has(dt:text-is("${name}")) small`).innerText(), "1 block");

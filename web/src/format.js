@@ -20,7 +20,6 @@ export const count = (n) => grouped.format(Math.round(n));
 export const counted = (n, noun) => `${count(n)} ${noun}${Math.abs(n) === 1 ? "" : "s"}`;
 
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-
 export const amount = (n, unit) => (unit === "bytes" ? bytes(n) : count(n));
 
 export function percent(part, whole) {

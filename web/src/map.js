@@ -16,13 +16,13 @@ export class MemoryMap {
     this.views = [];
     this.table = new Table($("map-table"), "Use of each pool's address space at the end of the range", [
       { name: "Pool", text: true, value: (r) => r.name, show: (r) => foreign(r.name) },
-      { name: "From", text: true, value: (r) => r.low },
-      { name: "To", text: true, value: (r) => r.high },
+      { name: "From", text: true, minor: true, value: (r) => r.low },
+      { name: "To", text: true, minor: true, value: (r) => r.high },
       { name: "In use", value: (r) => r.bytes, show: (r) => bytes(r.bytes) },
-      { name: "Pieces touched", value: (r) => r.touched, show: (r) => count(r.touched), title: "at any time" },
-      { name: "Pieces with blocks", value: (r) => r.used, show: (r) => count(r.used) },
-      { name: "Utilisation", value: (r) => r.bytes, show: (r) => percent(r.bytes, r.used * r.size), title: "the bytes in use, of the pieces that hold any: less means more fragmented" },
-      { name: "Empty between", value: (r) => r.holes, show: (r) => count(r.holes), title: "pieces without blocks between the first and the last that has some" },
+      { name: "Squares touched", value: (r) => r.touched, show: (r) => count(r.touched), title: "at any time" },
+      { name: "Squares with blocks", value: (r) => r.used, show: (r) => count(r.used) },
+      { name: "Utilisation", value: (r) => r.bytes, show: (r) => percent(r.bytes, r.used * r.size), title: "the bytes in use, of the squares that hold any: less means more fragmented" },
+      { name: "Empty between", value: (r) => r.holes, show: (r) => count(r.holes), title: "squares without blocks between the first and the last that has some" },
     ]);
     this.blocks = blockTable("map-blocks", "Blocks of the chosen square at the end of the range", model, openSite);
     $("map-what").addEventListener("change", () => this.paintAll());

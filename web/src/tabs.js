@@ -29,7 +29,6 @@ export class Tabs {
     this.chosen = name;
     this.mark();
     this.draw();
-    $(`tab-${name}`).scrollIntoView({ block: "nearest", inline: "nearest" });
     this.changed();
   }
 
@@ -44,5 +43,7 @@ export class Tabs {
       $(`tab-${name}`).setAttribute("aria-selected", String(on));
       $(`tab-${name}`).tabIndex = on ? 0 : -1;
     }
+    const [tab, all] = [`tab-${this.chosen}`, "tabs"].map((id) => $(id).getBoundingClientRect());
+    $("tabs").scrollLeft += Math.max(0, tab.right - all.right) + Math.min(0, tab.left - all.left);
   }
 }
