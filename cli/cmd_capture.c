@@ -13,6 +13,7 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel, int sa
     struct capture c;
     capture_init(&c, channel);
     int status = capture_options_parse(&c.o, drop_in, argc, argv);
+    c.terminal &= !c.o.quiet;
     if (drop_in && channel < 0 && !c.o.memory_asked)
         c.o.session.memory_hz = 0;
     c.o.session.no_resident |= drop_in && (channel < 0 || !c.o.session.memory_hz);

@@ -126,14 +126,15 @@ static int input_read(void *ctx, const struct record_sink *sink, const bool *wan
 struct output {
     int fd;
     const char *name;
-    const struct interrupt *interrupt;
+    struct trace_input *in;
+    struct progress progress; /* of lines that are sorted; that of the input is of reading */
 };
 
 static int output_write(void *ctx, const void *bytes, size_t n, struct err *e)
 {
     const struct output *out = ctx;
     const char *p = bytes;
-    if (interrupt_came(out->interrupt))
+    if (interrupt_came(&out->in->interrupt))
         return err_set(e, ERR_OUTPUT, "interrupted");
     while (n > 0) {
         ssize_t done = write(out->fd, p, n);
@@ -147,16 +148,31 @@ static int output_write(void *ctx, const void *bytes, size_t n, struct err *e)
     return 0;
 }
 
+/* Between reading, and at its end. */
+static void show_writing(void *ctx, uint64_t done, uint64_t of)
+{
+    struct output *out = ctx;
+    if (done == 1) {
+        progress_clear(&out->progress);
+        out->progress = progress_begin(of, out->in->progress.total == 0);
+        out->progress.before = "writing: ";
+    }
+    progress_show(&out->progress, done);
+}
+
 static int write_dump(const struct dump_command *c, struct input *in, int fd, const char *name,
                       struct err *e)
 {
-    struct output out = {fd, name, &in->file.interrupt};
+    struct output out = {.fd = fd, .name = name, .in = &in->file};
     struct dump_source source = {in, input_read};
     struct dump_options options = c->options;
     options.write = output_write;
     options.write_ctx = &out;
+    options.writing = show_writing;
+    options.writing_ctx = &out;
     int status = dump_run(&source, &options, e);
     trace_input_clear(&in->file);
+    progress_clear(&out.progress);
     return status;
 }
 

@@ -179,6 +179,7 @@ static const struct option_row rows[] = {
      .take = take_keep},
     {"--format", "F", "{}: output for each trace", "text", .type = VALUE_WORD,
      .words = "text or json", FIELD(json)},
+    QUIET_ROW(struct push, question.quiet),
     OPTION_HELP_ROW,
     {0},
 };
@@ -266,7 +267,8 @@ static int push_rows(struct push *p, const char *path, struct fleet_trace *trace
     struct export_input input = {.path = path,
                                  .only = p->question.selection,
                                  .resolve = &p->question.resolve,
-                                 .resolver = p->resolver};
+                                 .resolver = p->resolver,
+                                 .quiet = p->question.quiet};
     const struct tables_source source = {.ctx = &input, .load = export_load};
     p->rows.only = &input.only;
     if (fleet_export(&source, trace, &p->rows, e) == 0)

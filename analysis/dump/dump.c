@@ -4,6 +4,7 @@
 #include "trace/filter/convert.h"
 
 #define WRITE_BYTES ((size_t)256 << 10)
+#define LINES_BETWEEN_LOOKS 4096u
 
 /* ---- output */
 
@@ -39,6 +40,8 @@ static int put_line(void *ctx, struct view line, struct err *e)
 {
     struct dump *d = ctx;
     enum dump_section section = (enum dump_section)(uint8_t)line.p[0];
+    if (d->o->writing && d->written++ % LINES_BETWEEN_LOOKS == 0)
+        d->o->writing(d->o->writing_ctx, d->written, d->waiting);
     if (d->lines[section] >= d->o->limit ||
         (without_repetitions(section) && is_repetition(d, line)))
         return 0;
@@ -171,7 +174,9 @@ static int complete(struct dump *d, enum record_type type, struct err *e)
     if (type == REC_GPU_CONTEXTS && dump_join_messages(d, e) != 0)
         return -1;
     d->ordinal = 0;
-    return line_sort_drain(&d->sort, put_line, d, e);
+    int status = line_sort_drain(&d->sort, put_line, d, e);
+    d->waiting = d->written = 0;
+    return status;
 }
 
 struct second_pass {

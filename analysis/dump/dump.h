@@ -99,6 +99,9 @@ struct dump_options {
     const char *spill_dir; /* the same; NULL: the default */
     int (*write)(void *ctx, const void *bytes, size_t n, struct err *e);
     void *write_ctx;
+    /* Called now and then while sorted lines are written: how many are, of those; may be NULL. */
+    void (*writing)(void *ctx, uint64_t done, uint64_t of);
+    void *writing_ctx;
 };
 
 /* An input that can be read twice from its beginning. `wanted` as in trace_read_options. */

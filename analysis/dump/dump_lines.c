@@ -32,6 +32,7 @@ int dump_end(struct dump *d)
     if (!d->is_open || d->status != 0)
         return d->status;
     d->is_open = false;
+    d->waiting++;
     d->o->format->end(&d->line);
     if (d->line.failed || d->group.failed)
         dump_no_room(d);

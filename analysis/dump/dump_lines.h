@@ -34,6 +34,7 @@ struct dump {
     struct buf out;
     struct buf last; /* line of a section without repetitions */
     uint64_t lines[DUMP_SECTION_COUNT];
+    uint64_t waiting, written; /* lines in `sort`, and those of them that came out */
     /* the position in the records */
     struct buf group; /* first fields of all lines of the current list */
     uint64_t ordinal; /* preserves the order of the file */

@@ -194,6 +194,7 @@ static const struct option_row rows[] = {
      FIELD(journaling.sync)},
     {"--progress", "SECONDS", "print a progress line so often, also when not on a terminal",
      .type = VALUE_SECONDS, FIELD(progress)},
+    QUIET_ROW(struct capture_options, quiet),
     {"--no-code", NULL, "do not ask for machine code and the lines of its instructions",
      FIELD(session.no_code)},
     {"--no-sources", NULL, "do not ask for the texts of source files", FIELD(session.no_sources)},

@@ -25,6 +25,7 @@ struct capture_options {
     bool memory_asked;     /* session.memory_hz is not the default */
     double seconds;        /* time limit; < 0: none */
     double progress;       /* seconds between progress lines; < 0: on a terminal only */
+    bool quiet;            /* no line on a terminal */
     double rotate_seconds; /* length of a part; 0: no limit */
     bool keep_last;        /* flight recorder */
     uint64_t rotate_bytes; /* received bytes per part; 0: no limit */

@@ -12,10 +12,12 @@ from clients import capture_items, thread_name
 from pagedata import Page
 from screen import Terminal
 from test_capture import alloc, callstack
-from tools import TIDEMARK, TRACES, UNBUILT, Case, not_sanitized, page_built, report, run
+from tools import (TIDEMARK, TRACES, UNBUILT, WIRE, Case, not_sanitized, page_built, replaying,
+                   report, run)
 
 ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
+RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
 SIZES = ((40, 24), (80, 24), (120, 40), (200, 50))
 COLOR = re.compile(rb"\x1b\[[0-9;]*m")
 
@@ -299,6 +301,33 @@ class Waiting(Case):
         raw = self.both("run", "--recover", recording, "-f", "-o", self.dir / "out.tracy")
         for what in b"reading the recording", b"writing the trace":
             self.assertRegex(raw, rb"\r\x1b\[K" + what + rb": [\d.]+ %, \d+ s left")
+
+    def test_sorted_lines(self):
+        """They are written when all of a section are there, between and after reading."""
+        raw = self.both("dump", MEMSCEN, "-f", "-o", self.dir / "out.txt")
+        self.assertRegex(raw, rb"\r\x1b\[Kwriting: [\d.]+ %, \d+ (s|min) left")
+
+    def test_capturing(self):
+        """Figures of what comes in."""
+        raws = []
+        for more in ((), ("--quiet",)):
+            with replaying(RECORDING, "--rate", "500K") as (_, port):
+                raw, status = on_terminal("capture", "-f", "-p", port, "-o", self.dir / "out.tracy",
+                                          *more)
+            self.assertEqual(status, 0, raw)
+            self.assertIn(b"Saving trace...", raw)
+            raws.append(raw)
+        line = re.compile(rb"\r\x1b\[K[\d.]+ [KM]?i?B/s \| [^|]+, [\d.]+% \| [\d,]+ events \| "
+                          rb"[\d,]+ live, [^|]+ \| ")
+        self.assertRegex(raws[0], line)
+        self.assertNotIn(b"\x1b[K", raws[1])
+
+    def test_pushing(self):
+        for more in ((), ("--quiet",)):
+            raw, status = on_terminal("push", "--sink", f"files={self.dir}/fleet{len(more)}", MEMSCEN,
+                                      *more, LD_PRELOAD=str(self.clock))
+            self.assertEqual(status, 0, raw)
+            self.assertEqual(PROGRESS.search(raw) is None, bool(more), raw)
 
     def test_importing(self):
         """What is read before the first look is not counted: a file of several blocks."""
