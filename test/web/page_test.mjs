@@ -1011,7 +1011,7 @@ const checks = {
       return page.locator("#timeline .tip").innerText();
     };
     assert.match(await tip(), /resident \(RSS of the process\)\s+\d[\d.]* MiB/);
-    assert.match(await page.locator("#timeline-text").textContent(), /The dashed line is what was resident of the whole process/);
+    assert.match(await page.locator("#timeline-text").textContent(), /The dotted line is what was resident of the whole process/);
     await page.selectOption("#plot-what", "blocks");
     assert.doesNotMatch(await tip(), /resident/);
     assert.ok(await page.locator("#plot-resident").isDisabled());

@@ -61,7 +61,7 @@ export class Blocks {
     }
     const all = model.singles.length === model.data.allBlocks;
     const of = whole.map((sum, k) => (all ? { low: listed[k], high: listed[k] } : { low: Math.max(sum.low, listed[k]), high: Math.max(sum.high, listed[k]) }));
-    const notes = [all ? "The page lists every block." : `The page lists ${count(model.singles.length)} of ${count(model.data.allBlocks)} blocks, first those never freed, then the largest: a larger report --page-size lists more, tidemark csvexport --memory all.`];
+    const notes = [all ? "The page lists every block." : `The page lists ${count(model.singles.length)} of ${count(model.data.allBlocks)} blocks: those never freed first, then the largest. report --page-size lists more, csvexport --memory lists all.`];
     if (id !== "live" && query.from === 0 && query.to === model.steps) notes.push("Choose a range in the plot to ask about its begin and its end.");
     if (filter.frames.list.length || !filter.threads.every(Boolean)) notes.push("Filters by thread and function do not count here.");
     $("blocks-count").textContent = `${count(listed[0])} listed, ${bytes(listed[1])}${of[0].high > listed[0] ? `, of ${bounds(of[0], count)} that match, ${bounds(of[1], bytes)}` : ": all that match"}`;

@@ -21,7 +21,6 @@ export const counted = (n, noun) => `${count(n)} ${noun}${Math.abs(n) === 1 ? ""
 
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 export const amount = (n, unit) => (unit === "bytes" ? bytes(n) : count(n));
-
 export function percent(part, whole) {
   if (!whole) return "–";
   const p = (100 * part) / whole;

@@ -27,7 +27,7 @@ export class Histograms {
   }
 
   update(range, filter) {
-    $("histograms-text").textContent = `These are of ${this.model.data.allThreads ? "all threads and sites" : "all sites"}, whatever is chosen of them.`;
+    $("histograms-text").textContent = filter.site >= 0 || filter.frames.list.length || (this.model.data.allThreads && !filter.threads.every(Boolean)) ? `Filters by ${this.model.data.allThreads ? "thread, " : ""}site and function do not count here.` : "";
     this.sizes.show(this.rows(range, 0, filter));
     this.lifetimes.show(this.rows(range, 1, filter));
   }

@@ -246,7 +246,7 @@ class App {
     if (this.showsResident()) lines.push(...this.residentLines(lines[0].values.length));
     this.timeline.draw(lines, unit);
     const each = whole ? { bytes: "highest use", blocks: "blocks in use at the end", allocs: "allocations" }[what] : { bytes: "use at the end", blocks: "blocks in use at the end", allocs: "allocations" }[what];
-    $("timeline-text").textContent = `The plot shows the ${each} of each ${duration(whole ? model.data.figureStep || model.data.time.slot : model.stepNs())}${shown.length < pools.length ? `, for ${shown.length} of ${pools.length} pools and their sum` : ""}. ${model.data.figureStep ? "The trace has figures only, no events: the views that need them are left out, and there is one range." : `Ranges begin and end with steps of ${duration(model.stepNs())}.`} ${this.poolPeaks(pools)}${this.residentText()}`;
+    $("timeline-text").textContent = `The plot shows the ${each} of each ${duration(whole ? model.data.figureStep || model.data.time.slot : model.stepNs())}${shown.length < pools.length ? `, for ${shown.length} of ${pools.length} pools and their sum` : ""}.${model.data.figureStep ? " The trace has figures only, no events: the views that need them are left out, and there is one range." : ""} ${this.poolPeaks(pools)}${this.residentText()}`;
   }
 
   showsResident() {
@@ -257,7 +257,7 @@ class App {
   residentText() {
     if (!this.showsResident()) return "";
     const highest = this.model.resident.rss.reduce((a, b) => (b > a ? b : a));
-    return ` The dashed line is what was resident of the whole process, whatever is chosen: highest ${bytes(highest)}.${this.timeline.apart ? " Its axis is on the right, since it is far above the use." : ""} A reading of the kernel's counts counts until the next one.`;
+    return ` The dotted line is what was resident of the whole process, whatever is chosen: highest ${bytes(highest)}.${this.timeline.apart ? " Its axis is on the right, since it is far above the use." : ""} A reading of the kernel's counts stands until the next one.`;
   }
 
   // What the kernel counted of the whole process, on the axis of the bytes in use.
@@ -435,7 +435,7 @@ function showTrace({ trace, answer, verdict, selection }) {
   for (const id of ["origin", "trace-facts"]) $(id).replaceChildren(foreign(facts.filter(Boolean).join(" · ")));
   $("answer").replaceChildren(foreign(sentence(answer || verdict)));
   $("answer").title = sentence(answer || verdict);
-  $("verdict").replaceChildren(foreign(sentence(answer ? `${answer}. ${sentence(verdict)}` : verdict)));
+  $("verdict").replaceChildren(foreign(`${sentence(verdict)}.`));
   $("selection").replaceChildren(...(selection ? ["Only allocations ", foreign(selection), "."] : []));
   $("selection").hidden = !selection;
 }

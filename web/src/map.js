@@ -33,7 +33,7 @@ export class MemoryMap {
     const { model } = this;
     Object.assign(this, { range, state: model.mapAt(range.from, range.to) });
     const size = bytes(this.state.size);
-    $("map-text").textContent = `State at ${duration(model.stepTime(range.to))}. Each square is ${size} of addresses that were used at some time; outlined ones hold nothing that the colour shows, and longer unused ranges are left out. Colours by thread or site show which one allocated most bytes there over the whole trace; pale squares hold nothing at the end of the range.`;
+    $("map-text").textContent = `State at ${duration(model.stepTime(range.to))}. Each square is ${size} of addresses that were used at some time; unused ranges are left out.`;
     this.filter = filter;
     $("map-chosen").hidden = true;
     this.views = [];
@@ -104,7 +104,7 @@ export class MemoryMap {
     const what = { fill: ["full", "nearly empty"], age: ["allocated in lately", "long ago"], activity: ["many allocations in the range", "few"] }[$("map-what").value];
     const plain = what && [sample(what[0], shade(1)), sample(what[1], shade(0.25)), sample({ fill: "empty now, used before", age: "empty now, used before", activity: "none in the range" }[$("map-what").value], { border: "1px solid var(--line)" }), make("li", { text: "gap: never used" })];
     const owner = (name, i) => (used.has(i) ? sample(foreign(name), { background: `var(${ownerColor(i, this.model.data.ownerCount)})` }) : "");
-    $("map-legend").replaceChildren(...(plain || (kind ? this.model.owners(kind).map(owner) : [])));
+    $("map-legend").replaceChildren(...(plain || (kind ? [...this.model.owners(kind).map(owner), make("li", { text: "of most bytes there over the whole trace; pale: nothing in use at the end of the range; gap: never used" })] : [])));
   }
 
   paintAll() {

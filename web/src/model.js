@@ -13,7 +13,7 @@ export async function loadPoints(data) {
   const [tables, tree, points, resident] = await Promise.all([inflateJson(data.tables), inflate(data.tree), inflate(data.points), data.resident && inflate(data.resident)]);
   const m = new Model(Object.assign(data, tables), tree);
   m.readPoints(points);
-  if (resident) m.readResident(resident);
+  if (resident) m.resident = m.readResident(resident);
   return m;
 }
 
@@ -138,13 +138,14 @@ class Model {
   // What the kernel counted of the process; null where it did not.
   readResident(reader) {
     let [rss, swapped] = [0, 0];
-    this.resident = { rss: [], swapped: [] };
+    const resident = { rss: [], swapped: [] };
     for (let i = 0; i < this.slots; i++) {
       rss += reader.signed();
       swapped += reader.signed();
-      this.resident.rss.push(rss || null);
-      this.resident.swapped.push(rss ? swapped : null);
+      resident.rss.push(rss || null);
+      resident.swapped.push(rss ? swapped : null);
     }
+    return resident.rss.some(Boolean) ? resident : null; // none: all readings are outside of the time
   }
 
   // The highest of each of `n` parts of such a list.
