@@ -232,7 +232,7 @@ class Memory(MemoryCase):
                                 r"\(anonymous [\d.]+ MiB, files .*\); highest [\d.]+ MiB at ")
         shown = run("timeline", self.trace, "--format", "svg").stdout
         self.assertIn(f'data-peak-bytes="{int(max(known))}"', shown)
-        self.assertIn("The dotted line is what was resident", shown)
+        self.assertIn("The dashed line is what was resident", shown)
 
     def test_no_line_without_readings(self):
         process = self.start(8, 4, 0, options=["--memory-plots", 0])
