@@ -81,6 +81,27 @@ const char *format_duration(char out[FORMAT_SIZE], int64_t ns)
     return out;
 }
 
+const char *format_time_near(char out[FORMAT_SIZE], int64_t ns, uint64_t step)
+{
+    static const struct {
+        double length; /* ns */
+        const char *name;
+        uint64_t last; /* of the last digit in format_duration */
+        int decimals;
+    } units[] = {{1e9, "s", 1000000, 3}, {1e6, "ms", 10000, 2}, {1e3, "us", 10, 2}};
+    uint64_t n = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+    size_t i = n >= 1000000000 ? 0 : n >= 1000000 ? 1 : 2;
+    uint64_t last = units[i].last;
+    int decimals = units[i].decimals;
+    /* Minutes have tenths of a second. */
+    if (n < 1000 || (last <= step && (n < UINT64_C(60000000000) || step >= 100000000)))
+        return format_duration(out, ns);
+    for (; last > step && last > 1; last /= 10)
+        decimals++;
+    snprintf(out, FORMAT_SIZE, "%.*f %s", decimals, (double)ns / units[i].length, units[i].name);
+    return out;
+}
+
 const char *format_date(char out[FORMAT_SIZE], uint64_t unix_seconds)
 {
     /* Supports years up to 9999. */

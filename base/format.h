@@ -29,6 +29,9 @@ const char *format_bytes_exact(char out[FORMAT_SIZE], uint64_t bytes);
 /* Nanoseconds: "318 ns", "4.21 ms", "1.250 s", "2 min 05.1 s", "3 h 12 min". */
 const char *format_duration(char out[FORMAT_SIZE], int64_t ns);
 
+/* As format_duration; with more digits, "1.02805 s", if times `step` ns apart would look alike. */
+const char *format_time_near(char out[FORMAT_SIZE], int64_t ns, uint64_t step);
+
 /*
  * Seconds since 1970 in UTC: "2026-08-04T10:12:33Z"; "unknown" for 0 and for values out of range.
  */

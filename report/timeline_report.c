@@ -27,6 +27,13 @@ struct writer {
     struct row_writer rows; /* of buckets, in JSON and CSV */
 };
 
+/* The time, with more digits if that of the next bucket would look alike. */
+static const char *put_time(char out[FORMAT_SIZE], const struct timeline *t, int64_t time)
+{
+    uint64_t length = (uint64_t)t->end - (uint64_t)t->begin;
+    return format_time_near(out, time, t->count ? length / t->count : length);
+}
+
 static size_t column_count(const struct writer *w)
 {
     return w->options->columns ? w->options->column_count : w->t->count;
@@ -243,7 +250,7 @@ static void list_peaks(struct writer *w, const struct timeline_series *s)
     for (size_t i = 0; i < n && i < PEAKS_SHOWN; i++)
         buf_printf(&w->doc.buf, "%s%s at %s",
                    i ? ", " : "peaks: ", format_bytes(bytes, list[i].bytes),
-                   format_duration(time, list[i].time));
+                   put_time(time, w->t, list[i].time));
     if (n > PEAKS_SHOWN)
         buf_printf(&w->doc.buf, ", and %s more", format_count(bytes, n - PEAKS_SHOWN));
     if (n)
@@ -289,7 +296,7 @@ static void put_trimmed(struct writer *w)
 {
     char begin[FORMAT_SIZE], end[FORMAT_SIZE];
     buf_printf(&w->doc.buf, "from %s to %s: the rest has no events (--range shows it)\n",
-               format_duration(begin, w->t->begin), format_duration(end, w->t->end));
+               put_time(begin, w->t, w->t->begin), put_time(end, w->t, w->t->end));
 }
 
 static void put_gaps(struct writer *w)
@@ -304,8 +311,8 @@ static void put_gaps(struct writer *w)
         size_t from = i ? columns[i - 1] + 1 : 0;
         size_t to = i + 1 < w->options->column_count ? columns[i + 1] : w->t->count;
         buf_printf(&w->doc.buf, "%s%s to %s", shown++ ? ", from " : "",
-                   format_duration(begin, timeline_time(w->t, from)),
-                   format_duration(end, timeline_time(w->t, to)));
+                   put_time(begin, w->t, timeline_time(w->t, from)),
+                   put_time(end, w->t, timeline_time(w->t, to)));
     }
     buf_puts(&w->doc.buf, " (--range shows all)\n");
 }

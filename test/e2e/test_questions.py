@@ -312,6 +312,13 @@ class Timeline(Case):
         self.assertTrue(all(len(line) <= 80 for line in shown.splitlines()
                             if not line.startswith("peaks")))
 
+    def test_times_differ(self):
+        """Peaks within 50 us at 1.028 s."""
+        shown = text("timeline", TRACES / "v0.14.0" / "ledger.tracy",
+                     "--range", "1027800000:1028090000")
+        times = re.findall(r"\d+ B at ([\d.]+) s", shown)
+        self.assertEqual(len(set(times)), 5, shown)
+
 
 class Leaks(Case):
     def test_the_program_that_leaks(self):

@@ -47,6 +47,16 @@ static void test_times_and_shares(void **state)
     assert_string_equal(format_duration(out, 0), "0 ns");
     assert_string_equal(format_duration(out, -318), "-318 ns");
     assert_string_equal(format_duration(out, 4210), "4.21 us");
+    assert_string_equal(format_time_near(out, 4210, 10), "4.21 us");
+    assert_string_equal(format_time_near(out, 4213, 1), "4.213 us");
+    assert_string_equal(format_time_near(out, 318, 1), "318 ns");
+    assert_string_equal(format_time_near(out, INT64_C(-4210070), 99), "-4.21007 ms");
+    assert_string_equal(format_time_near(out, 1028047000, 1000000), "1.028 s");
+    assert_string_equal(format_time_near(out, 1028047000, 10000), "1.02805 s");
+    assert_string_equal(format_time_near(out, 1028047000, 0), "1.028047000 s");
+    assert_string_equal(format_time_near(out, INT64_C(125050000000), 10000000), "125.050 s");
+    assert_string_equal(format_time_near(out, INT64_C(125050000000), 100000000), "2 min 05.0 s");
+    format_time_near(out, INT64_MIN, 0);
     assert_string_equal(format_duration(out, 4210000), "4.21 ms");
     assert_string_equal(format_duration(out, 1250000000), "1.250 s");
     assert_string_equal(format_duration(out, INT64_C(125100000000)), "2 min 05.1 s");
