@@ -12,6 +12,7 @@
 #include "symbols/elf/demangle.h"
 #include "symbols/elf/elf_file.h"
 #include "symbols/elf/elf_symbols.h"
+#include "symbols/elf/merged_name.h"
 #include "symbols/index/index.h"
 #include "symbols/index/index_ahead.h"
 #include "symbols/place/bias.h"
@@ -71,6 +72,8 @@ struct symbolizer {
     struct symbol_frame frames[PLACE_FRAMES_MAX];
     struct symbol_name names[SYMBOL_NAMES]; /* hash table by address of the name */
     struct buf mangled, name;
+    struct buf merged, other; /* names of merged functions */
+    uint32_t merged_number;   /* the symbol that `merged` is of, plus 1; 0: none */
     struct awaited awaited[HELPER_AHEAD];
     size_t told, taken; /* counts of announced places and of those looked up since */
 };
@@ -272,6 +275,8 @@ void symbolizer_close(struct symbolizer *s)
     for (size_t i = 0; i < SYMBOL_NAMES; i++)
         buf_release(&s->names[i].function);
     buf_release(&s->mangled);
+    buf_release(&s->merged);
+    buf_release(&s->other);
     buf_release(&s->name);
     free(s);
 }
@@ -400,9 +405,45 @@ static bool make_name(struct symbolizer *s, struct view name, struct symbol_inde
     return !known->function.failed;
 }
 
+/* Twins beyond these have no part in the name. */
+#define TWINS_MOST 1024u
+
+/* The name of a symbol with twins. */
+static bool name_merged(struct symbolizer *s, uint32_t number, struct symbol_index_name *out)
+{
+    struct elf_symbol symbol;
+    struct symbol_index_name name;
+    elf_symbols_get(s->symbols, number, &symbol);
+    struct view linkage = without_version(symbol.name);
+    if (s->merged_number != number + 1) {
+        buf_clear(&s->merged);
+        if (!make_name(s, symbol.name, &name))
+            return false;
+        buf_put(&s->merged, name.function.p, name.function.len);
+        for (size_t i = 0; i < TWINS_MOST && elf_symbols_twin(s->symbols, number, i, &symbol);
+             i++) {
+            struct view before = {(const char *)s->merged.data, s->merged.len};
+            if (!make_name(s, symbol.name, &name))
+                return false;
+            buf_clear(&s->other);
+            if (!merged_name(before, name.function, &s->other))
+                return false;
+            struct buf swap = s->merged;
+            s->merged = s->other;
+            s->other = swap;
+        }
+        s->merged_number = s->merged.failed ? 0 : number + 1;
+    }
+    *out = (struct symbol_index_name){.linkage = linkage,
+                                      .function = {(const char *)s->merged.data, s->merged.len}};
+    return !s->merged.failed;
+}
+
 static bool name_symbol(struct symbolizer *s, uint32_t number, struct symbol_index_name *out)
 {
     struct elf_symbol symbol;
+    if (elf_symbols_twin(s->symbols, number, 0, &symbol))
+        return name_merged(s, number, out);
     if (s->index && symbol_index_symbol(s->index, number, out))
         return true;
     elf_symbols_get(s->symbols, number, &symbol);

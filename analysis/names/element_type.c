@@ -301,6 +301,15 @@ static void put_pair(struct buf *out, struct view args)
     buf_puts(out, ">");
 }
 
+bool element_type_is_merged(struct view text)
+{
+    for (size_t i = 0; i + 2 < text.len; i++) {
+        if (text.p[i + 1] == '_' && strchr("<([{ ", text.p[i]) && strchr(">)]},", text.p[i + 2]))
+            return true;
+    }
+    return false;
+}
+
 enum element_evidence element_type(struct view function, struct buf *out)
 {
     struct name_parts parts;
@@ -308,7 +317,7 @@ enum element_evidence element_type(struct view function, struct buf *out)
     bool is_pair;
     if (element_type_is_d(function))
         return element_type_d(function, out);
-    if (!name_parts_of_function(function, &parts) ||
+    if (element_type_is_merged(function) || !name_parts_of_function(function, &parts) ||
         name_parts_join(&parts, path, sizeof path) == 0)
         return ELEMENT_NONE;
     const struct rule *r = find_rule(path);

@@ -29,5 +29,8 @@ enum element_evidence {
     ELEMENT_IN_LINE, /* the same, if inlined functions are visible: with a source line */
 };
 
+/* Whether arguments in a function's name are "_": those of merged functions differ. */
+bool element_type_is_merged(struct view function);
+
 /* Appends the type to `out` if there is one. `function`: demangled, as in a trace. */
 enum element_evidence element_type(struct view function, struct buf *out);

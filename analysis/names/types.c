@@ -11,7 +11,7 @@
 
 /* What a frame says about a block's type, besides the number of a type. */
 #define UNSEEN UINT32_MAX
-#define PROGRAM (UINT32_MAX - 1)   /* the program begins here: no type */
+#define PROGRAM (UINT32_MAX - 1)   /* the program begins here, or types differ: no type */
 #define RAW (UINT32_MAX - 2)       /* no type, and the frame is at most operator new or malloc */
 #define MACHINERY (UINT32_MAX - 3) /* no type */
 #define TYPES_MAX (UINT32_MAX - 4)
@@ -106,6 +106,18 @@ static uint32_t beyond_instrumentation(const struct builder *b, uint32_t frame, 
     return 0;
 }
 
+/*
+ * What the next function outwards adds. Beyond the first type, only sure ones count, and all that
+ * such a function allocates is of its type. So if they differ, a function has the name of another
+ * one that was merged with it.
+ */
+static uint32_t join(uint32_t said, uint32_t next)
+{
+    if (is_open(said) || next == UNSEEN)
+        return next;
+    return is_open(next) || next == PROGRAM || next == said ? said : PROGRAM;
+}
+
 /* The result of a frame, its inlined functions included; UNSEEN on an error. */
 static uint32_t ask_frame(struct builder *b, uint32_t frame, bool raw, struct err *e)
 {
@@ -118,9 +130,13 @@ static uint32_t ask_frame(struct builder *b, uint32_t frame, bool raw, struct er
     bool is_client = b->program->is_client[frame];
     uint32_t i = is_client ? beyond_instrumentation(b, frame, depth) : 0;
     uint32_t said = raw || is_client ? RAW : MACHINERY;
-    for (; i < depth && is_open(said); i++) {
+    /* Functions inlined into merged ones are those of one of them. */
+    bool merged = element_type_is_merged(frame_describe(b->trace, frame, depth - 1).function);
+    for (; i < depth && said != PROGRAM && said != UNSEEN; i++) {
         struct frame_view f = frame_describe(b->trace, frame, i);
-        said = i == program ? PROGRAM : ask_function(b, &f, said == RAW, e);
+        if (i == program)
+            return *known = join(said, PROGRAM);
+        said = join(said, merged ? MACHINERY : ask_function(b, &f, said == RAW, e));
     }
     return *known = said;
 }
@@ -130,8 +146,12 @@ static uint32_t ask_callstack(struct builder *b, uint32_t callstack, struct err 
     const struct callstacks *c = &b->trace->callstacks;
     uint32_t said = RAW;
     uint32_t node = program_frames_start(b->program, callstack);
-    for (; node && is_open(said); node = c->nodes.at[node].parent)
-        said = ask_frame(b, c->nodes.at[node].frame, said == RAW, e);
+    for (; node && said != PROGRAM && said != UNSEEN; node = c->nodes.at[node].parent) {
+        uint32_t frame = c->nodes.at[node].frame;
+        said = join(said, ask_frame(b, frame, said == RAW, e));
+        if (program_frames_function(b->program, frame) != NO_PROGRAM_FUNCTION)
+            break;
+    }
     return is_open(said) || said == PROGRAM ? TYPE_NONE : said;
 }
 

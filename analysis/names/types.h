@@ -3,7 +3,8 @@
 /*
  * The type of the blocks of each call stack, from the functions of allocators and containers at its
  * inner end (element_type.h): the innermost one that has a type decides. Functions beyond the first
- * one of the program are ignored. Otherwise there is no type.
+ * one of the program are ignored. Otherwise there is no type, nor if the sure types of
+ * functions differ, or if the function is merged with others (symbols/elf/merged_name.h).
  */
 
 #include <stdint.h>

@@ -12,13 +12,14 @@
 
 #define NO_SYMBOL UINT32_MAX
 #define NAME_MAX_BYTES ((size_t)1 << 20) /* longer names are cut: finding their end takes time */
+#define HAS_TWINS 4u                     /* set in `place` */
 #define TABLES 4u                        /* numbered by enum elf_symbol_source */
 
 struct symbol {
     uint64_t address;
     uint64_t size;
     uint32_t name;  /* offset in the names of its table */
-    uint32_t place; /* index in its table times 4, plus the number of the table */
+    uint32_t place; /* index in its table times 8, plus the number of the table, plus HAS_TWINS */
 };
 
 /* `symbol` covers the addresses from `address` to the next point. */
@@ -33,6 +34,7 @@ struct range {
 
 struct elf_symbols {
     VEC(struct symbol) symbols; /* by address, one each */
+    VEC(struct symbol) twins;   /* by address: others of the same table, address and size */
     VEC(struct point) points;   /* sorted by address */
     VEC(struct range) code;     /* executable sections */
     struct view names[TABLES];
@@ -148,12 +150,12 @@ static bool is_function(const struct elf_symbols *s, const struct table *t, cons
 static int take_entries(struct elf_symbols *s, const struct table *t, struct err *e)
 {
     size_t n = t->entries.len / t->entry_size;
-    for (size_t i = 1; i < n && i < UINT32_MAX / 4; i++) {
+    for (size_t i = 1; i < n && i < UINT32_MAX / 8; i++) {
         struct entry x;
         if (!read_entry(t, i, &x) || !is_function(s, t, &x))
             continue;
         struct symbol symbol = {x.value + t->shift, x.size, x.name,
-                                (uint32_t)(i * 4 + (unsigned)t->source)};
+                                (uint32_t)(i * 8 + (unsigned)t->source)};
         if (symbol.size > UINT64_MAX - symbol.address)
             symbol.size = UINT64_MAX - symbol.address;
         if (!vec_push(&s->symbols, symbol))
@@ -238,12 +240,12 @@ static bool take_public(void *user, uint64_t address, uint32_t name)
     struct elf_symbols *s = sink->s;
     size_t i = s->symbols.len;
     address += sink->shift;
-    if (!code_at(s, address) || i >= UINT32_MAX / 4)
+    if (!code_at(s, address) || i >= UINT32_MAX / 8)
         return true;
     const struct eh_range *bounds = eh_ranges_find(&s->unwind, address);
     uint64_t size = bounds && bounds->start == address ? bounds->end - address : 0;
     return vec_push(&s->symbols,
-                    (struct symbol){address, size, name, (uint32_t)(i * 4 + ELF_SYMBOL_PUBLIC)});
+                    (struct symbol){address, size, name, (uint32_t)(i * 8 + ELF_SYMBOL_PUBLIC)});
 }
 
 /* Reads the public symbols of a PDB file. They state no sizes; the image's unwind entries do. */
@@ -347,21 +349,43 @@ static bool goes_before(const struct symbol *x, const struct symbol *y)
     return x->place > y->place;
 }
 
+/* Of symbols i … end - 1, at one address, the one to keep. The others may be its twins. */
+static struct symbol choose(struct elf_symbols *s, size_t i, size_t end, bool *ok)
+{
+    const struct symbol *at = s->symbols.at;
+    size_t before = s->twins.len;
+    size_t best = i;
+    for (size_t k = i + 1; k < end; k++) {
+        if (goes_before(&at[k], &at[best]))
+            best = k;
+    }
+    for (size_t k = i; k < end && *ok; k++) {
+        unsigned source = at[k].place % 4;
+        if (k != best && source == at[best].place % 4 && source != ELF_SYMBOL_PUBLIC &&
+            at[k].size > 0 && at[k].size == at[best].size)
+            *ok = vec_push(&s->twins, at[k]);
+    }
+    struct symbol chosen = at[best];
+    chosen.place |= s->twins.len > before ? HAS_TWINS : 0;
+    return chosen;
+}
+
 /* Keeps one symbol per address, sorted. */
 static int sort_symbols(struct elf_symbols *s, struct err *e)
 {
-    size_t kept = 0;
+    size_t kept = 0, end;
+    bool ok = true;
     if (sort_by_address(s, e) != 0)
         return -1;
-    for (size_t i = 0; i < s->symbols.len; i++) {
-        const struct symbol x = s->symbols.at[i];
-        if (kept == 0 || s->symbols.at[kept - 1].address != x.address)
-            s->symbols.at[kept++] = x;
-        else if (goes_before(&x, &s->symbols.at[kept - 1]))
-            s->symbols.at[kept - 1] = x;
+    for (size_t i = 0; i < s->symbols.len && ok; i = end) {
+        for (end = i + 1; end < s->symbols.len; end++) {
+            if (s->symbols.at[end].address != s->symbols.at[i].address)
+                break;
+        }
+        s->symbols.at[kept++] = choose(s, i, end, &ok);
     }
     s->symbols.len = kept;
-    return 0;
+    return ok ? 0 : err_no_memory(e, "symbols of an ELF file");
 }
 
 /* The exclusive end of symbol i. A symbol without a size ends where the next item begins. */
@@ -454,6 +478,7 @@ void elf_symbols_free(struct elf_symbols *s)
     if (!s)
         return;
     vec_release(&s->symbols);
+    vec_release(&s->twins);
     vec_release(&s->points);
     vec_release(&s->code);
     eh_ranges_release(&s->unwind);
@@ -474,10 +499,9 @@ size_t elf_symbols_count(const struct elf_symbols *s)
 
 /* ---- look-ups */
 
-static void give(const struct elf_symbols *s, size_t i, struct elf_symbol *out)
+static void describe(const struct elf_symbols *s, const struct symbol *x, struct elf_symbol *out)
 {
-    const struct symbol *x = &s->symbols.at[i];
-    enum elf_symbol_source source = elf_symbols_source(s, (uint32_t)i);
+    enum elf_symbol_source source = (enum elf_symbol_source)(x->place % 4);
     const char *name = s->names[source].p + x->name;
     size_t most = s->names[source].len - x->name;
     *out = (struct elf_symbol){
@@ -486,6 +510,11 @@ static void give(const struct elf_symbols *s, size_t i, struct elf_symbol *out)
         .size = x->size,
         .source = source,
     };
+}
+
+static void give(const struct elf_symbols *s, size_t i, struct elf_symbol *out)
+{
+    describe(s, &s->symbols.at[i], out);
 }
 
 /* Searches from `near`, the position of the last result. */
@@ -534,6 +563,20 @@ enum elf_symbol_source elf_symbols_source(const struct elf_symbols *s, uint32_t 
 void elf_symbols_get(const struct elf_symbols *s, uint32_t number, struct elf_symbol *out)
 {
     give(s, number, out);
+}
+
+bool elf_symbols_twin(const struct elf_symbols *s, uint32_t number, size_t i,
+                      struct elf_symbol *out)
+{
+    uint64_t address = s->symbols.at[number].address;
+    size_t first = 0;
+    if (!(s->symbols.at[number].place & HAS_TWINS))
+        return false;
+    BISECT(first, s->twins.len, k, s->twins.at[k].address < address);
+    if (i >= s->twins.len - first || s->twins.at[first + i].address != address)
+        return false;
+    describe(s, &s->twins.at[first + i], out);
+    return true;
 }
 
 bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)

@@ -65,6 +65,13 @@ uint64_t elf_symbols_start(const struct elf_symbols *s, uint32_t number);
 enum elf_symbol_source elf_symbols_source(const struct elf_symbols *s, uint32_t number);
 void elf_symbols_get(const struct elf_symbols *s, uint32_t number, struct elf_symbol *out);
 
+/*
+ * Another symbol of the same table for the same code, by its place among those, from 0: an alias,
+ * or a function that the compiler or linker merged with this one. False if there are no more.
+ */
+bool elf_symbols_twin(const struct elf_symbols *s, uint32_t number, size_t i,
+                      struct elf_symbol *out);
+
 /* The function around `address`. False if there is none. */
 bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out);
 

@@ -258,6 +258,8 @@ static void test_no_type(void **state)
         "allocate",
         "std::allocator::allocate(unsigned long)",
         "std::allocator<>::allocate(unsigned long)",
+        "std::allocator<_>::allocate(unsigned long)",
+        "std::allocator<std::pair<A, _> >::allocate(unsigned long)",
         "std::allocator<int>::deallocate(int*, unsigned long)",
         "std::allocator<int>::allocate(unsigned long)::{lambda()#1}::operator()() const",
         "std::allocator<int",
@@ -436,6 +438,24 @@ static void test_call_stacks(void **state)
                 {"tracy::Profiler::MemAllocCallstack(void const*, unsigned long, int)", "x.hpp"},
                 NEW, {"std::make_unique<B>()", HEADER}),
         "B");
+    /* Which of the merged functions was called is unknown, and so is what was inlined there. */
+    assert_string_equal(TYPE_OF("main", NEW, {"<alloc::raw_vec::RawVec<_>>::grow_one", ""}), "");
+    assert_string_equal(TYPE_OF("main", NEW, {"<alloc::vec::Vec<r::B>>::push", "vec.rs"},
+                                {"<alloc::raw_vec::RawVec<_>>::grow_one", ""}),
+                        "");
+    assert_string_equal(TYPE_OF("<alloc::vec::Vec<r::B>>::push", NEW,
+                                {"<alloc::raw_vec::RawVec<_>>::grow_one", ""}),
+                        "r::B");
+    /* Both cannot be right: one is a merged function of another type. */
+    assert_string_equal(TYPE_OF("<alloc::vec::Vec<r::C>>::push", NEW,
+                                {"<alloc::raw_vec::RawVec<r::B>>::grow_one", ""}),
+                        "");
+    assert_string_equal(TYPE_OF("main", NEW, {"<alloc::raw_vec::RawVec<r::B>>::grow_one", ""},
+                                {"<alloc::vec::Vec<r::C>>::push", "vec.rs"}),
+                        "");
+    assert_string_equal(TYPE_OF("<alloc::vec::Vec<r::B>>::push", NEW,
+                                {"<alloc::raw_vec::RawVec<r::B>>::grow_one", ""}),
+                        "r::B");
     /* Equal types are one. */
     struct inlined box = {"<alloc::boxed::Box<r::B>>::new", "/rustc/1/library/alloc/boxed.rs"};
     struct inlined vec = {"<alloc::vec::Vec<r::B>>::push", "/rustc/1/library/alloc/vec.rs"};
