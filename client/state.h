@@ -105,6 +105,14 @@ struct mixed_frame {
 };
 
 /*
+ * Frames that a walk keeps, native and Python's: more than call stacks show, so that it can go on
+ * from the last one at another depth. A Python function of CPython 3.8 to 3.10 takes three native
+ * frames or more.
+ */
+#define CLIENT_NATIVES 640u
+#define CLIENT_ITEMS REC_DEPTH_MAX
+
+/*
  * The last walk of a thread's stack, so that the next one can stop early. Frames below `count` are
  * valid. It is not on the program's stack, which may be small.
  *
@@ -132,13 +140,13 @@ struct walk {
         uint32_t left_out;                    /* after so many that are too far out, */
         uint32_t beyond;                      /* below this node: 0, or REC_PC_CUT's */
     } last;
-    struct walk_frame frames[REC_DEPTH_MAX];       /* outermost first */
-    struct walk_frame scratch[REC_DEPTH_MAX];      /* of one in progress, innermost first */
-    struct mixed_frame mixed[2 * REC_DEPTH_MAX];   /* outermost first */
-    struct python_item items[REC_DEPTH_MAX];       /* of the last reading, outermost first */
-    struct python_item fresh_items[REC_DEPTH_MAX]; /* of one in progress, innermost first */
-    struct python_activation activations[REC_DEPTH_MAX];
-    struct python_activation fresh_activations[REC_DEPTH_MAX];
+    struct walk_frame frames[CLIENT_NATIVES];  /* outermost first */
+    struct walk_frame scratch[CLIENT_NATIVES]; /* of one in progress, innermost first */
+    struct mixed_frame mixed[CLIENT_NATIVES + CLIENT_ITEMS]; /* outermost first */
+    struct python_item items[CLIENT_ITEMS];       /* of the last reading, outermost first */
+    struct python_item fresh_items[CLIENT_ITEMS]; /* of one in progress, innermost first */
+    struct python_activation activations[CLIENT_ITEMS];
+    struct python_activation fresh_activations[CLIENT_ITEMS];
 };
 
 /* A node that the thread used lately; all zero: none. */

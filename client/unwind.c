@@ -553,7 +553,7 @@ uint32_t unwind_stack(struct thread *t, const struct origin *origin, bool define
     struct cursor c;
     void *python = python_thread();
     /* Python frames replace several native ones each. */
-    bool signals = walk_stack(t, origin, &c, python ? REC_DEPTH_MAX : state.depth);
+    bool signals = walk_stack(t, origin, &c, python ? CLIENT_NATIVES : state.depth);
     uint32_t node = 0;
     /* What a signal handler interrupted may be changing Python's structures. */
     if (client_unlikely(python != NULL) && !signals && t->walk.count)

@@ -11,6 +11,7 @@
 #define FRAMES_MOST 100000u /* that are followed to the end of an activation */
 #define STATE_BYTES 512u    /* a thread state has at least */
 #define GENERATOR 1u        /* the owner of a generator's frame */
+#define NOT_BEGUN 16u       /* frames that a call stack leaves out, at most: nearly always none */
 
 /* Where a reading goes on. */
 struct place {
@@ -88,13 +89,14 @@ static inline __attribute__((always_inline)) bool pass_activation(const struct w
         return true;
     }
     at->cframe = word_at(same + l->cframe_previous);
-    return chain == PYTHON_PAIRS || a == walk->activations ||
+    return a == walk->activations ||
            (is_within(at->cframe, at->low, high) && word_at(at->cframe + l->frame) == at->frame);
 }
 
 /*
  * Whether all from that place on is as in the last reading, from its frame before `*item` outwards.
- * *item: the frame where it is not, or the one after.
+ * *item: the frame where it is not, or the one after. As many frames as a call stack shows are
+ * compared: those beyond are compared once they are shown.
  *
  * `same` equals `guess`, but the compiler does not know it: so the processor need not wait for the
  * load of the address with which `guess` was compared.
@@ -103,29 +105,67 @@ static inline __attribute__((always_inline)) bool
 follow(const struct walk *walk, const struct python_layout *l, const struct python_item **item,
        const struct python_activation *a, struct place at, uint64_t high, enum python_chain chain)
 {
-    const uint64_t previous = l->previous, instruction = l->instruction, code = l->code;
+    const uint64_t previous = l->previous, instruction = l->instruction;
+    const struct python_item *shown = walk->items;
     bool beyond = false;
+    if (client_unlikely(*item - shown > state.depth + NOT_BEGUN))
+        shown = *item - (state.depth + NOT_BEGUN);
     while (a-- > walk->activations) {
         const struct python_item *end = walk->items + a->first;
+        bool ends = chain == PYTHON_CFRAMES && client_unlikely(shown > end);
+        if (ends)
+            end = shown;
         while (*item > end) {
             uint64_t guess = (--*item)->address, same = guess;
             __asm__("" : "+r"(same));
-            if (guess != at.frame)
-                return false;
-            /* A number does not imply the code object, as an address does. */
-            if (chain == PYTHON_PAIRS || chain == PYTHON_NATIVES
-                    ? *(const uint32_t *)(uintptr_t)(same + instruction) != (*item)->instruction ||
-                          word_at(same + code) != (*item)->code
-                    : word_at(same + instruction) != (*item)->instruction)
+            if (guess != at.frame || word_at(same + instruction) != (*item)->instruction)
                 return false;
             at.frame = word_at(same + previous);
         }
+        if (ends)
+            return a->address == at.cframe && is_within(at.cframe, at.low, high);
         if (chain == PYTHON_ENTRIES && a == walk->activations && client_unlikely(walk->items_cut))
             beyond = skip_to_last(l, &at.frame) > 0;
-        if (chain != PYTHON_NATIVES && !pass_activation(walk, l, a, &at, high, chain))
+        if (!pass_activation(walk, l, a, &at, high, chain))
             return false;
+        if (client_unlikely(shown > walk->items && *item <= shown))
+            return true;
     }
     return (beyond || at.frame) == walk->items_cut;
+}
+
+/*
+ * The same before 3.11, where each frame is an activation. All are compared, since a frame that
+ * runs nowhere shows only in their number.
+ */
+static inline __attribute__((always_inline)) bool
+follow_single(const struct walk *walk, const struct python_layout *l,
+              const struct python_item **item, const struct python_activation *a, struct place at,
+              uint64_t high, enum python_chain chain)
+{
+    const uint64_t previous = l->previous, instruction = l->instruction, code = l->code;
+    const uint64_t cframe_previous = l->cframe_previous;
+    uint64_t frame = at.frame, cframe = at.cframe;
+    /* Activations are in the order of their addresses. */
+    bool same = chain == PYTHON_NATIVES || a == walk->activations ||
+                (a[-1].address >= at.low && is_within(walk->activations->address, at.low, high));
+    while (same && *item > walk->items) {
+        uint64_t guess = (--*item)->address, address = guess;
+        __asm__("" : "+r"(address));
+        /* A number does not imply the code object, as an address does. */
+        if (guess != frame || word_at(address + code) != (*item)->code ||
+            *(const uint32_t *)(uintptr_t)(address + instruction) != (*item)->instruction)
+            return false;
+        frame = word_at(address + previous);
+        if (chain == PYTHON_PAIRS) {
+            guess = address = (--a)->address;
+            __asm__("" : "+r"(address));
+            if (guess != cframe)
+                return false;
+            cframe = word_at(address + cframe_previous);
+        }
+    }
+    return same && !frame;
 }
 
 /*
@@ -138,7 +178,10 @@ is_unchanged(const struct walk *walk, const struct python_layout *l, uint32_t fr
              uint32_t *joins)
 {
     const struct python_item *item = walk->items + frames;
-    bool same = follow(walk, l, &item, walk->activations + activations, at, high, chain);
+    const struct python_activation *a = walk->activations + activations;
+    bool same = chain == PYTHON_PAIRS || chain == PYTHON_NATIVES
+                    ? follow_single(walk, l, &item, a, at, high, chain)
+                    : follow(walk, l, &item, a, at, high, chain);
     *joins = (uint32_t)(item - walk->items);
     return same;
 }
@@ -175,18 +218,26 @@ static bool find_old(struct reader *r, uint64_t address)
     return false;
 }
 
-/* Whether the reading ends, because all from here on is as in the last one. */
-static inline __attribute__((always_inline)) bool join(struct reader *r, enum python_chain chain)
+/*
+ * Whether the reading ends, because all from here on is as in the last one. `natives`: for
+ * PYTHON_NATIVES, frames of the walk up to the evaluator's that runs this one.
+ */
+static inline __attribute__((always_inline)) bool join(struct reader *r, enum python_chain chain,
+                                                       uint32_t natives)
 {
     const struct walk *walk = r->walk;
+    bool single = chain == PYTHON_PAIRS || chain == PYTHON_NATIVES;
     if (!find_old(r, r->at.frame) || r->rest > r->joins)
         return false;
     uint32_t *a = &r->rest_activations, count = r->count + r->rest, joins = r->joins;
     while (*a && walk->activations[*a - 1].first >= r->rest)
         --*a;
-    /* A stack that was cut, or will be, has other outermost frames now. */
-    if ((walk->items_cut ? count != state.depth : count > state.depth) ||
-        (walk->items_cut && chain == PYTHON_PAIRS) || r->activations + *a > state.depth)
+    if (count > CLIENT_ITEMS || r->activations + *a > CLIENT_ITEMS ||
+        (walk->items_cut && (single || count < state.depth)))
+        return false;
+    if (chain == PYTHON_NATIVES &&
+        (!*a || *a > walk->last.activations || natives > walk->last.natives ||
+         walk->activations[*a - 1].natives != natives))
         return false;
     r->joined = is_unchanged(walk, &r->p->layout, r->rest, *a, r->at, r->high, chain, &joins);
     r->joins = joins;
@@ -251,6 +302,12 @@ static inline void take_activation(struct reader *r, uint64_t address)
 
 /* ---- chains */
 
+/* Frames of a new reading at most: if there are more, later ones may be deeper or less deep. */
+static inline uint32_t items_most(void)
+{
+    return (state.depth + CLIENT_ITEMS) / 2;
+}
+
 /*
  * Takes the frames of one activation. *last: since 3.12, the last frame, which is that of the
  * activation. False: something is wrong.
@@ -260,12 +317,12 @@ take_frames(struct reader *r, enum python_chain chain, uint64_t *last)
 {
     const struct python_layout *l = &r->p->layout;
     for (unsigned i = 0; i < FRAMES_MOST; i++) {
-        if (join(r, chain))
+        if (join(r, chain, 0))
             return true;
         uint64_t frame = r->at.frame;
         if (!is_pointer(frame))
             return false;
-        bool ends = is_last(l, frame), room = r->count < state.depth;
+        bool ends = is_last(l, frame), room = r->count < items_most();
         if (chain == PYTHON_CFRAMES || !ends) {
             if (room && !take_frame(r, frame))
                 return false;
@@ -290,7 +347,7 @@ static __attribute__((noinline)) bool read_cframes(struct reader *r)
         uint64_t cframe = r->at.cframe;
         r->at.frame = word_at(cframe + l->frame);
         /* One that runs nothing: greenlet begins a stack with it. */
-        if (r->at.frame && r->count >= state.depth) {
+        if (r->at.frame && r->count >= items_most()) {
             r->cut = true;
             return true;
         }
@@ -321,8 +378,8 @@ static __attribute__((noinline)) bool read_pairs(struct reader *r, uint64_t stat
         /* Beyond is another stack, or the end: the outermost cframe is in the thread state. */
         if (!is_within(cframe, r->at.low, r->high))
             return cframe - state_at >= STATE_BYTES;
-        if (r->count < state.depth) {
-            if (join(r, PYTHON_PAIRS))
+        if (r->count < CLIENT_ITEMS) {
+            if (join(r, PYTHON_PAIRS, 0))
                 return true;
             if (!take_frame(r, frame))
                 return false;
@@ -345,21 +402,24 @@ static __attribute__((noinline)) bool read_natives(struct reader *r)
 {
     const struct python_layout *l = &r->p->layout;
     const struct walk *walk = r->walk;
-    uint64_t frame = r->at.frame;
     for (uint32_t i = walk->count; i-- > 0;) {
+        uint64_t frame = r->at.frame;
         if (!python_is_evaluator(r->p, walk->frames[i].pc))
             continue;
         if (!is_pointer(frame))
             return false;
-        if (r->count < state.depth) {
+        if (r->count < CLIENT_ITEMS) {
+            if (join(r, PYTHON_NATIVES, i + 1))
+                return true;
             if (!take_frame(r, frame))
                 return false;
             take_activation(r, walk->frames[i].sp);
         } else {
             r->cut = true;
         }
-        frame = word_at(frame + l->previous);
+        r->at.frame = word_at(frame + l->previous);
     }
+    uint64_t frame = r->at.frame;
     uint32_t beyond = 0;
     for (; frame && beyond < walk->evaluators_beyond; beyond++) {
         if (!is_pointer(frame))
@@ -376,7 +436,7 @@ static __attribute__((noinline)) bool read_entries(struct reader *r)
     uint64_t last = 0;
     while (r->at.frame) {
         uint32_t met = r->count;
-        if (met >= state.depth || r->activations >= state.depth) {
+        if (met >= items_most() || r->activations >= items_most()) {
             r->cut = true;
             break;
         }

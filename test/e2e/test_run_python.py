@@ -142,6 +142,34 @@ level(100)
 os._exit(0)
 """
 
+# Recursion, also through C, whose depth changes: below and beyond the depth of call stacks.
+DEPTHS = """
+import json, os, random, sys
+chance = random.Random(7)
+keep, told = [], []
+def chain():
+    frame, names = sys._getframe(1), []
+    while frame and len(names) < 64:
+        names.append([frame.f_code.co_name, frame.f_lineno])
+        frame = frame.f_back
+    told.append(names)
+def leaf():
+    for i in range(2):
+        keep.append(bytearray(70000 + len(keep))), chain()
+        keep.append(bytearray(70000 + len(keep))), chain()
+def down(n, by_c):
+    if n and chance.random() < .05:
+        keep.append(bytearray(70000 + len(keep))), chain()
+        down(n // 3, by_c)
+    if not n:
+        return leaf()
+    return sorted([n], key=lambda n: down(n - 1, by_c)) if by_c and n % by_c == 0 else down(n - 1, by_c)
+for i in range(40):
+    down(chance.choice((3, 40, 61, 62, 63, 64, 90, 210, 250, 300)) + i % 3, chance.choice((0, 0, 2, 7)))
+print(json.dumps(told), flush=True)
+os._exit(0)
+"""
+
 # A dict that grows in a thread of a service, until it is ended.
 GROWING = """
 import json, os, signal, threading
@@ -314,6 +342,24 @@ class Python(RunCase):
                 chain = ["through_c", *["<lambda>", "through_c"] * 15, "<module>"]
                 self.assertEqual(names[70001][:len(chain)], chain)
                 self.assertEqual(names[80001], [*["level"] * 64, "[cut at 64 frames]"])
+
+    def test_recursion_of_any_depth(self):
+        """Call stacks have the frames and lines that Python itself tells."""
+        script = self.script(DEPTHS)
+        for python in PYTHONS:
+            with self.subTest(python):
+                result = record(self.dir, python, script, options=["-f"])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                told = json.loads(result.stdout)
+                blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size",
+                             f"70001:{70001 + len(told)}", "--limit", "0", "--format", "json").stdout
+                found = {b["size"] - 70001: [[f["function"].split(".")[-1], f["line"]]
+                                             for f in b["callstack"] if f["file"] == str(script)]
+                         for b in json.loads(blocks)["allocations"]}
+                self.assertEqual(len(found), len(told))
+                for i, chain in enumerate(told):
+                    self.assertEqual(found[i], chain, i)
+                self.assert_sound()
 
     def test_stacks_that_are_not_cut(self):
         """They end in a frame that has callers in others: _start is one of the interpreter's."""

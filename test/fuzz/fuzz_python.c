@@ -75,7 +75,7 @@ static bool read_image(struct thread *t, struct python *p, uint8_t *image)
     uint64_t base = (uintptr_t)image;
     bool read = python_read_state(t, p, base + STATE, base + STACK_LOW, base + STACK_HIGH, true);
     const struct walk *walk = &t->walk;
-    if (walk->item_count > state.depth || walk->activation_count > state.depth)
+    if (walk->item_count > CLIENT_ITEMS || walk->activation_count > CLIENT_ITEMS)
         abort();
     if (walk->item_count && (!read || !walk->activation_count))
         abort();
@@ -101,20 +101,31 @@ static void put_natives(struct thread *t, struct python *p, const uint8_t *image
     }
 }
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Frames that no call stack shows may be those of a reading before. */
 static void compare(const struct walk *a, const struct walk *b)
 {
-    if (a->item_count != b->item_count || a->items_cut != b->items_cut ||
-        a->activation_count != b->activation_count)
+    uint32_t shown = least(a->item_count, state.depth);
+    if (shown != least(b->item_count, state.depth))
         abort();
-    for (uint32_t i = 0; i < a->item_count; i++) {
-        const struct python_item *x = &a->items[i], *y = &b->items[i];
+    for (uint32_t i = 1; i <= shown; i++) {
+        const struct python_item *x = &a->items[a->item_count - i];
+        const struct python_item *y = &b->items[b->item_count - i];
         if (x->address != y->address || x->code != y->code || x->instruction != y->instruction ||
             x->source != y->source)
             abort();
     }
-    for (uint32_t i = 0; i < a->activation_count; i++) {
-        const struct python_activation *x = &a->activations[i], *y = &b->activations[i];
-        if (x->address != y->address || x->first != y->first)
+    for (uint32_t i = 1; i <= a->activation_count; i++) {
+        const struct python_activation *x = &a->activations[a->activation_count - i];
+        if (x->first + shown < a->item_count)
+            break;
+        const struct python_activation *y = &b->activations[b->activation_count - i];
+        if (i > b->activation_count || x->address != y->address ||
+            a->item_count - x->first != b->item_count - y->first)
             abort();
     }
 }
@@ -127,7 +138,7 @@ static void change(struct walk *walk, unsigned changed, unsigned more)
 {
     for (uint32_t i = changed; i < walk->item_count; i++)
         walk->items[i].instruction += 2;
-    for (; more && walk->item_count && walk->item_count < state.depth; more--)
+    for (; more && walk->item_count && walk->item_count < CLIENT_ITEMS; more--)
         walk->items[walk->item_count++] = (struct python_item){.address = 8};
 }
 
