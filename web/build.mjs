@@ -11,7 +11,7 @@ const esbuild = createRequire(join(modules, "x.js"))("esbuild");
 const page = readFileSync("web/src/page.html", "utf8");
 const [BEFORE_DATA, STYLE, SCRIPT, POLICY] = ["DATA", "STYLE", "SCRIPT", "POLICY"].map((name) => `<!--${name}-->`);
 
-async function bundle(entry, loader) {
+async function bundle(entry) {
   const result = await esbuild.build({
     entryPoints: [entry],
     bundle: true,
@@ -22,7 +22,6 @@ async function bundle(entry, loader) {
     target: ["chrome103", "firefox115", "safari16.4"],
     nodePaths: [modules],
     legalComments: "none",
-    loader,
     plugins: [licencesModule],
   });
   return result.outputFiles[0].text.trim();
@@ -69,9 +68,8 @@ function cString(text) {
   return [lines.join("\n"), bytes.length];
 }
 
-// The style sheet of the flame graph library is not used: ours has its rules for both themes.
-const script = inline(await bundle("web/src/main.js", { ".css": "empty" }), "script");
-const style = inline(await bundle("web/src/style.css", { ".css": "css" }), "style");
+const script = inline(await bundle("web/src/main.js"), "script");
+const style = inline(await bundle("web/src/style.css"), "style");
 const policy = ["default-src 'none'", `script-src ${hash(script)}`, `style-src ${hash(style)}`, "base-uri 'none'", "form-action 'none'"].join("; ");
 const whole = page.replace(POLICY, () => policy).replace(STYLE, () => style).replace(SCRIPT, () => script);
 const [head, tail] = whole.split(BEFORE_DATA);

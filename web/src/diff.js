@@ -173,7 +173,6 @@ export class DiffApp {
     const { data } = model;
     this.model = model;
     document.body.classList.add("diff");
-    for (const name of ["sites", "blocks", "leaks", "look", "map", "histograms", "notes"]) $(`panel-${name}`).remove(); // of one trace
     $("main").hidden = false;
     for (const id of ["range", "filters", "timeline-help"]) $(id).hidden = true;
     this.showHead(data);
@@ -181,11 +180,10 @@ export class DiffApp {
     this.refill();
     this.filters = new FrameFilters(model, () => this.filtered());
     const act = (what, frame) => this.filters.add(what === "only", frame);
-    this.flame = new DiffFlame(model, act, () => this.save());
+    this.flame = new DiffFlame(model, () => this.showFlame(), act, () => this.save());
     this.tree = new Tree(model, act, TREE_COLUMNS);
     this.rows = new Rows(model);
     this.tabs = new Tabs({ flame: () => this.showFlame(), tree: () => this.showTree(), rows: () => this.rows.show(), totals: () => {} }, () => this.save());
-    this.flame.listen(() => this.showFlame(), () => this.search());
     for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
     this.tabs.draw();
     this.state = new State(() => ({ tab: this.tabs.chosen, frames: this.filters.text, at: this.flame.place }), (state) => this.applyState(state));
@@ -272,11 +270,7 @@ export class DiffApp {
     const sides = this.sides(metric);
     const width = sides[$("flame-what").value];
     const columns = [width, width, sides.now, sides.base];
-    this.flame.show(columns, { unit: "bytes", way: $("flame-way").value, allocators: true, fold: $("flame-fold").checked, upside: $("flame-upside").checked, color: $("flame-color").value });
-  }
-
-  search() {
-    this.flame.find({ text: $("flame-search").value, regex: $("flame-regex").checked });
+    this.flame.show(columns, { unit: "bytes", allocators: true });
   }
 
   showTree() {
@@ -291,11 +285,9 @@ export class DiffApp {
   }
 
   applyState(state) {
-    this.tabs.chosen = this.tabs.views[state.tab] ? state.tab : "flame";
-    this.tabs.mark();
+    this.tabs.choose(state.tab);
     this.filters.text = state.frames;
     this.flame.place = state.at;
-    this.search();
     this.filtered();
   }
 }

@@ -20,8 +20,9 @@ const OLDER = "nothing allocated in the range";
 export const [BYTES, COUNT, GROWTH, COLUMNS] = [0, 1, 2, 3];
 
 export class Flame {
-  // act(what, frame): "only" or "hide" was chosen for a frame. changed(): what the address holds.
-  constructor(model, act, changed) {
+  // ask(): show() is to be called, since the form asks for something else. act(what, frame): "only" or "hide"
+  // was chosen for a frame. changed(): what the address holds.
+  constructor(model, ask, act, changed) {
     Object.assign(this, { model, act, changed, element: $("flame"), tip: $("flame-tip"), path: [], selected: null, pinned: false, hits: [], hues: new Map() });
     this.nodes = new WeakMap();
     const { element, tip } = this;
@@ -35,30 +36,27 @@ export class Flame {
     $("flame-next").addEventListener("click", () => this.step(1));
     $("flame-previous").addEventListener("click", () => this.step(-1));
     $("flame-reset").addEventListener("click", () => this.reset());
-  }
-
-  // The forms: show() and find() are to be called.
-  listen(show, find) {
     for (const id of ["flame-what", "flame-unit", "flame-way", "flame-color", "flame-upside", "flame-fold", "flame-allocators"]) {
       $(id).addEventListener("change", () => {
         if (id === "flame-way" || id === "flame-fold") this.path = [];
-        find();
-        show();
+        ask();
       });
     }
-    for (const id of ["flame-search", "flame-regex"]) $(id).addEventListener("input", find);
+    for (const id of ["flame-search", "flame-regex"]) $(id).addEventListener("input", () => this.search());
     $("flame-search").addEventListener("keydown", (event) => event.key === "Enter" && this.hits.length && this.step(event.shiftKey ? -1 : 1));
-    for (const form of document.querySelectorAll("form.row")) form.addEventListener("submit", (e) => e.preventDefault());
   }
 
   amount(n) {
     return this.main === BYTES ? bytes(n) : counted(n, "block");
   }
 
-  // Columns by call stack, and {unit, way, allocators, fold, upside, color, moment}.
-  show(columns, options) {
+  // Columns by call stack, and {unit, moment, allocators}. The form has further options.
+  show(columns, asked) {
+    const checked = (id) => $(id).checked;
+    const options = { way: $("flame-way").value, color: $("flame-color").value, fold: checked("flame-fold"), upside: checked("flame-upside"), allocators: checked("flame-allocators"), ...asked };
     this.main = options.unit === "bytes" ? BYTES : COUNT;
     Object.assign(this, { columns, options });
+    $("flame-allocators").disabled = options.way === "up";
     this.calls = callTree(this.model, columns, this.main, { way: options.way, allocators: options.allocators, recursion: options.fold });
     this.render();
   }
@@ -135,7 +133,6 @@ export class Flame {
   }
 
   render() {
-    if (!this.calls) return;
     this.unpin();
     this.tree = this.build();
     this.drawn = [];
@@ -146,29 +143,31 @@ export class Flame {
       for (let i = node.children.length - 1; i >= 0; i--) walk.push(node.children[i]);
     }
     const levels = this.drawn.reduce((most, n) => Math.max(most, n.depth), 0) + 1;
-    this.element.style.height = `${levels * CELL + 2}px`;
-    const fresh = this.total > 0 ? this.drawn.map((node) => this.frame(node, levels)) : [make("p", { class: "note", text: "Nothing of this kind in the range." })];
-    this.element.replaceChildren(...fresh);
+    const { element, drawn } = this;
+    element.style.height = `${levels * CELL}px`;
+    while (element.childElementCount > drawn.length) element.lastElementChild.remove();
+    drawn.forEach((node, i) => this.frame(node, levels, element.children[i] ?? element.appendChild(make("div"))));
     $("flame-reset").disabled = !this.path.length;
     this.paint();
     this.search();
     this.mark(this.zoomed);
   }
 
-  frame(node, levels) {
-    const element = make("div", { class: "frame", "data-names": node.chain.map((c) => c.name).join("\n") });
+  // Moving an element that is there takes the browser half the time of a new one.
+  frame(node, levels, element) {
     const row = this.options.upside ? levels - 1 - node.depth : node.depth;
-    element.style.top = `${row * CELL}px`;
-    element.style.left = `${100 * node.x}%`;
-    element.style.width = `${100 * node.width}%`;
-    if (node.width > 0.012) element.append(foreign(this.name(node)));
+    const name = node.width > 0.012 ? this.name(node) : "";
+    element.className = "frame";
+    element.dataset.names = node.chain.map((c) => c.name).join("\n");
+    Object.assign(element.style, { top: `${row * CELL}px`, left: `${100 * node.x}%`, right: `${100 * (1 - node.x - node.width)}%` });
+    if (element.textContent !== name) element.textContent = name;
     node.element = element;
     this.nodes.set(element, node);
-    return element;
   }
 
   name(node) {
     if (node.rest) return node.rest;
+    if (!this.total) return "Nothing of this kind in the range.";
     if (node.source.root) return `all: ${this.amount(this.total)}${this.options.moment ?? ""}`;
     const { chain } = node;
     const shown = (frame) => frame.shown ?? frame.name;
@@ -190,7 +189,7 @@ export class Flame {
     for (const [node, label] of named) if (label) legend.set(label, (legend.get(label) ?? 0) + node.width);
     const items = [...legend].sort((a, b) => this.order(a[0], b[0]) || b[1] - a[1]);
     for (const [label] of items) if (!this.hues.has(label)) this.hues.set(label, this.hues.size);
-    for (const [node, label] of named) if (node.element) node.element.style.background = this.color(node, label, color);
+    for (const [node, label] of named) node.element.style.backgroundColor = this.color(node, label, color);
     const shown = items.slice(0, LEGEND_MOST).map(([label]) => make("li", {}, swatch({ background: this.paintOf(label, 0) }), foreign(label)));
     if (items.length > LEGEND_MOST) shown.push(make("li", { text: `and ${count(items.length - LEGEND_MOST)} more` }));
     $("flame-legend").replaceChildren(...shown);
@@ -235,24 +234,18 @@ export class Flame {
 
   // ---- search
 
-  // Marks what the form asks for: {text, regex}.
-  find(term) {
-    this.term = term;
-    this.search();
-  }
-
   search() {
-    const { text, regex } = this.term ?? { text: "" };
-    const test = matcher(text, regex);
+    const { value: text } = $("flame-search");
+    const test = matcher(text, $("flame-regex").checked);
     this.hits = [];
     this.element.classList.toggle("searched", Boolean(test));
     $("flame-next").disabled = $("flame-previous").disabled = true;
     const found = $("flame-found");
     found.textContent = text.trim() && !test ? "This is no regular expression." : "";
-    if (!test || this.total <= 0) return;
+    if (!test) return;
     this.hits = this.drawn.filter((node) => node.chain.some((frame) => !frame.root && test(frame)));
     const hits = new Set(this.hits);
-    for (const node of this.drawn) node.element?.classList.toggle("hit", hits.has(node));
+    for (const node of this.drawn) node.element.classList.toggle("hit", hits.has(node));
     const through = stacksThrough(this.model, test, this.options.allocators && this.options.way === "down");
     const sum = this.columns[this.main].reduce((s, v, stack) => s + (through[stack] ? v : 0), 0);
     const functions = new Set(this.hits.flatMap((node) => node.chain.filter((f) => !f.root && test(f)).map((f) => f.label)));

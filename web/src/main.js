@@ -23,15 +23,12 @@ import { Tree, TREE_COLUMNS } from "./tree.js";
 
 const LINES_MAX = 6; // pools with a separate line at first
 
-const NEED_EVENTS = ["blocks", "map", "histograms"]; // panels
-
 class App {
   constructor(model) {
     const { data } = model;
     this.model = model;
     this.range = { from: 0, to: model.steps };
     this.filter = { pools: data.pools.map((p) => !p.beside), threads: data.threads.map(() => true), site: -1, frames: new FrameFilters(model, () => this.chosen()) };
-    for (const name of ["rows", "totals", ...(data.look ? [] : ["look"]), ...(data.figureStep ? NEED_EVENTS : [])]) $(`panel-${name}`).remove(); // the first two are of comparisons
     $("main").hidden = false;
     $("lanes-choice").addEventListener("change", () => this.save());
     this.timeline = new Timeline($("timeline"), model, (from, to) => this.choose(from, to), (from, to) => this.zoom(from, to).save(true));
@@ -45,7 +42,7 @@ class App {
   start(kept) {
     const { model } = this;
     this.sites = new Sites(model, (site) => this.filterSite(site));
-    this.flame = new Flame(model, (what, frame) => this.filterFrame(what, frame), () => this.save());
+    this.flame = new Flame(model, () => this.showFlame(), (what, frame) => this.filterFrame(what, frame), () => this.save());
     this.tree = new Tree(model, (what, frame) => this.filterFrame(what, frame));
     if (kept) Object.assign(this.tree, { open: kept.open, way: kept.way });
     const leaks = new Leaks(model, (site) => this.openSite(site));
@@ -66,7 +63,7 @@ class App {
     this.dropIdleThread();
     if (!events) for (const way of ["thread", "age"]) $("flame-color").querySelector(`[value=${way}]`).remove();
     if (model.data.pools.length > 1) $("flame-what").options[0].text = "at each pool's peak";
-    this.addFlame();
+    for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
     showNotes(model);
     if (model.data.look) showLook(model, (site) => this.openSite(site));
     this.refresh();
@@ -130,15 +127,13 @@ class App {
     filter.site = model.siteNumber(state.site);
     filter.frames.text = state.frames;
     [this.range.from, this.range.to] = steps(state.range);
-    this.tabs.chosen = this.tabs.views[state.tab] ? state.tab : "flame";
+    this.tabs.choose(state.tab);
     this.showChips();
-    this.tabs.mark();
     this.timeline.lanes.chosen = state.lanes;
     this.mask = null;
     this.drawTimeline();
     this.zoom(...steps(state.zoom));
     flame.place = state.at;
-    this.lookAtFlame();
     this.refresh();
   }
 
@@ -161,7 +156,6 @@ class App {
       $(id).hidden = $(id).querySelectorAll("input").length < 2;
     }
     this.showChips();
-    $("filters").addEventListener("submit", (e) => e.preventDefault());
   }
 
   filtered() {
@@ -311,17 +305,6 @@ class App {
 
   // ---- views
 
-  addFlame() {
-    for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
-    this.flame.listen(() => this.showFlame(), () => this.lookAtFlame());
-  }
-
-  // What follows from other controls of the flame graph.
-  lookAtFlame() {
-    $("flame-allocators").disabled = $("flame-way").value === "up";
-    this.flame.find({ text: $("flame-search").value, regex: $("flame-regex").checked });
-  }
-
   showFlame() {
     const { model, query, mask } = this;
     const { bytes: size, count: blocks } = query[$("flame-what").value];
@@ -341,7 +324,7 @@ class App {
       } else if (threads) columns[COLUMNS + model.keyThread[key]][stack] += Math.max(0, size[key]);
     }
     const unit = $("flame-unit").value;
-    this.flame.show(columns, { unit, moment: $("flame-what").value === "peak" ? this.moment(unit) : "", way: $("flame-way").value, allocators: $("flame-allocators").checked, fold: $("flame-fold").checked, upside: $("flame-upside").checked, color });
+    this.flame.show(columns, { unit, moment: $("flame-what").value === "peak" ? this.moment(unit) : "" });
   }
 
   showTree() {

@@ -54,7 +54,6 @@ export class RunsApp {
     this.doc = doc;
     this.show = doc.metric === "count" ? count : bytes;
     document.body.classList.add("diff", "runs");
-    for (const name of ["flame", "tree", "sites", "blocks", "leaks", "look", "map", "histograms", "notes"]) $(`panel-${name}`).remove();
     for (const id of ["range", "filters", "timeline", "timeline-help"]) $(id).hidden = true;
     document.querySelector(".skip").setAttribute("href", "#panel-rows");
     $("main").hidden = false;
@@ -69,7 +68,6 @@ export class RunsApp {
     this.tabs.draw();
     for (const [id, type] of [["rows-kind", "change"], ["rows-search", "input"]]) $(id).addEventListener(type, () => this.showRows());
     this.state = new State(() => ({ tab: this.tabs.chosen }), (state) => this.applyState(state));
-    $("rows-kind").form.addEventListener("submit", (event) => event.preventDefault());
   }
 
   // ---- the first screen
@@ -146,8 +144,7 @@ export class RunsApp {
   // ---- the address of the page
 
   applyState(state) {
-    this.tabs.chosen = this.tabs.views[state.tab] ? state.tab : "rows";
-    this.tabs.mark();
+    this.tabs.choose(state.tab);
     this.tabs.draw();
   }
 }

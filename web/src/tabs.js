@@ -1,4 +1,4 @@
-// The tabs of a page. What a tab shows is drawn when it is chosen.
+// The tabs of a page. What a tab shows is drawn when it is chosen. Panels without a view are of other pages.
 
 import { $, make } from "./dom.js";
 
@@ -7,6 +7,8 @@ export class Tabs {
   constructor(views, changed) {
     Object.assign(this, { views, changed, chosen: Object.keys(views)[0] });
     const names = Object.keys(views);
+    for (const panel of document.querySelectorAll("main > [data-title]")) if (!views[panel.id.slice("panel-".length)]) panel.remove();
+    for (const form of document.querySelectorAll("main form")) form.addEventListener("submit", (event) => event.preventDefault());
     names.forEach((name, i) => {
       const panel = $(`panel-${name}`);
       const tab = make("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": panel.id, text: panel.dataset.title, onclick: () => this.show(name) });
@@ -25,9 +27,14 @@ export class Tabs {
     this.mark();
   }
 
-  show(name) {
-    this.chosen = name;
+  // The first one, if there is no such tab.
+  choose(name) {
+    this.chosen = this.views[name] ? name : Object.keys(this.views)[0];
     this.mark();
+  }
+
+  show(name) {
+    this.choose(name);
     this.draw();
     this.changed();
   }

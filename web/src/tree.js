@@ -79,10 +79,9 @@ export class Tree {
     const todo = [{ node: calls.root, path: "", level: 0 }];
     while (todo.length) {
       const row = todo.pop();
-      const children = calls.children(row.node);
-      Object.assign(row, { expandable: children.length > 0, open: open.has(row.path) && children.length > 0 });
+      const children = open.has(row.path) ? calls.children(row.node) : [];
+      row.open = children.length > 0;
       row.index = this.rows.push(row) - 1;
-      if (!row.open) continue;
       for (let i = children.length - 1; i >= 0; i--) todo.push({ node: children[i], path: `${row.path}\n\n${children[i].label}`, level: row.level + 1, parent: row });
     }
     this.body.style.height = `${this.rows.length * ROW}px`;
@@ -92,26 +91,35 @@ export class Tree {
   }
 
   draw() {
-    if (!this.calls || !this.element.clientHeight) return;
+    const room = this.calls ? this.element.clientHeight : 0;
     const first = Math.max(0, Math.floor(this.element.scrollTop / ROW) - SPARE);
-    const last = Math.min(this.rows.length, first + Math.ceil(this.element.clientHeight / ROW) + 2 * SPARE);
+    const last = room && Math.min(this.rows.length, first + Math.ceil(room / ROW) + 2 * SPARE);
+    const now = [this.rows, first, last, this.chosen];
+    if (now.every((v, i) => v === this.drawn?.[i])) return;
+    this.drawn = now;
     this.body.replaceChildren(...this.rows.slice(first, last).map((row) => this.row(row)));
+    if (!room) return;
     this.element.setAttribute("aria-activedescendant", `tree-row-${this.chosen}`);
     const { node } = this.rows[this.chosen];
     for (const what of ["only", "hide"]) $(`tree-${what}`).disabled = Boolean(node.root || node.list || node.leaf);
   }
 
+  expandable(row) {
+    return this.calls.children(row.node).length > 0;
+  }
+
   row(row) {
     const { node, level } = row;
+    const expandable = this.expandable(row);
     const whole = this.calls.root.sums[this.main];
     const share = percent(node.sums[this.main], whole);
     const bar = make("span", { class: "bar", "aria-hidden": "true" });
     bar.style.width = `${Math.max(0, Math.min(100, (100 * node.sums[this.main]) / (whole || 1)))}%`;
-    const name = make("div", { role: "gridcell", class: "tree-name" }, make("span", { class: "twist", "aria-hidden": "true", text: row.expandable ? (row.open ? "▾" : "▸") : "" }), foreign(node.shown ?? node.name), foreign(node.place ?? "", "place"));
+    const name = make("div", { role: "gridcell", class: "tree-name" }, make("span", { class: "twist", "aria-hidden": "true", text: expandable ? (row.open ? "▾" : "▸") : "" }), foreign(node.shown ?? node.name), foreign(node.place ?? "", "place"));
     name.style.paddingInlineStart = `${Math.min(level, 40) * 0.8}rem`;
     name.title = `${node.name}${node.path ? `\n${node.path}:${node.line}` : ""}${node.image ? `\n${node.image}` : ""}`;
     const cells = this.columns.map((c, i) => make("div", { role: "gridcell", class: i === this.main ? "number sorted" : "number", text: c.show(node.sums[i]) }));
-    const element = make("div", { class: row.index === this.chosen ? "tree-row chosen" : "tree-row", role: "row", id: `tree-row-${row.index}`, "aria-level": level + 1, "aria-rowindex": row.index + 2, "aria-expanded": row.expandable ? String(row.open) : undefined, "aria-selected": String(row.index === this.chosen) }, name, ...cells, make("div", { role: "gridcell", class: "number", text: this.columns[this.main].show(this.calls.own(node)) }), make("div", { role: "gridcell", class: "share" }, bar, make("span", { text: share })));
+    const element = make("div", { class: row.index === this.chosen ? "tree-row chosen" : "tree-row", role: "row", id: `tree-row-${row.index}`, "aria-level": level + 1, "aria-rowindex": row.index + 2, "aria-expanded": expandable ? String(row.open) : undefined, "aria-selected": String(row.index === this.chosen) }, name, ...cells, make("div", { role: "gridcell", class: "number", text: this.columns[this.main].show(this.calls.own(node)) }), make("div", { role: "gridcell", class: "share" }, bar, make("span", { text: share })));
     element.style.top = `${row.index * ROW}px`;
     return element;
   }
@@ -119,7 +127,7 @@ export class Tree {
   // ---- pointer and keys
 
   toggle(row, on = !row.open) {
-    if (!row.expandable || on === row.open) return;
+    if (!this.expandable(row) || on === row.open) return;
     if (on) this.expand(row.node, row.path);
     else this.open.delete(row.path);
     this.list();
@@ -129,8 +137,8 @@ export class Tree {
     const element = event.target.closest(".tree-row");
     if (!element) return;
     this.chosen = Number(element.id.slice("tree-row-".length));
-    this.draw();
     this.toggle(this.rows[this.chosen]);
+    this.draw();
   }
 
   choose(index) {
