@@ -101,10 +101,11 @@ static const struct row_table life_table = {
 
 /* ---- text */
 
-static void put_bar(struct buf *b, uint64_t n, uint64_t most)
+/* Fills at most `room` columns. */
+static void put_bar(struct buf *b, size_t room, uint64_t n, uint64_t most)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    unsigned filled = most ? (unsigned)((unsigned __int128)n * BAR * 8 / most) : 0;
+    unsigned filled = most ? (unsigned)((unsigned __int128)n * room * 8 / most) : 0;
     filled = filled == 0 && n ? 1 : filled;
     buf_puts(b, "  ");
     for (unsigned i = 0; i < filled / 8; i++)
@@ -117,8 +118,14 @@ static void put_bar(struct buf *b, uint64_t n, uint64_t most)
 static void write_row(struct row_writer *w, const void *row, uint64_t count, uint64_t most)
 {
     if (count && w->format == REPORT_TEXT) {
+        struct buf *b = &w->doc->buf;
+        size_t begin = b->len, room = BAR;
         row_cells(w, row);
-        put_bar(&w->doc->buf, count, most);
+        struct view cells = buf_view(b);
+        size_t used = format_width((struct view){cells.p + begin, cells.len - begin}) + 2;
+        if (w->doc->form.width && w->doc->form.width < used + BAR)
+            room = w->doc->form.width > used ? w->doc->form.width - used : 0;
+        put_bar(b, room, count, most);
     } else if (count) {
         row_write(w, row);
     }

@@ -12,6 +12,7 @@
 #include "report/write/text_cells.h"
 
 #define CELL (4ul * FORMAT_SIZE)
+#define WIDE 120u /* columns of a terminal with room for medians, a name and a change */
 
 static const char *const kind_titles[] = {[DIFF_NEW] = "New",
                                           [DIFF_GROWN] = "Grown",
@@ -149,6 +150,20 @@ static void text_cells(struct runs_writer *w, const struct noise_row *r, bool is
         cell(b, put_side(text, r, side, is_bytes), 21);
 }
 
+/* Whether a change has a separate line, since the terminal is narrow. */
+static bool is_apart(const struct runs_writer *w, const struct noise_row *r)
+{
+    return w->doc.form.width && w->doc.form.width < WIDE && first_side(w) == 0 && r->change != 0;
+}
+
+static void text_change(struct runs_writer *w, const struct noise_row *r, bool is_bytes)
+{
+    char text[CELL];
+    if (first_side(w) == 0)
+        buf_printf(&w->doc.buf, "%s%s", is_apart(w, r) ? "\n      " : "  ",
+                   put_change(text, r, is_bytes));
+}
+
 static void text_pool(struct runs_writer *w, const struct runs_pool *p)
 {
     struct buf *b = &w->doc.buf;
@@ -156,13 +171,11 @@ static void text_pool(struct runs_writer *w, const struct runs_pool *p)
     format_terminal(b, p->name);
     buf_puts(b, "\n");
     for (size_t i = 0; i < DIFF_POOL_FIGURES; i++) {
-        char text[CELL];
         const struct noise_row *r = &p->totals[i];
         bool is_bytes = diff_pool_figures[i].is_bytes;
         buf_printf(b, "  %-24s", diff_pool_figures[i].title);
         text_cells(w, r, is_bytes);
-        if (first_side(w) == 0)
-            buf_printf(b, "  %s", put_change(text, r, is_bytes));
+        text_change(w, r, is_bytes);
         if (w->d->noise.can_tell && !r->changed && r->change != 0)
             buf_puts(b, "  within the noise");
         if (*mark_of(r))
@@ -175,18 +188,20 @@ static void text_row(struct runs_writer *w, const struct runs_row *r)
 {
     struct buf *b = &w->doc.buf;
     struct buf name = {0};
-    char text[CELL];
     bool is_bytes = runs_is_bytes(w->d);
     text_cells(w, &r->noise, is_bytes);
     put_row_name(&name, r);
     buf_puts(b, "  ");
     format_terminal(b, buf_view(&name));
+    bool apart = is_apart(w, &r->noise);
+    if (apart)
+        text_change(w, &r->noise, is_bytes);
     if (w->d->pools.len > 1) {
         buf_puts(b, "  pool ");
         format_terminal(b, r->pool);
     }
-    if (first_side(w) == 0)
-        buf_printf(b, "  %s", put_change(text, &r->noise, is_bytes));
+    if (!apart)
+        text_change(w, &r->noise, is_bytes);
     if (*mark_of(&r->noise))
         buf_printf(b, "  %s", mark_of(&r->noise));
     buf_puts(b, "\n");
@@ -222,6 +237,7 @@ static void text_rows(struct runs_writer *w, enum diff_kind kind)
 void runs_text_write(struct runs_writer *w)
 {
     struct buf *b = &w->doc.buf;
+    document_fit(&w->doc);
     put_head(w, b);
     buf_puts(b, "\n");
     for (size_t i = 0; i < w->d->pools.len; i++)

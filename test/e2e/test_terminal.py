@@ -18,6 +18,7 @@ from tools import (TIDEMARK, TRACES, UNBUILT, WIRE, Case, not_sanitized, page_bu
 ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
 RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
+OLDER = TRACES / "v0.13.1" / "memscen.tracy"
 SIZES = ((40, 24), (80, 24), (120, 40), (200, 50))
 COLOR = re.compile(rb"\x1b\[[0-9;]*m")
 
@@ -41,7 +42,8 @@ class Fits(Case):
                          ("report", MEMSCEN, "--patterns"),
                          ("report", ALLSCEN, "--by", "type"), ("tree", ALLSCEN),
                          ("tree", MEMSCEN, "--bottom-up"), ("diff", ALLSCEN, MEMSCEN),
-                         ("diff", ALLSCEN, MEMSCEN, "--metric", "count")):
+                         ("diff", ALLSCEN, MEMSCEN, "--metric", "count"),
+                         ("diff", *[OLDER] * 3, "--", *[MEMSCEN] * 3)):
                 with self.subTest(width=width, args=args[:1] + args[2:]):
                     raw, status = on_terminal(*args, width=width, height=height, NO_COLOR="1")
                     self.assertEqual(status, 0)
@@ -50,6 +52,11 @@ class Fits(Case):
                         # A word that does not fit alone stays whole.
                         if len(line) > width:
                             self.assertNotIn(" ", line.strip())
+
+    def test_bars_stay_in_their_rows(self):
+        text = plain(on_terminal("report", MEMSCEN, "--histograms", width=80)[0])
+        self.assertIn("█", text)
+        self.assertNotRegex(text, r"\n *█+\n")
 
     def test_columns_of_a_report(self):
         doc = report(ALLSCEN)
