@@ -9,7 +9,9 @@
 #include "server/daemon/daemon_clients.h"
 #include "server/daemon/daemon_events.h"
 
-#define ANNOUNCEMENTS_MAX 256u /* received before signals and captures are handled */
+/* Received, and captures begun, before signals, captures and requests are handled. */
+#define ANNOUNCEMENTS_MAX 256u
+#define BEGUN_MAX 8u
 
 /* Time after a capture during which its target is not probed, by how the capture ended. */
 #define AFTER_SAVED_NS 500000000LL
@@ -230,7 +232,8 @@ static void take_found(struct daemon *d)
 void daemon_take_clients(struct daemon *d)
 {
     struct announcement a;
-    for (unsigned i = 0; i < ANNOUNCEMENTS_MAX; i++) {
+    unsigned before = d->captures.running;
+    for (unsigned i = 0; i < ANNOUNCEMENTS_MAX && d->captures.running < before + BEGUN_MAX; i++) {
         if (!discovery_next(d->socket, d->filter.local, &a))
             break;
         consider(d, &a);

@@ -69,6 +69,16 @@ class Web(Running):
 
 
 class Answers(Web):
+    def test_clients_that_come_together(self):
+        """More than are begun before requests are answered, each announced once."""
+        with self.web() as process:
+            clients = [self.client(THREE) for _ in range(20)]
+            for i, client in enumerate(clients):
+                announce(self.udp, client.port, b"fake", pid=5000 + i)
+            wait_until(lambda: sum(c["state"] == "recording" and c["counters"] is not None
+                                   for c in self.status()["clients"]) == len(clients))
+            self.assertEqual(self.stop(process), 0)
+
     def test_a_client_live(self):
         with self.web() as process:
             number = self.recorded()
