@@ -15,20 +15,20 @@
 #define MODULES_MOST 8192u
 
 /* Reads /proc itself, or through the sampler if this process has given up its privileges. */
-int modules_init(struct modules *m, int fd, int sampler, struct err *e)
+int modules_init(struct modules *m, int fd, uint64_t likely, int sampler, struct err *e)
 {
     *m = (struct modules){
         .early = PROCESS_EARLY_NONE, .root = PROCESS_ROOT_NONE, .sampler = sampler};
     if (sampler >= 0) {
         struct sampled found;
-        if (sampler_find(sampler, fd, &found) != 0)
+        if (sampler_find(sampler, fd, likely, &found) != 0)
             return 0;
         m->pid = found.pid;
         m->early = found.early;
         m->root = found.root;
         return 0;
     }
-    if (socket_owner(fd, &m->pid, e) != 0)
+    if (socket_owner(fd, likely, &m->pid, e) != 0)
         return -1;
     if (m->pid) {
         m->root = process_root_open(m->pid);

@@ -32,11 +32,11 @@ struct modules {
 };
 
 /*
- * Finds the process at the other end of the connected TCP socket `fd`. It is no error if there is
- * none or it cannot be read; short memory is an error, here and below. `sampler`, unless -1, reads
- * other processes on behalf of this one and must outlive `m`.
+ * Finds the process at the other end of the connected TCP socket `fd`, `likely` as in socket_owner.
+ * It is no error if there is none or it cannot be read; short memory is an error, here and below.
+ * `sampler`, unless -1, reads other processes on behalf of this one and must outlive `m`.
  */
-int modules_init(struct modules *m, int fd, int sampler, struct err *e);
+int modules_init(struct modules *m, int fd, uint64_t likely, int sampler, struct err *e);
 void modules_release(struct modules *m);
 
 /*

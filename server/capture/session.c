@@ -71,7 +71,8 @@ static int session_open(struct session *s, struct connection *c,
     socklen_t len = sizeof sndbuf;
     if (getsockopt(s->fd, SOL_SOCKET, SO_SNDBUF, &sndbuf, &len) != 0 || sndbuf < 0)
         sndbuf = 0;
-    if (modules_init(&s->modules, s->fd, options->sampler ? *options->sampler : -1, e) != 0)
+    int sampler = options->sampler ? *options->sampler : -1;
+    if (modules_init(&s->modules, s->fd, c->welcome.pid, sampler, e) != 0)
         return -1;
     /* The socket's owner is not the program. */
     if (strstr(c->welcome.host_info, WELCOME_RECORDED))

@@ -30,7 +30,7 @@
 #define KEPT                                                                                       \
     (PRIVILEGE(CAP_SYS_PTRACE) | PRIVILEGE(CAP_CHECKPOINT_RESTORE) | PRIVILEGE(CAP_DAC_READ_SEARCH))
 
-/* Both 0: find the owner of the attached socket. */
+/* `start` is 0: find the owner of the attached socket, which is probably the process `end`. */
 struct request {
     uint64_t start, end;
 };
@@ -121,11 +121,11 @@ static void forget(struct served *s)
     *s = (struct served){.fd = s->fd, .maps = -1};
 }
 
-static int answer_found(struct served *s, int socket)
+static int answer_found(struct served *s, int socket, uint64_t likely)
 {
     struct err e = {0};
     forget(s);
-    if (socket_owner(socket, &s->pid, &e) != 0)
+    if (socket_owner(socket, likely, &s->pid, &e) != 0)
         s->pid = 0;
     struct process_root root = s->pid ? process_root_open(s->pid) : PROCESS_ROOT_NONE;
     struct process_early early = s->pid ? process_early_open(s->pid) : PROCESS_EARLY_NONE;
@@ -193,8 +193,9 @@ static bool serve(struct served *s)
     size_t n;
     if (receive_with(s->fd, &r, sizeof r, fds, &n) != 0)
         return false;
-    bool finds = r.start == 0 && r.end == 0;
-    bool done = n == (size_t)finds && (finds ? answer_found(s, fds[0]) : answer_file(s, &r)) == 0;
+    bool finds = r.start == 0;
+    bool done =
+        n == (size_t)finds && (finds ? answer_found(s, fds[0], r.end) : answer_file(s, &r)) == 0;
     close_all(fds, n);
     return done;
 }
@@ -356,9 +357,9 @@ static int ask(int fd, const struct request *r, int socket, struct answer *a, in
     return -1;
 }
 
-int sampler_find(int fd, int socket, struct sampled *found)
+int sampler_find(int fd, int socket, uint64_t likely, struct sampled *found)
 {
-    const struct request r = {0};
+    const struct request r = {.end = likely};
     struct answer a;
     int fds[FDS_MAX], all[FDS_MAX];
     *found = (struct sampled){.early = PROCESS_EARLY_NONE, .root = PROCESS_ROOT_NONE};

@@ -56,10 +56,10 @@ struct sampled {
 };
 
 /*
- * In a session: finds the process at the other end of the TCP connection `socket`. -1: not found,
- * or no answer within 10 s.
+ * In a session: finds the process at the other end of the TCP connection `socket`, `likely` as in
+ * socket_owner. -1: not found, or no answer within 10 s.
  */
-int sampler_find(int fd, int socket, struct sampled *found);
+int sampler_find(int fd, int socket, uint64_t likely, struct sampled *found);
 
 /* Opens the file of an executable mapping of the process found last. -1: there is none. */
 int sampler_open(int fd, uint64_t start, uint64_t end);

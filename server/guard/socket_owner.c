@@ -103,12 +103,21 @@ static int process_has_socket(const char *pid, const char *link, bool *found, st
 }
 
 /* Sets *owner to a process that has the socket, 0 when none is visible. */
-static int inode_owner(unsigned long inode, pid_t *owner, struct err *e)
+static int inode_owner(unsigned long inode, uint64_t likely, pid_t *owner, struct err *e)
 {
-    char link[48];
-    int status = 0;
+    char link[48], pid[16];
+    bool has = false;
     *owner = 0;
     snprintf(link, sizeof link, "socket:[%lu]", inode);
+    int status = 0;
+    if (likely > 0 && likely <= INT32_MAX) {
+        snprintf(pid, sizeof pid, "%d", (int)likely);
+        status = process_has_socket(pid, link, &has, e);
+    }
+    if (has)
+        *owner = (pid_t)likely;
+    if (has || status != 0)
+        return status;
     DIR *d = opendir("/proc");
     if (!d)
         return unseen(e);
@@ -124,11 +133,11 @@ static int inode_owner(unsigned long inode, pid_t *owner, struct err *e)
     return status;
 }
 
-int socket_owner(int fd, pid_t *owner, struct err *e)
+int socket_owner(int fd, uint64_t likely, pid_t *owner, struct err *e)
 {
     unsigned long inode;
     *owner = 0;
     if (peer_inode(fd, &inode, e) != 0)
         return -1;
-    return inode ? inode_owner(inode, owner, e) : 0;
+    return inode ? inode_owner(inode, likely, owner, e) : 0;
 }
