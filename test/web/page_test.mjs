@@ -649,7 +649,7 @@ const checks = {
     const own = await page.locator("#tree .tree-row[aria-level]").evaluateAll((all) => all.map((r) => r.children[7].textContent));
     assert.equal(own[0], "0 B", "nothing is allocated outside all functions");
     await page.selectOption("#tree-way", "up");
-    await page.click("#tree .tree-head button:text-is('Blocks')");
+    await page.click("#tree .tree-head button:text-is('Count')");
     assert.equal(await page.inputValue("#tree-sort"), "count");
     const sites = (await shown()).map((r) => Number(r[5].replaceAll(",", "")));
     assert.ok(sites[1] >= sites.at(-1) && sites[0] === 9598, `${sites}`);

@@ -64,12 +64,12 @@ export class Clients {
     const rate = (c) => this.rates.get(c.number)?.rate ?? null;
     const options = { sortable: true, key: (c) => c.number };
     this.recording = new Table($("recording"), "Clients that are recorded", [
-      ...WHO, USE, amount("Live", "live_bytes"), amount("Peak", "peak_bytes_sampled", { title: "highest of ten looks a second" }),
+      ...WHO, USE, amount("Live", "live_bytes"), amount("Peak seen", "peak_bytes_sampled", { title: "highest of ten looks a second; the client's page has the exact one" }),
       column("Rate", rate, { minor: true, show: (c) => dash((n) => `${count(n)}/s`)(rate(c)), title: "allocations and frees per second" }),
       amount("RSS", "client_resident_bytes", { minor: true, title: "resident memory of the client's process, if it runs on the daemon's host" }),
     ], options);
     this.finished = new Table($("finished"), "Clients whose capture has ended", [
-      ...WHO, column("Length", figure("seconds"), { minor: true, show: (c) => dash((s) => duration(s * 1e9))(figure("seconds")(c)) }), USE, amount("Peak", "peak_bytes_sampled"), amount("Live at the end", "live_bytes", { minor: true }),
+      ...WHO, column("Length", figure("seconds"), { minor: true, show: (c) => dash((s) => duration(s * 1e9))(figure("seconds")(c)) }), USE, amount("Peak seen", "peak_bytes_sampled", { title: "highest of ten looks a second; the report has the exact one" }), amount("Live at the end", "live_bytes", { minor: true }),
       column("Saved", (c) => c.parts_bytes, { minor: true, show: (c) => (c.parts_saved ? `${bytes(c.parts_bytes)}${c.parts_saved > 1 ? ` in ${count(c.parts_saved)} traces` : ""}` : "–"), mark: (c) => `${c.parts_saved} ${c.parts_bytes}` }),
       column("Ended", (c) => c.left_alone ?? "", { text: true, minor: true, show: (c) => foreign(c.left_alone ? `left alone (${c.left_alone})` : c.state === "saved" ? "" : c.says || c.state), mark: (c) => `${c.left_alone} ${c.state} ${c.says}`, title: "why the client is not captured again, or why nothing was saved" }),
       column("Download", undefined, { text: true, show: (c) => (c.state === "saved" && c.trace ? downloadTrace(c.trace) : ""), mark: (c) => `${c.state} ${c.trace}` }),

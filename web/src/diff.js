@@ -130,7 +130,7 @@ class Rows {
         { name: "Before", minor: true, value: (r) => allocated(r, 0), show: side(allocated, 0, bytes), title: "bytes allocated" },
         { name: "Now", minor: true, value: (r) => allocated(r, 1), show: side(allocated, 1, bytes), title: "bytes allocated" },
         by("Change", allocated, bytes, "of bytes allocated; sorted by size, up or down"),
-        by("Blocks", blocks, count, "change of the number of blocks allocated"),
+        by("Count", blocks, count, "change of the number of blocks allocated"),
         by("Live", live, bytes, "change of the bytes live at the end"),
         by("Peak", peak, bytes, "change of the site's own highest use"),
       ],
@@ -151,12 +151,12 @@ class Rows {
 }
 
 const TREE_COLUMNS = [
-  { id: "changed", name: "Changed", show: bytes, title: "how far the bytes allocated of single call stacks moved, up or down, together" },
+  { id: "changed", name: "Moved", show: bytes, title: "how far the bytes allocated of single call stacks moved, up or down, together" },
   { id: "now", name: "Now", show: bytes, title: "bytes allocated" },
   { id: "base", name: "Before", show: bytes, title: "bytes allocated" },
   { id: "change", name: "Change", show: signed(bytes), title: "of the bytes allocated" },
   { id: "live", name: "Live", show: signed(bytes), title: "change of the bytes live at the end" },
-  { id: "peak", name: "Peak", show: signed(bytes), title: "change of the bytes at the peak of all pools together" },
+  { id: "peak", name: "At peak", show: signed(bytes), title: "change of the bytes at the peak of all pools together" },
 ];
 
 export class DiffApp {

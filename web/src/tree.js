@@ -12,8 +12,8 @@ export const TREE_COLUMNS = [
   { id: "peak", name: "At peak", show: bytes, title: "bytes in use when the pool's use was highest within the range" },
   { id: "live", name: "Live", show: bytes, title: "bytes in use at the end of the range" },
   { id: "growth", name: "Growth", show: bytes, title: "bytes in use at the end of the range less those at its start" },
-  { id: "bytes", name: "Allocated", show: bytes, title: "bytes allocated within the range" },
-  { id: "count", name: "Blocks", show: count, title: "blocks allocated within the range" },
+  { id: "bytes", name: "Size", show: bytes, title: "bytes allocated within the range" },
+  { id: "count", name: "Count", show: count, title: "blocks allocated within the range" },
   { id: "temporary", name: "Temporary", show: count, title: "blocks that the next memory event of the same thread in that pool freed" },
 ];
 
