@@ -12,6 +12,14 @@
 
 #define HTML_MEASURES 5
 
+/*
+ * The limits of call stacks and nodes are for call stacks that leave hardly any bytes to the
+ * others. As long as the others would have more, there may be up to so many times as many: steps of
+ * time are longer instead.
+ */
+#define HEAVY_SHARE 0.005
+#define HEAVY_TIMES 2
+
 /* A candidate for a separate entry, and its importance. */
 struct html_candidate {
     double share;
@@ -31,8 +39,8 @@ struct html_candidates {
 struct html_limits {
     size_t cells, histogram, map, lives; /* see page_series_options */
     size_t blocks;                       /* of the list of html_blocks.h */
-    size_t keys, sites, stacks, nodes;
-    size_t folded_nodes; /* with those of folded call stacks */
+    size_t sites, stacks, nodes;
+    size_t folded_nodes; /* added for folded call stacks */
     size_t text;         /* bytes of names, before compression */
 };
 
@@ -57,6 +65,7 @@ struct html_builder {
     struct page_tree tree;
     VEC(uint32_t) path; /* nodes of a call stack that the page does not have, innermost first */
     struct html_candidates candidates;
+    size_t folded_nodes;       /* so far */
     bool all_threads;          /* see page_series_options */
     struct timeline use;       /* of a trace of figures only */
     struct html_limits limits; /* fewer sites and stacks when there is too much history for all */

@@ -1,6 +1,9 @@
 #include "analysis/html/html_cells.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/saturate.h"
 
 void page_cells_init(struct page_cells *c, const struct page_cells_options *options)
 {
@@ -13,6 +16,12 @@ void page_cells_release(struct page_cells *c)
     vec_release(&c->sums);
     vec_release(&c->touched);
     vec_release(&c->scratch);
+}
+
+static bool has_too_many(const struct page_cells *c)
+{
+    uint32_t steps = page_cells_steps(c);
+    return c->list.len > c->options.cells_max && steps > 1 && steps > c->options.steps_min;
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -55,7 +64,7 @@ static void join(const struct page_cells *c, uint32_t step, const struct page_ce
                         b ? b->v : NULL, out.v);
     } else {
         for (unsigned i = 0; i < c->options.values; i++)
-            out.v[i] = (a ? a->v[i] : 0) + (b ? b->v[i] : 0);
+            out.v[i] = saturating_sum(a ? a->v[i] : 0, b ? b->v[i] : 0);
     }
     *to = out;
 }
@@ -116,7 +125,7 @@ int page_cells_advance(struct page_cells *c, uint32_t slot, struct err *e)
             return -1;
         uint32_t next = slot >> c->shift;
         /* A pair of steps is joined only when both are complete. */
-        if (c->list.len > c->options.cells_max && next / 2 > c->step / 2) {
+        if (has_too_many(c) && next / 2 > c->step / 2) {
             if (page_cells_halve(c, e) != 0)
                 return -1;
             c->step = (slot >> c->shift) - 1;
@@ -151,9 +160,38 @@ int page_cells_finish(struct page_cells *c, struct err *e)
 {
     if (flush(c, e) != 0)
         return -1;
-    while (c->list.len > c->options.cells_max && page_cells_steps(c) > 1) {
+    while (has_too_many(c)) {
         if (page_cells_halve(c, e) != 0)
             return -1;
     }
     return 0;
+}
+
+static int compare_cells(const void *a, const void *b)
+{
+    const struct page_cell *x = a;
+    const struct page_cell *y = b;
+    if (x->step != y->step)
+        return x->step > y->step ? 1 : -1;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+void page_cells_rename(struct page_cells *c, const uint32_t *names)
+{
+    size_t out = 0;
+    for (size_t i = 0; i < c->list.len; i++)
+        c->list.at[i].key = names[c->list.at[i].key];
+    if (c->list.len)
+        qsort(c->list.at, c->list.len, sizeof *c->list.at, compare_cells);
+    for (size_t i = 0; i < c->list.len; i++) {
+        struct page_cell *cell = &c->list.at[i];
+        struct page_cell *last = &c->list.at[out ? out - 1 : 0];
+        if (i == 0 || compare_cells(last, cell) != 0) {
+            c->list.at[out++] = *cell;
+            continue;
+        }
+        for (unsigned k = 0; k < PAGE_VALUES_MAX; k++)
+            last->v[k] = saturating_sum(last->v[k], cell->v[k]);
+    }
+    c->list.len = out;
 }

@@ -29,9 +29,10 @@ struct page_sum {
 struct page_cells;
 
 struct page_cells_options {
-    unsigned values;  /* of a cell; the others stay 0 */
-    uint32_t slots;   /* the maximum number of steps; a power of two */
-    size_t cells_max; /* steps are joined beyond that, while there are at least two */
+    unsigned values;    /* of a cell; the others stay 0 */
+    uint32_t slots;     /* the maximum number of steps; a power of two */
+    size_t cells_max;   /* steps are joined beyond that, while there are at least two … */
+    uint32_t steps_min; /* … and more than these */
     void *ctx;
     /* A key's sums are complete for this step. May be NULL. */
     void (*settle)(void *ctx, uint32_t key, int64_t *v);
@@ -70,6 +71,9 @@ int page_cells_finish(struct page_cells *c, struct err *e);
 
 /* Doubles the length of a step, after the end. */
 int page_cells_halve(struct page_cells *c, struct err *e);
+
+/* Renames keys, after the end. The cells of keys that are one then become one, the sum. */
+void page_cells_rename(struct page_cells *c, const uint32_t *names);
 
 static inline uint32_t page_cells_steps(const struct page_cells *c)
 {

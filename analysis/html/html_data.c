@@ -3,31 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/html/html_arrange.h"
 #include "analysis/html/html_builder.h"
 #include "analysis/html/html_pack.h"
 
 /*
  * The divisors are bytes of the page for each, measured on pages of compilers, interpreters and
- * bench/firehose.c, so that the parts together fill it.
+ * bench/firehose.c, so that the parts together fill it or are a little too many.
  */
-#define FOLDED_PART 8 /* as many of the nodes, once more, may be added for folded call stacks */
-
 static struct html_limits limits_of(size_t size)
 {
-    struct html_limits max = {.cells = size / 6,
-                              .histogram = size / 25,
-                              .map = size / 20,
-                              .lives = size / 100,
-                              .blocks = size / 200,
-                              .keys = size / 30,
-                              .sites = size / 300,
-                              .stacks = size / 40,
-                              .nodes = size / 7,
-                              .text = size / 2};
-    max.keys = max.keys < PAGE_KEYS_MAX ? max.keys : PAGE_KEYS_MAX;
-    max.folded_nodes = max.nodes + max.nodes / FOLDED_PART;
-    return max;
+    return (struct html_limits){.cells = size / 6,
+                                .histogram = size / 25,
+                                .map = size / 20,
+                                .lives = size / 100,
+                                .blocks = size / 200,
+                                .sites = size / 300,
+                                .stacks = size / 40,
+                                .nodes = size / 7,
+                                .folded_nodes = size / 50,
+                                .text = size / 2};
 }
+
 /* ---- the span of time */
 
 static const struct selection *narrowed(const struct html_builder *b)
@@ -216,6 +213,7 @@ static int build_series(struct html_builder *b, bool first, struct err *e)
         .to = d->to,
         .selection = &b->selection,
         .all_threads = b->all_threads,
+        .steps_min = PAGE_STEPS_MIN,
         .cells_max = b->limits.cells,
         .histogram_max = b->limits.histogram,
         .map_max = b->limits.map,
@@ -234,7 +232,8 @@ static void forget_places(struct html_builder *b)
     struct page_data *d = b->d;
     d->sites.len = d->stacks.len = d->nodes.len = d->frames.len = 0;
     d->other_sites = d->other_stacks = 0;
-    d->text = 0;
+    d->text = d->ranked = 0;
+    b->folded_nodes = 0;
     map_release(&b->site_numbers);
     map_release(&b->site_rests);
     map_release(&b->node_numbers);
@@ -244,108 +243,71 @@ static void forget_places(struct html_builder *b)
     page_series_release(&d->series);
 }
 
-/* How many more bytes cells have with steps of half the length, as measured. */
-#define CELLS_BY_STEPS 1.6
+#define ATTEMPTS 4
 
-/* Bytes of the page without its data, and of a pool's curve; the part of names that stays. */
-#define FRAME_BYTES 172000u
+/* Bytes of the page without its data, and of a pool's curve; parts that names and the rest take. */
+#define FRAME_BYTES 185000u
 #define CURVE_BYTES 12000u
-#define TEXT_PART 0.53
+#define TEXT_PART 0.3
+#define OTHER_PART 0.16
 
-/* Adds the bytes of cells with PAGE_STEPS_MIN steps, or fewer if there are. */
-static int add_cells_size(const struct page_cells *all, size_t *size, struct err *e)
+/* Bytes of the cells of keys with PAGE_STEPS_MIN steps if all call stacks of a site were one. */
+static int find_least(const struct page_data *d, size_t *size, struct err *e)
 {
-    struct page_cells c = {.options = all->options, .shift = all->shift, .step = all->step};
-    int status = 0;
-    for (size_t i = 0; i < all->list.len && status == 0; i++)
-        status = vec_push(&c.list, all->list.at[i]) ? 0 : err_no_memory(e, "figures of the page");
+    const struct page_series *s = &d->series;
+    struct page_cells c = {.options = s->cells.options, .shift = s->cells.shift};
+    struct buf raw = {0};
+    struct buf packed = {0};
+    uint32_t *names = malloc(s->keys.len * sizeof *names);
+    int status = names ? 0 : err_no_memory(e, "figures of the page");
+    for (size_t i = 0; i < s->cells.list.len && status == 0; i++) {
+        if (!vec_push(&c.list, s->cells.list.at[i]))
+            status = err_no_memory(e, "figures of the page");
+    }
     while (status == 0 && page_cells_steps(&c) > PAGE_STEPS_MIN)
         status = page_cells_halve(&c, e);
-    struct buf raw = {0};
-    pack_cells(&c, &raw);
-    if (status == 0)
-        status = pack_size(&raw, size, e);
+    for (size_t i = 0; i < s->keys.len && status == 0; i++) {
+        const struct page_key *key = &s->keys.at[i];
+        uint32_t owner = key->pool * (uint32_t)d->threads.len + key->thread;
+        names[i] = owner * (uint32_t)d->sites.len + d->stacks.at[key->stack].site;
+    }
+    if (status == 0) {
+        page_cells_rename(&c, names);
+        pack_cells(&c, &raw);
+        status = pack_text(&raw, &packed, e);
+    }
+    *size = packed.len;
     buf_release(&raw);
+    buf_release(&packed);
     page_cells_release(&c);
+    free(names);
     return status;
 }
 
-/* The bytes of the tree, of the cells of keys, and of all else, with steps as above. */
-static int find_room(const struct page_data *d, size_t *tree, size_t *cells, size_t *others,
-                     struct err *e)
-{
-    const struct page_series *s = &d->series;
-    struct buf raw = {0};
-    size_t blocks;
-    *tree = *cells = 0;
-    *others = FRAME_BYTES + CURVE_BYTES * d->pools.len + (size_t)(TEXT_PART * (double)d->text);
-    pack_lives(&s->lives, &raw);
-    pack_blocks(d, &raw, &blocks);
-    int status = pack_size(&raw, others, e);
-    buf_clear(&raw);
-    pack_tree(d, &raw);
-    if (status == 0)
-        status = pack_size(&raw, tree, e);
-    buf_release(&raw);
-    if (status != 0 || add_cells_size(&s->cells, cells, e) != 0 ||
-        add_cells_size(&s->histogram, others, e) != 0)
-        return -1;
-    return add_cells_size(&s->blocks, others, e);
-}
-
-/*
- * How much of what was chosen may stay, so that its cells fit the page with steps that are short
- * enough: 1 or more if all of it may.
+/* 1: less was chosen for the next attempt; 0: steps are short enough, or html_write can make it so.
  */
-static int find_scale(const struct html_builder *b, double *scale, struct err *e)
-{
-    const struct page_data *d = b->d;
-    size_t cells, tree, others;
-    if (find_room(d, &tree, &cells, &others, e) != 0)
-        return -1;
-    double need = (double)cells + 1;
-    for (uint32_t steps = page_cells_steps(&d->series.cells);
-         steps < PAGE_STEPS_MIN && !d->figure_step; steps *= 2)
-        need *= CELLS_BY_STEPS;
-    double room = (double)d->size - (double)others - (double)tree;
-    /* What is chosen less makes room in the tree, too. */
-    *scale = (room + (double)tree) / (need + (double)tree);
-    if (room < 0 || *scale < 0.1)
-        *scale = 0.1;
-    double keys = (double)b->limits.keys / (double)(d->series.keys.len + 1);
-    *scale = keys < *scale ? keys : *scale;
-    return 0;
-}
-
-/*
- * Whether steps are too long. If the histograms cause that, these combine threads from now on; if
- * there are too many keys, the number of entries is reduced by the scale to fit.
- */
-static bool must_shrink(struct html_builder *b, double scale)
+static int choose_less(struct html_builder *b, struct err *e)
 {
     const struct page_series *s = &b->d->series;
     struct html_limits *max = &b->limits;
+    const double room = (1 - OTHER_PART) * (double)b->d->size - FRAME_BYTES -
+                        CURVE_BYTES * (double)b->d->pools.len - TEXT_PART * (double)b->d->text;
+    size_t least = 0;
     if (s->histogram.shift > s->cells.shift && page_cells_steps(&s->histogram) < PAGE_STEPS_MIN &&
         !b->all_threads) {
         b->all_threads = true;
-        return true;
+        return 1;
     }
-    if (scale >= 1.02 || b->d->stacks.len <= PAGE_PLACES_MIN)
-        return false;
-    scale *= 0.98;
-    max->stacks = (size_t)((double)b->d->stacks.len * scale);
-    size_t nodes = (size_t)((double)b->d->nodes.len * scale);
-    if (max->stacks < PAGE_PLACES_MIN)
-        max->stacks = PAGE_PLACES_MIN;
-    /* Folded call stacks have an entry for each site at least. */
-    if (max->sites > max->stacks)
-        max->sites = max->stacks;
-    max->folded_nodes = nodes;
-    max->nodes = nodes - nodes / (FOLDED_PART + 1);
-    return true;
+    if (s->keys.len && find_least(b->d, &least, e) != 0)
+        return -1;
+    const bool has_many = (double)least > room;
+    if (has_many)
+        max->sites =
+            (size_t)((double)b->d->sites.len * 0.98 * (room > 0 ? room : 0) / (double)least);
+    if (s->folded)
+        max->stacks = b->d->ranked / (2 * HEAVY_TIMES);
+    return has_many || s->folded;
 }
-
-#define ATTEMPTS 5
 
 static int build(struct html_builder *b, struct err *e)
 {
@@ -357,18 +319,19 @@ static int build(struct html_builder *b, struct err *e)
             build_series(b, attempt == 1, e) != 0)
             return -1;
         find_block_sites(b);
-        double scale = 1;
-        if (attempt < ATTEMPTS && find_scale(b, &scale, e) != 0)
+        int less = attempt < ATTEMPTS ? choose_less(b, e) : 0;
+        if (less < 0)
             return -1;
-        if (attempt == ATTEMPTS || !must_shrink(b, scale))
+        if (less == 0)
             break;
         forget_places(b);
     }
     struct page_data *d = b->d;
     int64_t end = d->from + (int64_t)(d->series.slot_ns * PAGE_SLOTS);
-    return kernel_curve_build(&d->kernel, b->trace, d->from, end, PAGE_SLOTS, e) == 0
-               ? align_steps(&d->series, e)
-               : -1;
+    if (kernel_curve_build(&d->kernel, b->trace, d->from, end, PAGE_SLOTS, e) != 0 ||
+        align_steps(&d->series, e) != 0)
+        return -1;
+    return page_data_arrange(d, UINT32_MAX, e);
 }
 
 /* What was resident, and why. */

@@ -25,9 +25,9 @@
 
 #define PAGE_POOLS_MAX 24u /* separate ones; one more is for the others */
 #define PAGE_THREADS_MAX 32u
-#define PAGE_STEPS_MIN 16u /* sites and stacks are reduced to keep at least this many steps */
+#define PAGE_STEPS_MIN 16u /* call stacks are combined to keep at least this many steps */
 #define PAGE_LEAKS_MAX 500u
-#define PAGE_PLACES_MIN 32u   /* the minimum number of sites, and of stacks */
+#define PAGE_PLACES_MIN 32u   /* the minimum number of stacks that are not folded */
 #define PAGE_STRING_MAX 1000u /* bytes shown of one name */
 
 /* Bytes of the whole page. */
@@ -60,7 +60,9 @@ struct page_stack {
     uint32_t site;  /* index in sites */
     uint32_t node;  /* innermost; 0: combined with others of the same site */
     uint32_t begin; /* where the program begins in it (program_frames.h) */
-    bool is_folded; /* stands for several call stacks */
+    bool is_folded; /* stands for call stacks that the page does not distinguish */
+    uint32_t rank;  /* of others: their number by importance, from 0 */
+    uint32_t count; /* of call stacks that look like this */
 };
 
 /* The frame that stands for frames left out of folded call stacks. */
@@ -80,6 +82,8 @@ struct page_data {
     VEC(struct page_stack) stacks;   /* the first one is "rest" */
     VEC(struct page_node) nodes;     /* the first one is the root */
     VEC(struct frame_view) frames;
+    uint32_t left_out; /* the frame PAGE_LEFT_OUT */
+    uint32_t ranked;   /* call stacks that are not folded */
     struct page_series series;
     struct page_blocks blocks;  /* those of the pools shown */
     struct kernel_curve kernel; /* of the slots of the series */

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "base/map.h"
+#include "base/saturate.h"
+
 void pack_unsigned(struct buf *raw, uint64_t n)
 {
     while (n >= 0x80) {
@@ -67,15 +70,6 @@ static size_t cells_of_step(const struct page_cells *c, size_t i, uint32_t step)
     return n - i;
 }
 
-/* A bit mask of the cell's non-zero values. */
-static unsigned values_of(const struct page_cell *cell)
-{
-    unsigned which = 0;
-    for (unsigned k = 0; k < PAGE_VALUES_MAX; k++)
-        which |= (unsigned)(cell->v[k] != 0) << k;
-    return which;
-}
-
 void pack_cells(const struct page_cells *c, struct buf *raw)
 {
     size_t n = c->list.len;
@@ -89,36 +83,137 @@ void pack_cells(const struct page_cells *c, struct buf *raw)
         bool first = i == 0 || cell[-1].step != cell->step;
         pack_unsigned(raw, cell->key - (first ? 0 : cell[-1].key));
     }
-    for (size_t i = 0; i < n; i++)
-        pack_unsigned(raw, values_of(&c->list.at[i]));
-    for (unsigned k = 0; k < PAGE_VALUES_MAX; k++) {
-        for (size_t i = 0; i < n; i++) {
-            if (c->list.at[i].v[k])
-                pack_signed(raw, c->list.at[i].v[k]);
-        }
+    for (unsigned k = 0; k < c->options.values; k++) {
+        for (size_t i = 0; i < n; i++)
+            pack_signed(raw, c->list.at[i].v[k]);
     }
+}
+
+/* ---- figures of keys */
+
+/* What n blocks of a size have; 0 if not exact as a number of JavaScript. */
+static int64_t bytes_of(int64_t n, int64_t size)
+{
+    double bytes = (double)n * (double)size;
+    return bytes > -0x1p53 && bytes < 0x1p53 ? (int64_t)bytes : 0;
+}
+
+static void subtract(int64_t *from, int64_t n)
+{
+    *from = saturating_sum(*from, n == INT64_MIN ? INT64_MAX : -n);
+}
+
+/* The blocks of a key and those of its site have mostly one size: what differs is small. */
+static void predict(int64_t *v, int64_t *of_key, int64_t *of_site)
+{
+    int64_t size = *of_key ? *of_key : *of_site;
+    const int64_t allocs = v[PAGE_ALLOCS];
+    const int64_t bytes = v[PAGE_ALLOC_BYTES];
+    subtract(&v[PAGE_ALLOC_BYTES], bytes_of(allocs, size));
+    if (allocs && bytes < INT64_C(1) << 53)
+        size = *of_site = bytes / allocs;
+    *of_key = size;
+    subtract(&v[PAGE_FREES], allocs);
+    subtract(&v[PAGE_FREE_BYTES], bytes);
+    subtract(&v[PAGE_FREE_BYTES], bytes_of(v[PAGE_FREES], size));
+    subtract(&v[PAGE_TEMPORARY_BYTES], bytes_of(v[PAGE_TEMPORARY], size));
+    subtract(&v[PAGE_PEAK_BYTES], bytes_of(v[PAGE_PEAK], size));
+}
+
+void pack_figures(const struct page_data *d, struct buf *raw)
+{
+    const struct page_series *s = &d->series;
+    size_t n = s->cells.list.len;
+    struct page_cells c = s->cells;
+    int64_t *of_key = calloc(s->keys.len + 1, sizeof *of_key);
+    int64_t *of_site = calloc(d->sites.len + 1, sizeof *of_site);
+    c.list.at = calloc(n + 1, sizeof *c.list.at); /* clang-tidy does not see that all is filled */
+    if (of_key && of_site && c.list.at) {
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t key = s->cells.list.at[i].key;
+            c.list.at[i] = s->cells.list.at[i];
+            predict(c.list.at[i].v, &of_key[key],
+                    &of_site[d->stacks.at[s->keys.at[key].stack].site]);
+        }
+        pack_cells(&c, raw);
+    } else {
+        raw->failed = true;
+    }
+    free(of_key);
+    free(of_site);
+    free(c.list.at);
+}
+
+/* ---- the tree */
+
+/*
+ * A node by how many levels its caller is above the node before, and the number of its frame among
+ * those that its caller's frame called before, from 1; 0 and the frame if it is a new one.
+ */
+static void pack_nodes(const struct page_data *d, struct buf *raw)
+{
+    struct map callees = {0};
+    uint32_t *counts = calloc(d->frames.len + 1, sizeof *counts);
+    raw->failed |= !counts;
+    for (uint32_t i = 1; i < d->nodes.len && !raw->failed; i++) {
+        const struct page_node *node = &d->nodes.at[i];
+        uint32_t caller = d->nodes.at[node->parent].frame;
+        uint32_t up = 0;
+        bool fresh;
+        for (uint32_t at = i - 1; at != node->parent; at = d->nodes.at[at].parent)
+            up++;
+        uint64_t *which = map_add(&callees, (uint64_t)caller << 32 | node->frame, &fresh);
+        pack_unsigned(raw, up);
+        pack_unsigned(raw, which && !fresh ? *which : 0);
+        if (fresh)
+            pack_unsigned(raw, node->frame);
+        if (which && fresh)
+            *which = ++counts[caller];
+        raw->failed |= !which;
+    }
+    map_release(&callees);
+    free(counts);
+}
+
+/*
+ * Call stacks by their nodes, the levels from these up to where the program begins, and sites: 0
+ * for that of the call stack before whose program begins in the same frame.
+ */
+static void pack_stacks(const struct page_data *d, struct buf *raw)
+{
+    const struct page_stack *all = d->stacks.at;
+    size_t n = d->stacks.len;
+    uint32_t *sites = calloc(d->frames.len + 1, sizeof *sites);
+    raw->failed |= !sites;
+    for (size_t i = 0; i < n; i++)
+        pack_unsigned(raw, all[i].node - (i ? all[i - 1].node : 0));
+    for (size_t i = 0; i < n; i++) {
+        uint32_t up = 0;
+        for (uint32_t at = all[i].node; at != all[i].begin; at = d->nodes.at[at].parent)
+            up++;
+        pack_unsigned(raw, up);
+    }
+    for (size_t i = 0; i < n && sites; i++) {
+        uint32_t *site = &sites[d->nodes.at[all[i].begin].frame];
+        uint64_t number = all[i].site == *site ? 0 : all[i].site + UINT64_C(1);
+        pack_unsigned(raw, number << 1 | all[i].is_folded);
+        *site = all[i].site;
+    }
+    free(sites);
 }
 
 void pack_tree(const struct page_data *d, struct buf *raw)
 {
-    for (size_t i = 1; i < d->nodes.len; i++)
-        pack_unsigned(raw, i - d->nodes.at[i].parent);
-    for (size_t i = 1; i < d->nodes.len; i++)
-        pack_unsigned(raw, d->nodes.at[i].frame);
-    for (size_t i = 0; i < d->stacks.len; i++)
-        pack_unsigned(raw, (uint64_t)d->stacks.at[i].site << 1 | d->stacks.at[i].is_folded);
-    for (size_t i = 0; i < d->stacks.len; i++)
-        pack_signed(raw, (int64_t)d->stacks.at[i].node - (i ? d->stacks.at[i - 1].node : 0));
-    for (size_t i = 0; i < d->stacks.len; i++)
-        pack_unsigned(raw, d->stacks.at[i].node - d->stacks.at[i].begin);
     const struct page_key *keys = d->series.keys.at;
     size_t n = d->series.keys.len;
+    pack_nodes(d, raw);
+    pack_stacks(d, raw);
     for (size_t i = 0; i < n; i++)
         pack_unsigned(raw, keys[i].pool);
     for (size_t i = 0; i < n; i++)
         pack_unsigned(raw, keys[i].thread);
     for (size_t i = 0; i < n; i++)
-        pack_signed(raw, (int64_t)keys[i].stack - (i ? keys[i - 1].stack : 0));
+        pack_unsigned(raw, keys[i].stack - (i ? keys[i - 1].stack : 0));
 }
 
 void pack_lives(const struct page_lives *l, struct buf *raw)
@@ -175,13 +270,4 @@ void pack_blocks(const struct page_data *d, struct buf *raw, size_t *n)
             ++*n;
         }
     }
-}
-
-int pack_size(const struct buf *raw, size_t *size, struct err *e)
-{
-    struct buf packed = {0};
-    int status = pack_text(raw, &packed, e);
-    *size += packed.len;
-    buf_release(&packed);
-    return status;
 }

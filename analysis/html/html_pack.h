@@ -22,11 +22,20 @@ int pack_text(const struct buf *raw, struct buf *out, struct err *e);
 
 /*
  * Groups similar data, which compresses well: the number of cells of each step; the keys as
- * differences; the masks of non-zero values; then these values, one kind after the other.
+ * differences; then the values, one kind after the other.
  */
 void pack_cells(const struct page_cells *c, struct buf *raw);
 
-/* Nodes, call stacks and keys: one kind of numbers after the other. Nodes come after their parents.
+/*
+ * The cells of keys. Frees are stored as their difference from the allocations, and bytes as theirs
+ * from what as many blocks have, of the size that the key's blocks have on average, or those of its
+ * site: that of the newest step with allocations, rounded down.
+ */
+void pack_figures(const struct page_data *d, struct buf *raw);
+
+/*
+ * Nodes, call stacks and keys, in the order of page_data_arrange. web/src/model.js (readTree) shows
+ * the layout.
  */
 void pack_tree(const struct page_data *d, struct buf *raw);
 
@@ -39,6 +48,3 @@ void pack_lives(const struct page_lives *l, struct buf *raw);
  * free; sites. Sets *n to their number.
  */
 void pack_blocks(const struct page_data *d, struct buf *raw, size_t *n);
-
-/* Adds to *size the bytes that `raw` has in the page. -1 if memory is short. */
-int pack_size(const struct buf *raw, size_t *size, struct err *e);

@@ -25,28 +25,20 @@ enum block_value {
     BLOCK_VALUES,
 };
 
-static int64_t sum(int64_t a, int64_t b)
-{
-    int64_t out;
-    if (!__builtin_add_overflow(a, b, &out))
-        return out;
-    return b > 0 ? INT64_MAX : INT64_MIN;
-}
-
 static void add(int64_t *to, uint64_t n)
 {
-    *to = sum(*to, n > INT64_MAX ? INT64_MAX : (int64_t)n);
+    *to = saturating_sum(*to, n > INT64_MAX ? INT64_MAX : (int64_t)n);
 }
 
 static void subtract(int64_t *from, uint64_t n)
 {
-    *from = sum(*from, n > INT64_MAX ? INT64_MIN : -(int64_t)n);
+    *from = saturating_sum(*from, n > INT64_MAX ? INT64_MIN : -(int64_t)n);
 }
 
 /* The change of live blocks or bytes within the step. */
 static int64_t net(const int64_t *v, enum page_value in, enum page_value out)
 {
-    return sum(v[in], v[out] == INT64_MIN ? INT64_MAX : -v[out]);
+    return saturating_sum(v[in], v[out] == INT64_MIN ? INT64_MAX : -v[out]);
 }
 
 /* ---- peaks */
@@ -90,12 +82,14 @@ static void join_peaks(void *ctx, uint32_t key, uint32_t first, uint32_t half, c
     a = a ? a : nothing;
     b = b ? b : nothing;
     for (unsigned i = 0; i < PAGE_PEAK; i++)
-        out[i] = sum(a[i], b[i]);
-    out[PAGE_PEAK] =
-        p->peak_is_later ? sum(net(a, PAGE_ALLOCS, PAGE_FREES), b[PAGE_PEAK]) : a[PAGE_PEAK];
-    out[PAGE_PEAK_BYTES] = p->peak_is_later
-                               ? sum(net(a, PAGE_ALLOC_BYTES, PAGE_FREE_BYTES), b[PAGE_PEAK_BYTES])
-                               : a[PAGE_PEAK_BYTES];
+        out[i] = saturating_sum(a[i], b[i]);
+    out[PAGE_PEAK] = p->peak_is_later
+                         ? saturating_sum(net(a, PAGE_ALLOCS, PAGE_FREES), b[PAGE_PEAK])
+                         : a[PAGE_PEAK];
+    out[PAGE_PEAK_BYTES] =
+        p->peak_is_later
+            ? saturating_sum(net(a, PAGE_ALLOC_BYTES, PAGE_FREE_BYTES), b[PAGE_PEAK_BYTES])
+            : a[PAGE_PEAK_BYTES];
 }
 
 /* Ends the nanosecond `now` of the pool. */
@@ -432,14 +426,20 @@ static void init(struct page_series *s, const struct page_series_options *option
     s->slot_ns = span / PAGE_SLOTS + 1;
     const struct page_cells_options cells = {.values = PAGE_VALUES,
                                              .slots = slots,
+                                             .steps_min = options->steps_min,
                                              .cells_max = limit(options->cells_max),
                                              .ctx = s,
                                              .settle = settle_peak,
                                              .join = join_peaks};
-    const struct page_cells_options histogram = {
-        .values = 2, .slots = slots, .cells_max = limit(options->histogram_max)};
-    const struct page_cells_options blocks = {
-        .values = BLOCK_VALUES, .slots = slots, .cells_max = limit(options->map_max)};
+    const struct page_cells_options histogram = {.values = 2,
+                                                 .slots = slots,
+                                                 .steps_min =
+                                                     options->all_threads ? options->steps_min : 0,
+                                                 .cells_max = limit(options->histogram_max)};
+    const struct page_cells_options blocks = {.values = BLOCK_VALUES,
+                                              .slots = slots,
+                                              .steps_min = options->steps_min,
+                                              .cells_max = limit(options->map_max)};
     page_cells_init(&s->cells, &cells);
     page_cells_init(&s->histogram, &histogram);
     page_cells_init(&s->blocks, &blocks);

@@ -72,6 +72,7 @@ struct page_series_options {
     const uint8_t *owners; /* call stack id → site among the owners of html_map.h; NULL: others */
     int64_t from, to;      /* ns; of the first and the last event */
     struct selection *selection; /* which allocations; its pools of one name are in one pool */
+    uint32_t steps_min;          /* there are so many steps even if that is too many cells */
     size_t cells_max;            /* of keys; 0 in each of these: no limit */
     size_t histogram_max;        /* cells of the histograms */
     size_t map_max;              /* cells of the memory map */

@@ -47,21 +47,15 @@ static int add_nodes(struct html_builder *b, uint32_t frame, uint32_t *number, s
     return 0;
 }
 
-/* The child of a node that stands for functions which the trace or the page does not have. */
-static int add_mark(struct html_builder *b, struct view name, uint32_t *node, struct err *e)
-{
-    struct frame_view f = {.function = name, .file = {"", 0}, .image = {"", 0}};
-    uint32_t frame;
-    if (page_tree_frame(&b->tree, b->d, f, &frame, e) != 0)
-        return -1;
-    return page_tree_child(&b->tree, b->d, frame, node, e);
-}
-
 /* The node that cut call stacks hang under. */
 static int cut_node(struct html_builder *b, uint32_t *number, struct err *e)
 {
+    uint32_t frame;
     frame_name_cut(b->d->cut_name, cut_stacks_depth(&b->cut));
-    return add_mark(b, view_of(b->d->cut_name), number, e);
+    struct frame_view f = {.function = view_of(b->d->cut_name), .file = {"", 0}, .image = {"", 0}};
+    if (page_tree_frame(&b->tree, b->d, f, &frame, e) != 0)
+        return -1;
+    return page_tree_child(&b->tree, b->d, frame, number, e);
 }
 
 /*
@@ -89,8 +83,13 @@ static int follow(struct html_builder *b, uint32_t callstack, uint32_t *number, 
     return 0;
 }
 
+static size_t times(const struct html_candidate *c)
+{
+    return c->share > HEAVY_SHARE ? HEAVY_TIMES : 1;
+}
+
 /* Whether names and nodes of the path still fit. */
-static bool path_fits(const struct html_builder *b)
+static bool path_fits(const struct html_builder *b, const struct html_candidate *of)
 {
     const struct callstacks *c = &b->trace->callstacks;
     uint64_t text = b->d->text;
@@ -107,7 +106,7 @@ static bool path_fits(const struct html_builder *b)
         }
         nodes += depth;
     }
-    return nodes <= b->limits.nodes && text <= b->limits.text;
+    return nodes <= b->limits.nodes * times(of) && text <= b->limits.text;
 }
 
 /* Adds the path below a node. */
@@ -165,20 +164,22 @@ static int fold_stack(struct html_builder *b, uint32_t callstack, uint32_t site,
     struct page_data *d = b->d;
     struct stack_place begin = program_frames_begin(&b->program, callstack);
     struct page_stack stack = {.site = site, .is_folded = true};
+    size_t nodes = d->nodes.len;
     d->other_stacks++;
-    if (begin.node == 0 || node == 0 || d->nodes.len >= b->limits.folded_nodes)
+    if (begin.node == 0 || node == 0 || b->folded_nodes >= b->limits.folded_nodes)
         return fold_into_site(b, callstack, site, e);
     stack.node = node;
     stack.begin = begin_node(b, callstack, begin);
     if (!stack.begin) {
         uint32_t frame;
-        if (add_mark(b, view_of(PAGE_LEFT_OUT), &stack.node, e) != 0 ||
+        if (page_tree_child(&b->tree, d, d->left_out, &stack.node, e) != 0 ||
             frame_number(b, b->trace->callstacks.nodes.at[begin.node].frame, begin.inlined, &frame,
                          e) != 0 ||
             page_tree_child(&b->tree, d, frame, &stack.node, e) != 0)
             return -1;
         stack.begin = stack.node;
     }
+    b->folded_nodes += d->nodes.len - nodes;
     return page_tree_stack(&b->tree, d, stack, &b->stacks[callstack], e);
 }
 
@@ -193,14 +194,20 @@ static int place_stack(struct html_builder *b, const struct html_candidate *c, s
     struct page_stack stack = {.site = (uint32_t)*site};
     if (follow(b, c->number, &stack.node, e) != 0)
         return -1;
-    if (b->d->stacks.len > b->limits.stacks || !path_fits(b))
+    if (b->d->ranked >= b->limits.stacks * times(c) || !path_fits(b, c))
         return fold_stack(b, c->number, stack.site, stack.node, e);
     if (add_path(b, c->number, &stack.node, e) != 0)
         return -1;
     stack.begin = begin_node(b, c->number, program_frames_begin(&b->program, c->number));
     if (!stack.begin)
         stack.begin = stack.node;
-    return page_tree_stack(&b->tree, b->d, stack, &b->stacks[c->number], e);
+    stack.rank = b->d->ranked;
+    if (page_tree_stack(&b->tree, b->d, stack, &b->stacks[c->number], e) != 0)
+        return -1;
+    struct page_stack *placed = &b->d->stacks.at[b->stacks[c->number]];
+    b->d->ranked += !placed->is_folded && placed->count == 0;
+    placed->count++;
+    return 0;
 }
 
 int html_choose_stacks(struct html_builder *b, struct err *e)
@@ -218,9 +225,12 @@ int html_choose_stacks(struct html_builder *b, struct err *e)
     }
     html_rank(&b->candidates);
     html_rank_by_rest(&b->candidates);
+    struct frame_view gap = {.function = view_of(PAGE_LEFT_OUT), .file = {"", 0}, .image = {"", 0}};
     if (!vec_push(&b->d->stacks, (struct page_stack){.is_folded = true}) ||
         !vec_push(&b->d->nodes, (struct page_node){0}))
         return err_no_memory(e, "call stacks");
+    if (page_tree_frame(&b->tree, b->d, gap, &b->d->left_out, e) != 0)
+        return -1;
     for (size_t i = 0; i < b->candidates.len; i++) {
         if (place_stack(b, &b->candidates.at[i], e) != 0)
             return -1;

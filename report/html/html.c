@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/figures/summary_facts.h"
+#include "analysis/html/html_arrange.h"
 #include "analysis/html/html_pack.h"
 #include "analysis/names/zone_names.h"
 #include "base/format.h"
@@ -13,7 +14,7 @@
 #define FAULTS_MAX 200u
 
 /* Bytes of what follows the history, at most. */
-#define END_SIZE 200u
+#define END_SIZE 600u
 
 struct page {
     struct page_data *d;
@@ -129,16 +130,6 @@ static int end_packed(struct page *p, struct buf *raw, struct err *e)
     buf_puts(&p->json.out, "\",");
     buf_release(raw);
     return status;
-}
-
-static int put_tree(struct page *p, struct err *e)
-{
-    const struct page_data *d = p->d;
-    struct buf raw = {0};
-    pack_tree(d, &raw);
-    buf_printf(&p->json.out, "\"nodeCount\":%zu,\"stackCount\":%zu,\"keyCount\":%zu,\"tree\":\"",
-               d->nodes.len, d->stacks.len, d->series.keys.len);
-    return end_packed(p, &raw, e);
 }
 
 static void put_faults(struct page *p)
@@ -262,19 +253,23 @@ static void put_lanes(struct page *p)
 
 /* ---- history */
 
-static int pack_history(const struct page_series *s, struct buf *out, struct err *e)
+static int pack_history(const struct page_data *d, struct buf *out, struct err *e)
 {
-    const struct {
-        const char *name;
-        const struct page_cells *cells;
-    } parts[] = {{"cells", &s->cells}, {"histogram", &s->histogram}, {"blocks", &s->blocks}};
+    static const char *const names[] = {"tree", "cells", "histogram", "blocks"};
     struct buf raw = {0};
     int status = 0;
     buf_clear(out);
-    for (size_t i = 0; i < 3 && status == 0; i++) {
+    buf_printf(out, "\"nodeCount\":%zu,\"stackCount\":%zu,\"keyCount\":%zu,", d->nodes.len,
+               d->stacks.len, d->series.keys.len);
+    for (size_t i = 0; i < 4 && status == 0; i++) {
         buf_clear(&raw);
-        pack_cells(parts[i].cells, &raw);
-        buf_printf(out, "\"%s\":\"", parts[i].name);
+        if (i == 0)
+            pack_tree(d, &raw);
+        else if (i == 1)
+            pack_figures(d, &raw);
+        else
+            pack_cells(i == 2 ? &d->series.histogram : &d->series.blocks, &raw);
+        buf_printf(out, "\"%s\":\"", names[i]);
         status = pack_text(&raw, out, e);
         buf_puts(out, "\",");
     }
@@ -282,26 +277,49 @@ static int pack_history(const struct page_series *s, struct buf *out, struct err
     return status;
 }
 
+/*
+ * Makes the history smaller: with longer steps, or, if these are few, with fewer call stacks
+ * distinguished. Nine tenths of what is too much go at once, so that little room is left in the
+ * end; at least a part that doubles with each attempt. 1: that is not possible.
+ */
+static int shrink(struct page_data *d, size_t len, size_t room, double *least, struct err *e)
+{
+    struct page_cells *all[] = {&d->series.cells, &d->series.histogram, &d->series.blocks};
+    uint32_t steps = page_cells_steps(all[0]);
+    if (steps <= PAGE_STEPS_MIN && d->ranked > PAGE_PLACES_MIN) {
+        double part = 0.9 * (1 - (double)room / (double)len);
+        part = part > *least ? part : *least;
+        *least *= 2;
+        double whole = (1 - part) * d->ranked;
+        return page_data_arrange(d, whole > PAGE_PLACES_MIN ? (uint32_t)whole : PAGE_PLACES_MIN, e);
+    }
+    if (steps <= 1)
+        return 1;
+    for (size_t i = 0; i < 3; i++) {
+        if (page_cells_halve(all[i], e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Comes last: it gets what the other parts leave, at least a quarter of the page. */
 static int put_history(struct page *p, struct err *e)
 {
-    struct page_series *s = &p->d->series;
     struct buf packed = {0};
     size_t size = p->d->size;
     size_t taken = page_template.head_len + page_template.tail_len + p->json.out.len + END_SIZE;
     size_t room = taken + size / 4 < size ? size - taken : size / 4;
-    int status = pack_history(s, &packed, e);
-    while (status == 0 && packed.len > room && page_cells_steps(&s->cells) > 1) {
-        struct page_cells *all[] = {&s->cells, &s->histogram, &s->blocks};
-        for (size_t i = 0; i < 3 && status == 0; i++)
-            status = page_cells_halve(all[i], e);
-        if (status == 0)
-            status = pack_history(s, &packed, e);
+    double least = 0.01;
+    int status;
+    while ((status = pack_history(p->d, &packed, e)) == 0 && packed.len > room) {
+        status = shrink(p->d, packed.len, room, &least, e);
+        if (status != 0)
+            break;
     }
     buf_put(&p->json.out, packed.data, packed.len);
     p->json.out.failed |= packed.failed;
     buf_release(&packed);
-    return status;
+    return status < 0 ? -1 : 0;
 }
 
 /* Four numbers per slot, as differences, since most slots equal their predecessors. */
@@ -515,7 +533,7 @@ static int put_tables(struct page *p, struct err *e)
     put_look(p);
     put_texts(p);
     put_lanes(p);
-    return html_put_tables(&p->json, "tidemark.page/3", e);
+    return html_put_tables(&p->json, "tidemark.page/4", e);
 }
 
 static int put_data(struct page *p, struct err *e)
@@ -525,11 +543,11 @@ static int put_data(struct page *p, struct err *e)
         return -1;
     put_trace(p);
     put_pools(p);
-    put_bounds(p);
-    if (put_tree(p, e) != 0 || put_timeline(p, e) != 0 || put_resident(p, e) != 0 ||
-        put_map(p, e) != 0 || put_owners(p, e) != 0 || put_lives(p, e) != 0 ||
-        put_blocks(p, e) != 0 || put_history(p, e) != 0)
+    if (put_timeline(p, e) != 0 || put_resident(p, e) != 0 || put_map(p, e) != 0 ||
+        put_owners(p, e) != 0 || put_lives(p, e) != 0 || put_blocks(p, e) != 0 ||
+        put_history(p, e) != 0)
         return -1;
+    put_bounds(p);
     buf_printf(&p->json.out,
                "\"time\":{\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"slots\":%u,\"slot\":%" PRIu64
                ",\"steps\":%u}}\n",

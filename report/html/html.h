@@ -2,7 +2,7 @@
 
 /*
  * Writes a memory report as one self-contained HTML file: the page built from web/, with the data
- * as a block of JSON ("schema": "tidemark.page/3"). Text of the trace is escaped as for a terminal.
+ * as a block of JSON ("schema": "tidemark.page/4"). Text of the trace is escaped as for a terminal.
  * `<`, `>` and `&` are escaped, so nothing in the block can end it.
  */
 

@@ -2,6 +2,7 @@
 page's own code."""
 
 import base64
+import collections
 import itertools
 import json
 import re
@@ -57,20 +58,34 @@ class Page:
         self.data |= json.loads(unpack(self.data.pop("tables")))
         self.steps = self.data["time"]["steps"]
         self.read_tree()
-        self.cells = self.read_cells("cells", 8)
+        self.cells = self.read_figures()
 
     def read_tree(self):
         """Nodes are (parent, frame); the root is 0. Keys are (pool, thread, stack)."""
         reader = Reader(self.data["tree"])
         nodes, stacks, keys = (self.data[f"{name}Count"] for name in ("node", "stack", "key"))
-        parents = [i - reader.unsigned() for i in range(1, nodes)]
-        self.nodes = [(0, None), *zip(parents, [reader.unsigned() for _ in parents])]
-        sites = [reader.unsigned() for _ in range(stacks)]
-        self.stack_sites, self.stack_folded = [n >> 1 for n in sites], [n & 1 for n in sites]
-        self.stack_nodes = list(itertools.accumulate(reader.signed() for _ in sites))
-        self.stack_begins = [node - reader.unsigned() for node in self.stack_nodes]
+        self.nodes, callees = [(0, 0)], collections.defaultdict(list)
+
+        def above(node):
+            for _ in range(reader.unsigned()):
+                node = self.nodes[node][0]
+            return node
+        for i in range(1, nodes):
+            parent = above(i - 1)
+            known, which = callees[self.nodes[parent][1]], reader.unsigned()
+            if which == 0:
+                known.append(reader.unsigned())
+            self.nodes.append((parent, known[which - 1]))
+        self.stack_nodes = list(itertools.accumulate(reader.unsigned() for _ in range(stacks)))
+        self.stack_begins = [above(node) for node in self.stack_nodes]
+        self.stack_sites, self.stack_folded, sites = [], [], collections.Counter()
+        for node in self.stack_begins:
+            frame, number = self.nodes[node][1], reader.unsigned()
+            sites[frame] = (number >> 1) - 1 if number > 1 else sites[frame]
+            self.stack_sites.append(sites[frame])
+            self.stack_folded.append(number & 1)
         pools, threads = ([reader.unsigned() for _ in range(keys)] for _ in range(2))
-        keyed = itertools.accumulate(reader.signed() for _ in range(keys))
+        keyed = itertools.accumulate(reader.unsigned() for _ in range(keys))
         self.keys = list(zip(pools, threads, keyed))
         if not reader.done():
             raise AssertionError("tree: bytes left over")
@@ -83,13 +98,29 @@ class Page:
         for i, step in enumerate(steps):
             key = reader.unsigned()
             keys.append(key + (keys[-1] if i and steps[i - 1] == step else 0))
-        which = [reader.unsigned() for _ in steps]
-        columns = [[reader.signed() if bits >> k & 1 else 0 for bits in which]
-                   for k in range(values)]
-        out = list(zip(steps, keys, zip(*columns)))
+        out = [(step, key, list(v)) for step, key, v in
+               zip(steps, keys, zip(*([reader.signed() for _ in steps] for _ in range(values))))]
         if not reader.done():
             raise AssertionError(f"{name}: bytes left over")
         return out
+
+    def read_figures(self):
+        """Bytes are differences from what blocks of an expected size have, frees from allocations."""
+        def of(n, size):
+            return n * size if abs(n * size) < 1 << 53 else 0
+        cells, of_key, of_site = self.read_cells("cells", 8), {}, {}
+        for _, key, v in cells:
+            site = self.stack_sites[self.keys[key][2]]
+            size = of_key.get(key) or of_site.get(site, 0)
+            v[1] += of(v[0], size)
+            if v[0] and v[1] < 1 << 53:
+                size = of_site[site] = v[1] // v[0]
+            of_key[key] = size
+            v[3] += v[1] + of(v[2], size)
+            v[2] += v[0]
+            v[5] += of(v[4], size)
+            v[7] += of(v[6], size)
+        return cells
 
     def points(self):
         """For each pool a list of (max, end, blocks, allocs)."""

@@ -120,7 +120,7 @@ class Answers(Web):
         with self.web() as process:
             number = self.recorded()
             live = self.live_page(number)
-            self.assertEqual(live.data["schema"], "tidemark.page/3")
+            self.assertEqual(live.data["schema"], "tidemark.page/4")
             (at,) = live.points()
             self.assertEqual(at[-1][1:3], (320, 2))
             with concurrent.futures.ThreadPoolExecutor(3) as pool:

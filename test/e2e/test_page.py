@@ -586,9 +586,11 @@ class Escaping(Case):
         self.assertNotRegex(self.page.html, r'(src|href)="(?!#)')
 
 
-def deep_recording(heavy, light):
+def deep_recording(heavy, light, spread=0, more=0):
     """A recording of heaptrack: blocks of call stacks as many, through two functions for each of 15
-    levels. The heavy ones are freed."""
+    levels. The heavy ones have 4096 bytes and up to `spread` more, and are freed;
+    `more` such blocks follow, of call stacks by chance."""
+    chance = random.Random(3)
     names = ["app", "a.cpp", "main", "site", *(f"f{i}" for i in range(30))]
     lines = ["v 10500 3", "X ./app", "I 1000 5e298d", *(f"s {len(n):x} {n}" for n in names)]
     lines += ["i 401000 1 3 2 1", "i 402000 1 4 2 2", "t 1 0"]
@@ -600,9 +602,10 @@ def deep_recording(heavy, light):
             if path[:depth + 1] not in nodes:
                 lines.append(f"t {path[depth] + 3:x} {nodes[path[:depth]]:x}")
                 nodes[path[:depth + 1]] = len(nodes) + n + 1
-        lines += [f"t 2 {nodes[path]:x}", f"a {4096 if n < heavy else 1:x} {len(nodes) + n + 1:x}",
+        size = 4096 + chance.randint(0, spread) if n < heavy else 1
+        lines += [f"t 2 {nodes[path]:x}", f"a {size:x} {len(nodes) + n + 1:x}",
                   f"+ {n:x}", *([f"- {n:x}"] if n < heavy else [])]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + ["+ {0:x}\n- {0:x}".format(chance.randrange(heavy)) for _ in range(more)]) + "\n"
 
 
 @unittest.skipUnless(BUILT, UNBUILT)
@@ -675,6 +678,26 @@ class Bounds(Case):
             self.assertEqual(names[1] == "[frames left out]", bool(folded), names)
             gaps += folded
         self.assertGreater(gaps, 100)
+
+    def test_room_is_for_call_stacks(self):
+        """24,000 call stacks that allocate by chance, for which a small page has no room: steps give way
+        to the last 16, and what is left is filled. The sums stay those of the report."""
+        trace = self.dir / "deep.tracy"
+        (self.dir / "heaptrack.deep.1").write_text(deep_recording(24000, 4000, 10**6, 300000))
+        result = run("import", self.dir / "heaptrack.deep.1", trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        page, doc = make_page(trace, self.dir / "deep.html", "--page-size", "500000"), report(trace)
+        size = (self.dir / "deep.html").stat().st_size
+        self.assertTrue(450_000 < size <= 500_000, size)
+        self.assertEqual(page.steps, 16)
+        whole = page.stack_folded.count(0)
+        self.assertTrue(5_000 < whole < 24_000, whole)
+        self.assertEqual(page.data["other"]["stacks"] + whole, 28_000)
+        row, = page.figures(0, page.steps).values()
+        site, = doc["sites"]
+        self.assertEqual([row[key] for key in ("count", "bytes", "live", "live_bytes", "at_peak")],
+                         [site[key] for key in ("count", "bytes", "live_count", "live_bytes",
+                                                "at_peak_bytes")])
 
     def test_nothing_in_the_trace(self):
         result = run("update", "-s", "M", MT, self.dir / "x.tracy")

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analysis/figures/stream_figures.h"
+#include "analysis/html/html_arrange.h"
 #include "analysis/html/html_data.h"
 #include "base/bytes.h"
 #include "trace/save/save.h"
@@ -156,6 +157,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_sums(&d, &s);
     while (page_cells_steps(&d.series.cells) > 1) {
         check(page_cells_halve(&d.series.cells, &e) == 0);
+        check_sums(&d, &s);
+    }
+    while (d.ranked > 1) {
+        check(page_data_arrange(&d, d.ranked / 2, &e) == 0);
         check_sums(&d, &s);
     }
     page_data_release(&d);

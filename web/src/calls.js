@@ -186,20 +186,13 @@ function upwards(model, columns, main, { recursion, all }) {
 export function matcher(text, regex) {
   const term = text.trim();
   if (!term) return null;
-  let test;
-  if (regex) {
-    let pattern;
-    try {
-      pattern = new RegExp(term, "i");
-    } catch {
-      return null;
-    }
-    test = (s) => pattern.test(s);
-  } else {
-    const lower = term.toLowerCase();
-    test = (s) => s.toLowerCase().includes(lower);
+  let pattern;
+  try {
+    pattern = new RegExp(regex ? term : term.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "i");
+  } catch {
+    return null;
   }
-  return (frame) => [frame.name, frame.path, frame.image].some((s) => s && test(s));
+  return (frame) => [frame.name, frame.path, frame.image].some((s) => s && pattern.test(s));
 }
 
 // Which call stacks pass through a frame that the test accepts, also within the allocator if that is

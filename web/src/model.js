@@ -3,9 +3,9 @@
 
 import { describeFrame } from "./calls.js";
 import { percent, shortId } from "./format.js";
-import { inflate, inflateJson, readCells } from "./unpack.js";
+import { inflate, inflateJson, readCells, readFigures } from "./unpack.js";
 
-const [ALLOCS, ALLOC_BYTES, FREES, FREE_BYTES, TEMPORARY, TEMPORARY_BYTES, PEAK, PEAK_BYTES, VALUES] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+const [ALLOCS, ALLOC_BYTES, FREES, FREE_BYTES, TEMPORARY, TEMPORARY_BYTES, PEAK, PEAK_BYTES] = [0, 1, 2, 3, 4, 5, 6, 7];
 const CLASSES = 64;
 
 // First what the plot needs, …
@@ -21,7 +21,7 @@ export async function loadPoints(data) {
 export async function loadCells(m) {
   const { data } = m;
   const [cells, histogram, blocks, pieces, owners, lives, singles] = await Promise.all([data.cells, data.histogram, data.blocks, data.pieces, data.owners, data.lives, data.singles].map(inflate));
-  m.cells = readCells(cells, m.steps, VALUES);
+  m.cells = readFigures(cells, m.steps, m.keyStack.map((stack) => m.stackSite[stack]));
   m.histogram = readCells(histogram, m.steps, 2);
   m.blocks = readCells(blocks, m.steps, 3);
   m.readPieces(pieces, owners);
@@ -42,25 +42,30 @@ class Model {
 
   // ---- tables
 
-  // put_tree in report/html/html.c has the layout.
+  // pack_tree in analysis/html/html_pack.c writes it.
   readTree(reader) {
     const { nodeCount, stackCount, keyCount } = this.data;
-    const column = (n, next) => Uint32Array.from({ length: n }, next);
-    const plain = () => reader.unsigned();
-    const sum = () => {
-      let at = 0;
-      return () => (at += reader.signed());
+    const parents = (this.nodeParent = new Uint32Array(nodeCount));
+    const frames = (this.nodeFrame = new Uint32Array(nodeCount));
+    const callees = []; // of each frame, in the order in which they appear
+    const above = (node) => {
+      for (let up = reader.unsigned(); up; up--) node = parents[node];
+      return node;
     };
-    this.nodeParent = column(nodeCount, (_, i) => (i ? i - reader.unsigned() : 0));
-    this.nodeFrame = column(nodeCount, (_, i) => (i ? reader.unsigned() : 0));
-    const sites = column(stackCount, plain);
-    this.stackSite = sites.map((n) => n >> 1);
-    this.stackFolded = sites.map((n) => n & 1); // whether it stands for several call stacks
-    this.stackNode = column(stackCount, sum());
-    this.stackBegin = column(stackCount, (_, i) => this.stackNode[i] - reader.unsigned()); // the node of its site
-    this.keyPool = column(keyCount, plain);
-    this.keyThread = column(keyCount, plain);
-    this.keyStack = column(keyCount, sum());
+    for (let i = 1; i < nodeCount; i++) {
+      const known = (callees[frames[(parents[i] = above(i - 1))]] ??= []);
+      frames[i] = known[reader.unsigned() - 1] ?? (known[known.length] = reader.unsigned());
+    }
+    this.stackNode = Uint32Array.from(reader.sums(stackCount));
+    this.stackBegin = this.stackNode.map(above); // the node of its site
+    this.stackFolded = new Uint8Array(stackCount); // whether it stands for several call stacks
+    const sites = []; // by frame
+    this.stackSite = this.stackBegin.map((node, i) => {
+      const n = reader.unsigned();
+      this.stackFolded[i] = n % 2;
+      return (sites[frames[node]] = n > 1 ? (n >> 1) - 1 : sites[frames[node]] ?? 0);
+    });
+    [this.keyPool, this.keyThread, this.keyStack] = [reader.list(keyCount), reader.list(keyCount), reader.sums(keyCount)].map((list) => Uint32Array.from(list));
   }
 
   readFrames() {
@@ -117,22 +122,16 @@ class Model {
   // ---- history
 
   readPoints(reader) {
-    const pools = this.data.pools.length;
-    this.points = [];
-    for (let p = 0; p < pools; p++) {
-      const at = { max: new Float64Array(this.slots), end: new Float64Array(this.slots), blocks: new Float64Array(this.slots), allocs: new Float64Array(this.slots) };
-      let end = 0;
-      let blocks = 0;
+    this.points = this.data.pools.map(() => {
+      const [max, end, blocks, allocs] = Array.from({ length: 4 }, () => new Float64Array(this.slots));
       for (let i = 0; i < this.slots; i++) {
-        at.max[i] = end + reader.signed();
-        end += reader.signed();
-        blocks += reader.signed();
-        at.end[i] = end;
-        at.blocks[i] = blocks;
-        at.allocs[i] = reader.unsigned();
+        max[i] = (end[i - 1] ?? 0) + reader.signed();
+        end[i] = (end[i - 1] ?? 0) + reader.signed();
+        blocks[i] = (blocks[i - 1] ?? 0) + reader.signed();
+        allocs[i] = reader.unsigned();
       }
-      this.points.push(at);
-    }
+      return { max, end, blocks, allocs };
+    });
   }
 
   // What the kernel counted of the process; null where it did not.
@@ -170,22 +169,16 @@ class Model {
 
   // Blocks by row, and the parts of time in which they were allocated and freed.
   readLives(reader) {
-    const column = (next) => Float64Array.from({ length: this.data.lifeCount }, next);
-    let row = 0;
-    const lives = { row: column(() => (row += reader.unsigned())), born: column(() => reader.unsigned()) };
-    lives.freed = column((_, i) => lives.born[i] + reader.signed());
-    this.lives = Object.assign(lives, { count: column(() => reader.unsigned()), bytes: column(() => reader.unsigned()) });
+    const n = this.data.lifeCount;
+    const [row, born] = [reader.sums(n), reader.list(n)];
+    this.lives = { row, born, freed: born.map((part) => part + reader.signed()), count: reader.list(n), bytes: reader.list(n) };
   }
 
   // Single blocks, in order of address within each pool: {pool, address, begin, end, size, site, born,
   // freed}, with bytes from the address 0 in units of pieces, and slots of time.
   readSingles(reader) {
-    const column = (next) => Float64Array.from({ length: this.data.listedBlocks }, next);
-    let at = 0;
-    const plain = () => column(() => reader.unsigned());
-    const [piece, offset, size, born] = [column(() => (at += reader.unsigned())), plain(), plain(), plain()];
-    const after = plain();
-    const site = plain();
+    const n = this.data.listedBlocks;
+    const [piece, offset, size, born, after, site] = [reader.sums(n), ...Array.from({ length: 5 }, () => reader.list(n))];
     const unit = 2 ** this.data.pieceShift;
     this.singles = Array.from(piece, (p, i) => ({ pool: this.pieces[p].pool, address: this.pieces[p].address + BigInt(offset[i]), begin: p * unit + offset[i], end: p * unit + offset[i] + size[i], size: size[i], site: site[i], born: born[i], freed: after[i] ? born[i] + after[i] - 1 : Infinity }));
   }
@@ -262,9 +255,8 @@ class Model {
 
   // What every key did within the steps [from, to).
   query(from, to) {
-    const n = this.keyCount;
-    const column = () => new Float64Array(n);
-    const q = { from, to, total: { count: column(), bytes: column() }, frees: { count: column(), bytes: column() }, temporary: { count: column(), bytes: column() }, before: { count: column(), bytes: column() }, live: { count: column(), bytes: column() }, peak: { count: column(), bytes: column() } };
+    const pair = () => ({ count: new Float64Array(this.keyCount), bytes: new Float64Array(this.keyCount) });
+    const q = { from, to, total: pair(), frees: pair(), temporary: pair(), before: pair(), live: pair(), peak: pair() };
     q.peaks = this.data.pools.map((_, pool) => this.peakStep(pool, from, to));
     const { first, keys, v } = this.cells;
     const live = q.live;
@@ -395,10 +387,8 @@ class Model {
   // block was allocated in it, and how many were within the range.
   mapAt(from, to) {
     const n = this.pieces.length;
-    const bytes = new Float64Array(n);
-    const cover = new Float64Array(n);
+    const [bytes, cover, allocs] = Array.from({ length: 3 }, () => new Float64Array(n));
     const last = new Int32Array(n).fill(-1);
-    const allocs = new Float64Array(n);
     const { first, keys, v } = this.blocks;
     for (let step = 0; step < to; step++) {
       for (let i = first[step]; i < first[step + 1]; i++) {

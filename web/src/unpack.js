@@ -41,25 +41,41 @@ export class Reader {
     const n = this.unsigned();
     return n % 2 ? -(n + 1) / 2 : n / 2;
   }
+
+  list(n, next = () => this.unsigned()) {
+    return Float64Array.from({ length: n }, next);
+  }
+
+  sums(n, at = 0) {
+    return this.list(n, () => (at += this.unsigned()));
+  }
 }
 
-// Cells by step: for each the key, and up to `values` numbers. pack_cells in report/html/html.c has
+// Cells by step: for each the key, and `values` numbers. pack_cells in analysis/html/html_pack.c has
 // the layout.
 export function readCells(reader, steps, values) {
-  const first = new Uint32Array(steps + 1);
-  for (let step = 0; step < steps; step++) first[step + 1] = first[step] + reader.unsigned();
-  const n = first[steps];
-  const keys = new Uint32Array(n);
-  for (let step = 0; step < steps; step++) {
-    let key = 0;
-    for (let i = first[step]; i < first[step + 1]; i++) keys[i] = key += reader.unsigned();
-  }
-  const which = new Uint8Array(n);
-  for (let i = 0; i < n; i++) which[i] = reader.unsigned();
-  const v = Array.from({ length: values }, (_, k) => {
-    const column = new Float64Array(n);
-    for (let i = 0; i < n; i++) if (which[i] & (1 << k)) column[i] = reader.signed();
-    return column;
-  });
+  const first = Uint32Array.of(0, ...reader.sums(steps));
+  const keys = Uint32Array.from(reader.list(first[steps]));
+  for (let step = 0; step < steps; step++) for (let i = first[step] + 1; i < first[step + 1]; i++) keys[i] += keys[i - 1];
+  const v = Array.from({ length: values }, () => reader.list(keys.length, () => reader.signed()));
   return { first, keys, v };
+}
+
+// Those of keys, which pack_figures has as differences from what blocks of an expected size have.
+export function readFigures(reader, steps, sites) {
+  const cells = readCells(reader, steps, 8);
+  const [allocs, allocBytes, frees, freeBytes, temporary, temporaryBytes, peak, peakBytes] = cells.v;
+  const [ofKey, ofSite] = [[], []];
+  const bytes = (n, size) => (Math.abs(n * size) < 2 ** 53 ? n * size : 0);
+  cells.keys.forEach((key, i) => {
+    let size = ofKey[key] || ofSite[sites[key]] || 0;
+    allocBytes[i] += bytes(allocs[i], size);
+    if (allocs[i] && allocBytes[i] < 2 ** 53) size = ofSite[sites[key]] = Math.floor(allocBytes[i] / allocs[i]);
+    ofKey[key] = size;
+    freeBytes[i] += allocBytes[i] + bytes(frees[i], size);
+    frees[i] += allocs[i];
+    temporaryBytes[i] += bytes(temporary[i], size);
+    peakBytes[i] += bytes(peak[i], size);
+  });
+  return cells;
 }
