@@ -267,20 +267,17 @@ static __attribute__((noinline)) bool signal_beyond(struct thread *t, struct cur
 }
 
 /*
- * A walk of which only the first frames are known. Only this function handles signal frames, since
- * their stacks are not kept: returns whether there was one. Beyond the walk's end, only Python's
- * frames (python.h) need the answer.
+ * A walk of which only the first `from` frames are known, in walk->scratch. Only this function
+ * handles signal frames, since their stacks are not kept: returns whether there was one. Beyond the
+ * walk's end, only Python's frames (python.h) need the answer.
  */
-static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor *c,
-                                                 const struct walk_frame *first, uint32_t from,
+static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor *c, uint32_t from,
                                                  uint32_t depth, uint32_t epoch)
 {
     struct walk *walk = &t->walk;
     struct walk_frame *frames = walk->scratch;
     uint32_t count = from;
     bool signals = false, more = true;
-    for (uint32_t i = 0; i < from; i++)
-        frames[i] = first[i];
     while (more && count < depth) {
         struct walk_frame *f = &frames[count++];
         *f = (struct walk_frame){.pc = c->pc, .sp = c->sp, .bp = c->bp, .exact = c->exact};
@@ -322,12 +319,13 @@ static inline bool is_as_before(const struct walk *walk, uint32_t known,
  * Walks until a frame is found in the last walk, which then becomes this one. Frames of both are
  * ordered by stack pointer. False: nothing was found, and the walk is at frame `*count`.
  */
-static inline bool walk_known(struct thread *t, struct cursor *c, struct walk_frame *fresh,
-                              uint32_t most, uint32_t depth, uint32_t *count, bool *lost)
+static inline bool walk_known(struct thread *t, struct cursor *c, uint32_t depth, uint32_t *count,
+                              bool *lost)
 {
     struct walk *walk = &t->walk;
+    struct walk_frame *fresh = walk->scratch;
     uint32_t i = 0, rest = walk->count; /* frames of the last walk from here outwards */
-    for (; i < most; i++) {
+    for (; i < depth; i++) {
         while (rest && walk->frames[rest - 1].sp < c->sp)
             rest--;
         if (!rest)
@@ -371,21 +369,18 @@ static inline void begin_walk(struct thread *t, const struct origin *origin, str
 static inline bool walk_stack(struct thread *t, const struct origin *origin, struct cursor *c,
                               uint32_t depth)
 {
-    enum { NEW_FRAMES = 8 }; /* new frames to try before the last walk is given up */
     uint32_t epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
     begin_walk(t, origin, c);
     if (t->walk.count && t->walk.epoch == epoch) {
-        struct walk_frame fresh[NEW_FRAMES];
         bool lost = false;
         uint32_t count = 0;
-        uint32_t most = depth < NEW_FRAMES ? depth : NEW_FRAMES;
-        if (walk_known(t, c, fresh, most, depth, &count, &lost))
+        if (walk_known(t, c, depth, &count, &lost))
             return false;
         if (!lost && count)
-            return walk_whole(t, c, fresh, count, depth, epoch);
+            return walk_whole(t, c, count, depth, epoch);
         begin_walk(t, origin, c);
     }
-    return walk_whole(t, c, NULL, 0, depth, epoch);
+    return walk_whole(t, c, 0, depth, epoch);
 }
 
 /* The node that the walk's outermost frame is called from; false: it cannot be numbered. */
