@@ -181,10 +181,9 @@ export class DiffApp {
     this.filters = new FrameFilters(model, () => this.filtered());
     const act = (what, frame) => this.filters.add(what === "only", frame);
     this.flame = new DiffFlame(model, () => this.showFlame(), act, () => this.save());
-    this.tree = new Tree(model, act, TREE_COLUMNS);
+    this.tree = new Tree(model, () => this.showTree(), act, TREE_COLUMNS);
     this.rows = new Rows(model);
     this.tabs = new Tabs({ flame: () => this.showFlame(), tree: () => this.showTree(), rows: () => this.rows.show(), totals: () => {} }, () => this.save());
-    for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
     this.tabs.draw();
     this.state = new State(() => ({ tab: this.tabs.chosen, frames: this.filters.text, at: this.flame.place }), (state) => this.applyState(state));
   }
@@ -275,7 +274,7 @@ export class DiffApp {
 
   showTree() {
     const { base, now, changed, change: moved } = this.sides("bytes");
-    this.tree.show([changed, now, base, moved, this.sides("live").change, this.sides("peak").change], { way: $("tree-way").value, sort: $("tree-sort").value });
+    this.tree.show([changed, now, base, moved, this.sides("live").change, this.sides("peak").change]);
   }
 
   // ---- the address of the page

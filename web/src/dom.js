@@ -51,14 +51,9 @@ export class Table {
 
   head(column, i) {
     const th = make("th", { scope: "col", class: classOf(column), title: column.title });
-    if (!this.options.sortable) {
-      th.textContent = column.name;
-      return th;
-    }
-    if (!column.value) return Object.assign(th, { textContent: column.name });
+    if (!this.options.sortable || !column.value) return Object.assign(th, { textContent: column.name });
     th.append(make("button", { type: "button", text: column.name, onclick: () => this.sortBy(i) }));
-    column.element = th;
-    return th;
+    return (column.element = th);
   }
 
   sortBy(i) {

@@ -43,7 +43,7 @@ class App {
     const { model } = this;
     this.sites = new Sites(model, (site) => this.filterSite(site));
     this.flame = new Flame(model, () => this.showFlame(), (what, frame) => this.filterFrame(what, frame), () => this.save());
-    this.tree = new Tree(model, (what, frame) => this.filterFrame(what, frame));
+    this.tree = new Tree(model, () => this.showTree(), (what, frame) => this.filterFrame(what, frame));
     if (kept) Object.assign(this.tree, { open: kept.open, way: kept.way });
     const leaks = new Leaks(model, (site) => this.openSite(site));
     const events = !model.data.figureStep;
@@ -63,7 +63,6 @@ class App {
     this.dropIdleThread();
     if (!events) for (const way of ["thread", "age"]) $("flame-color").querySelector(`[value=${way}]`).remove();
     if (model.data.pools.length > 1) $("flame-what").options[0].text = "at each pool's peak";
-    for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", () => this.showTree());
     showNotes(model);
     if (model.data.look) showLook(model, (site) => this.openSite(site));
     this.refresh();
@@ -331,8 +330,7 @@ class App {
     const { model, query, mask } = this;
     const growth = query.live.bytes.map((v, key) => v - query.before.bytes[key]);
     const keys = { peak: query.peak.bytes, live: query.live.bytes, growth, bytes: query.total.bytes, count: query.total.count, temporary: query.temporary.count };
-    const columns = TREE_COLUMNS.map(({ id }) => model.byStack(keys[id], mask));
-    this.tree.show(columns, { way: $("tree-way").value, sort: $("tree-sort").value });
+    this.tree.show(TREE_COLUMNS.map(({ id }) => model.byStack(keys[id], mask)));
   }
 
   // Everything but the plot's lines.

@@ -18,8 +18,9 @@ export const TREE_COLUMNS = [
 ];
 
 export class Tree {
-  // act(what, frame): "only" or "hide" was chosen for a row.
-  constructor(model, act, columns = TREE_COLUMNS) {
+  // ask(): show() is to be called, since the form asks for something else. act(what, frame): "only" or "hide"
+  // was chosen for a row.
+  constructor(model, ask, act, columns = TREE_COLUMNS) {
     Object.assign(this, { model, act, columns, element: $("tree"), open: new Map(), rows: [], chosen: 0 });
     const { element } = this;
     const sorts = columns.map((c) => make("div", { role: "columnheader", title: c.title, "data-column": c.id }, make("button", { type: "button", tabindex: "-1", text: c.name, onclick: () => this.sortBy(c.id) })));
@@ -32,6 +33,7 @@ export class Tree {
     this.body.addEventListener("click", (event) => this.click(event));
     for (const what of ["only", "hide"]) $(`tree-${what}`).addEventListener("click", () => this.act(what, this.rows[this.chosen].node));
     for (const c of columns) $("tree-sort").append(make("option", { value: c.id, text: c.name }));
+    for (const id of ["tree-sort", "tree-way"]) $(id).addEventListener("change", ask);
   }
 
   sortBy(id) {
@@ -39,9 +41,10 @@ export class Tree {
     $("tree-sort").dispatchEvent(new Event("change"));
   }
 
-  // Figures by call stack in the order of the columns, and {way, sort}.
-  show(figures, { way, sort }) {
-    this.main = this.columns.findIndex((c) => c.id === sort);
+  // Figures by call stack in the order of the columns.
+  show(figures) {
+    const way = $("tree-way").value;
+    this.main = this.columns.findIndex((c) => c.id === $("tree-sort").value);
     this.calls = callTree(this.model, figures, this.main, { way, allocators: false, recursion: true, all: true });
     if (way !== this.way) this.open.clear();
     this.way = way;
