@@ -321,6 +321,8 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     if (leak_question_count(&c->leaks) && !c->leaks.resident && !c->leaks.faults)
         /* What all pools together waste needs their steps in one order. */
         c->question.steps = c->leaks.histograms ? STEPS_TOGETHER : STEPS_IN_TURN;
+    c->question.says_heap =
+        c->leaks.leaks || !(leak_question_count(&c->leaks) || c->related.asked || c->samples.asked);
     if (only_summary(c)) {
         c->question.load = load_stream;
         c->question.unload = unload_stream;

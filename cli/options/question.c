@@ -137,6 +137,19 @@ static int load_question(const struct question *q, void *ctx, struct trace *t, s
     return left ? left < 0 ? -1 : 0 : trace_load_with(t, q->trace, &more, NULL, NULL, e);
 }
 
+/* Whatever the question is, objects of a runtime with a separate heap have no part in its answer.
+ */
+static void print_heap(const struct trace *t)
+{
+    struct view heap = trace_fact(t, "runtime_heap", 0);
+    struct buf text = {0};
+    if (!heap.p)
+        return;
+    format_terminal(&text, heap);
+    fprintf(stderr, "tidemark: objects in the heap of %s were not recorded\n", buf_str(&text));
+    buf_release(&text);
+}
+
 static int load_and_answer(const struct question *q, struct resolver *r, question_answer *answer,
                            void *ctx, struct trace *t, FILE *out, struct err *e)
 {
@@ -145,6 +158,8 @@ static int load_and_answer(const struct question *q, struct resolver *r, questio
     int status = load_question(q, ctx, t, e);
     if (status == 0)
         print_behind(q->trace, t->behind);
+    if (status == 0 && !q->says_heap)
+        print_heap(t);
     if (status == 0)
         status = resolve_request_names(&q->resolve, r, t, e);
     if (status == 0)

@@ -36,6 +36,7 @@ struct question {
     struct selection_options selection;
     struct resolve_request resolve;
     bool reads_images;         /* even when names are not resolved */
+    bool says_heap;            /* the answer says which heap was not recorded */
     struct resolver *resolver; /* during an answer, if it needs one; else NULL */
     /*
      * Loads the trace instead, with the answer's ctx; NULL: loads memory events and what else is

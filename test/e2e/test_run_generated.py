@@ -326,6 +326,14 @@ class Node(RunCase):
         for text in (run("report", "--leaks", *form, self.trace).stdout
                      for form in ((), ("--format", "markdown"))):
             self.assertIn("bjects in the heap of V8 were not recorded", text)
+        note = "tidemark: objects in the heap of V8 were not recorded\n"
+        for question in (["report", "--grown"], ["report", "--by", "sample"], ["report", "--histograms"],
+                         ["tree"], ["timeline"], ["diff", self.trace]):
+            said = run(*question, self.trace)
+            self.assertEqual(said.stderr.count(note), 1, said)
+        for question in ([], ["--leaks"], ["--leaks", "--grown"]):
+            said = run("report", *question, self.trace)
+            self.assertEqual((said.stderr.count(note), said.stdout.count("n the heap of V8")), (0, 1), said)
         self.assertEqual((first["kind"], first["file"]), ("growing", str(self.dir / "script.js")))
         self.assertIn(first["function"], ("load", "handle"))
         self.assertGreater(first["live_count"], 600)
