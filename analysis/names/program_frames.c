@@ -249,14 +249,27 @@ static struct stack_place named_caller(struct program_frames *p, struct stack_pl
     return other.node ? other : nameless;
 }
 
+/* Whether a file is of CPython's standard library, "/usr/lib/python3.11/json/decoder.py". */
+static bool is_library_file(struct view file)
+{
+    static const char folder[] = "/lib/python3.", frozen[] = "<frozen ";
+    if (file.len >= sizeof frozen - 1 && memcmp(file.p, frozen, sizeof frozen - 1) == 0)
+        return true;
+    const char *at = memmem(file.p, file.len, folder, sizeof folder - 1);
+    struct view rest = {at, at ? (size_t)(file.p + file.len - at) : 0};
+    return at && !memmem(rest.p, rest.len, "-packages/", sizeof "-packages/" - 1);
+}
+
 /*
- * Whether a function is of CPython's standard library of extension modules, as of json or pickle.
- * It allocates for its caller.
+ * Whether a function is of CPython's standard library, as of json or pickle, an extension module or
+ * interpreted. It allocates for its caller.
  */
 static bool is_of_module(const struct program_frames *p, const struct frame_view *f)
 {
     static const char folder[] = "/lib-dynload/";
-    return memmem(f->image.p, f->image.len, folder, sizeof folder - 1) && !verdict_of(p, f).kept;
+    return (memmem(f->image.p, f->image.len, folder, sizeof folder - 1) ||
+            (f->image.len == 0 && is_library_file(f->file))) &&
+           !verdict_of(p, f).kept;
 }
 
 /* A wrapper of the program's own in that node; `inlined` UINT32_MAX: there is none. */
@@ -277,7 +290,7 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
     const struct callstack *stack = callstacks_get(c, callstack);
     uint32_t innermost = stack ? stack->node : 0;
     uint32_t start = program_frames_start(p, callstack);
-    struct stack_place wrapper = {0}, source = {0}, module = {0};
+    struct stack_place wrapper = {0}, source = {0}, module = {0}, library = {0};
     for (uint32_t node = start; node; node = c->nodes.at[node].parent) {
         uint32_t frame = c->nodes.at[node].frame, found = look_at_frame(p, frame);
         if (found == NOT_PROGRAM) {
@@ -290,11 +303,12 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
         struct stack_place at = {node, found};
         struct frame_view f = frame_describe(p->trace, frame, found);
         if (is_of_module(p, &f)) {
-            module = module.node ? module : at;
+            struct stack_place *first = is_source(c, frame) ? &library : &module;
+            *first = first->node ? *first : at;
             continue;
         }
-        if (module.node && !is_source(c, frame)) {
-            at = module;
+        if ((module.node || library.node) && !is_source(c, frame)) {
+            at = library.node ? library : module;
             f = frame_describe(p->trace, c->nodes.at[at.node].frame, at.inlined);
         }
         if (!f.has_name) {
@@ -305,8 +319,8 @@ struct stack_place program_frames_begin(struct program_frames *p, uint32_t calls
             return source;
         return wrapper.node && !f.has_name ? wrapper : script_of(p, at);
     }
-    if (module.node)
-        return module;
+    if (module.node || library.node)
+        return library.node ? library : module;
     return wrapper.node ? wrapper : begin_of_machinery(p, innermost);
 }
 

@@ -416,7 +416,8 @@ static void test_interpreted_caller(void **state)
     struct fixture f;
     fixture_init(&f);
     const uint64_t source = FRAME_ID_CUSTOM | 1, unplaced = FRAME_ID_CUSTOM | 2,
-                   import = FRAME_ID_CUSTOM | 3;
+                   import = FRAME_ID_CUSTOM | 3, library = FRAME_ID_CUSTOM | 4,
+                   package = FRAME_ID_CUSTOM | 5;
     struct rec_inline_frame in = {
         .function = text(&f, "fill"), .file = text(&f, "/srv/fill.py"), .line = 7};
     assert_int_equal(callstacks_resolve(&f.trace.callstacks, source, 0, &in, 1, &f.e), 0);
@@ -426,6 +427,13 @@ static void test_interpreted_caller(void **state)
                                    .file = text(&f, "<frozen importlib._bootstrap>"),
                                    .line = 9};
     assert_int_equal(callstacks_resolve(&f.trace.callstacks, import, 0, &in, 1, &f.e), 0);
+    in = (struct rec_inline_frame){.function = text(&f, "raw_decode"),
+                                   .file = text(&f, "/x/lib/python3.12/json/decoder.py"),
+                                   .line = 353};
+    assert_int_equal(callstacks_resolve(&f.trace.callstacks, library, 0, &in, 1, &f.e), 0);
+    in.function = text(&f, "fit");
+    in.file = text(&f, "/x/lib/python3.12/site-packages/model/fit.py");
+    assert_int_equal(callstacks_resolve(&f.trace.callstacks, package, 0, &in, 1, &f.e), 0);
     in = (struct rec_inline_frame){.function = text(&f, "__libc_start_call_main")};
     assert_int_equal(callstacks_resolve(&f.trace.callstacks, 0xc00, text(&f, "libc"), &in, 1, &f.e),
                      0);
@@ -439,6 +447,9 @@ static void test_interpreted_caller(void **state)
     uint32_t by_module = STACK(&f, 0x100, 0xd00, 0xd00, source, 0x500);
     uint32_t by_module_alone = STACK(&f, 0x100, 0xd00, 0x500);
     uint32_t by_module_at_end = STACK(&f, 0x100, 0xd00);
+    uint32_t by_library = STACK(&f, 0x100, 0xd00, library, library, source, 0x500);
+    uint32_t by_package = STACK(&f, 0x100, library, package, library, source, 0x500);
+    uint32_t by_library_alone = STACK(&f, 0x100, 0xd00, library, 0x500);
     uint32_t by_other = STACK(&f, 0x100, 0xb00, unplaced, 0x500);
     uint32_t imported = STACK(&f, 0x200, import, import, source, 0x500);
     uint32_t imported_image = STACK(&f, 0x200, 0xb00, import, source, 0x500);
@@ -450,6 +461,9 @@ static void test_interpreted_caller(void **state)
     expect_site(&s, by_module, "fill");
     expect_site(&s, by_module_alone, "scan_once");
     expect_site(&s, by_module_at_end, "scan_once");
+    expect_site(&s, by_library, "fill");
+    expect_site(&s, by_package, "fit");
+    expect_site(&s, by_library_alone, "raw_decode");
     expect_site(&s, by_other, "numeric.so+0xde137");
     expect_site(&s, imported, "fill");
     expect_site(&s, imported_image, "fill");
@@ -460,6 +474,11 @@ static void test_interpreted_caller(void **state)
     assert_int_equal(skiplist_keep(&skip, "scan_once", &f.e), 0);
     assert_int_equal(sites_build(&s, &f.trace, &skip, SITE_BY_FUNCTION, &f.e), 0);
     expect_site(&s, by_module, "scan_once");
+    sites_release(&s);
+    assert_int_equal(skiplist_keep(&skip, "json/", &f.e), 0);
+    assert_int_equal(sites_build(&s, &f.trace, &skip, SITE_BY_FUNCTION, &f.e), 0);
+    expect_site(&s, by_library, "scan_once");
+    expect_site(&s, by_package, "raw_decode");
     sites_release(&s);
     skiplist_release(&skip);
     trace_release(&f.trace);
