@@ -32,7 +32,8 @@ void generated_files_begin(struct generated_files *g, pid_t pid)
     *g = (struct generated_files){.begun = true,
                                   .root = process_root_open(pid),
                                   .folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC),
-                                  .dump = -1};
+                                  .dump = -1,
+                                  .map = -1};
     generated_files_look(g, pid);
 }
 
@@ -45,6 +46,8 @@ void generated_files_release(struct generated_files *g)
         close(g->folder);
     if (g->dump >= 0)
         close(g->dump);
+    if (g->map >= 0)
+        close(g->map);
     *g = (struct generated_files){0};
 }
 
@@ -78,6 +81,23 @@ void generated_files_look(struct generated_files *g, pid_t pid)
     free(line);
     if (maps)
         fclose(maps);
+}
+
+static int open_map(const struct generated_files *g, pid_t pid, char path[64])
+{
+    snprintf(path, 64, "/tmp/perf-%d.map", (int)pid);
+    return open_path(g, path);
+}
+
+void generated_files_keep_map(struct generated_files *g, pid_t pid)
+{
+    char path[64];
+    int fd = g->begun ? open_map(g, pid, path) : -1;
+    if (fd < 0)
+        return;
+    if (g->map >= 0)
+        close(g->map);
+    g->map = fd;
 }
 
 /* ---- reading */
@@ -154,11 +174,12 @@ static int read_map(const struct generated_files *g, const struct generated_proc
                     struct buf *text, struct err *e)
 {
     char path[64];
-    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)p->pid);
-    int fd = open_path(g, path);
+    int fd = open_map(g, p->pid, path);
     int status = read_file(fd, p, text, e);
     if (fd >= 0)
         close(fd);
+    if (status == 0 && text->len == 0 && g->begun && g->map >= 0)
+        status = read_file(g->map, p, text, e);
     return status == 0 ? 0 : err_prefix(e, "%s", path);
 }
 

@@ -26,6 +26,7 @@ struct generated_files {
     struct process_root root;
     int folder; /* in which the process began; -1: not known */
     int dump;   /* its jitdump, found among its mappings; -1: none yet */
+    int map;    /* /tmp/perf-PID.map at the last look; -1: there was none */
 };
 
 /* Opens what is lost when the process ends. Again: does nothing. */
@@ -34,6 +35,9 @@ void generated_files_release(struct generated_files *g);
 
 /* Looks for a jitdump among the mappings of the process. */
 void generated_files_look(struct generated_files *g, pid_t pid);
+
+/* Keeps the map, which the process may remove. `pid`: in its pid namespace. */
+void generated_files_keep_map(struct generated_files *g, pid_t pid);
 
 /* The process, which may have ended. */
 struct generated_process {

@@ -523,6 +523,7 @@ void run_tree_read_memory(struct run_tree *t)
         empty = false;
         if (monotonic_ns() - p->collected->began < DUMP_NS)
             generated_files_look(&p->generated, p->collected->pid);
+        generated_files_keep_map(&p->generated, p->collected->hello.pid);
         if (read_memory(t, p, t->memory.pss, &e) != 0)
             complain(t, &e);
     }

@@ -63,6 +63,10 @@ int main(int count, char **argv)
     ((make *)(room + 4096))(malloc, 5000);
     if (!strcmp(argv[1], "wait"))
         getchar();
+    if (!strcmp(argv[1], "remove")) {
+        sleep(3);
+        unlink(path);
+    }
     return 0;
 }
 """
@@ -105,6 +109,11 @@ class Generated(RunCase):
         self.assertEqual(self.facts()["generated_code"], "2 ambiguous 1")
         self.assertNotIn("generated code", said)
         self.assertNotIn("runtime_heap", self.facts())
+
+    def test_removed_by_the_program(self):
+        said = self.record("remove")
+        self.assertEqual(self.names()[3000], ("made by hand", None, None))
+        self.assertNotIn("generated code", said)
 
     def test_servers_of_listen(self):
         """They ask while the program runs: they have neither the names nor the fact."""
