@@ -123,7 +123,9 @@ static int build(struct builder *b, struct err *e)
         s->of_callstack[id] = site_of_callstack(b, (uint32_t)id, e);
         if (s->of_callstack[id] == UNSEEN)
             return -1;
+        trace_swept_block(b->trace, id, s->callstack_count);
     }
+    trace_loaded(b->trace);
     return 0;
 }
 

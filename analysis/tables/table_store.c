@@ -374,7 +374,9 @@ static int put_callstacks(const struct store_rows *s, struct err *e)
         }
         if (wants(s, TABLE_OF_CALLSTACK_FRAMES) && put_callstack_frames(s, id, e) != 0)
             return -1;
+        trace_swept_block(s->t, id, c->list.len);
     }
+    trace_loaded(s->t);
     return 0;
 }
 

@@ -17,7 +17,10 @@ struct progress progress_begin(uint64_t total, bool quiet)
 {
     bool wanted = !quiet && isatty(STDERR_FILENO) == 1;
     uint64_t now = (uint64_t)monotonic_ns();
-    return (struct progress){.total = wanted ? total : 0, .began = now, .next = now + FIRST_NS};
+    return (struct progress){.total = wanted ? total : 0,
+                             .began = now,
+                             .first = now + FIRST_NS,
+                             .next = now + FIRST_NS};
 }
 
 static void show(struct progress *p, uint64_t done, uint64_t total)
@@ -46,10 +49,12 @@ void progress_show(struct progress *p, uint64_t done)
 
 struct progress progress_again(struct progress *p)
 {
-    const char *before = p->before;
     progress_clear(p);
     struct progress again = progress_begin(p->total, false);
-    again.before = before;
+    uint64_t soon = again.began + EVERY_NS;
+    again.first = p->first;
+    again.next = p->first > soon ? p->first : soon;
+    again.before = p->before;
     return again;
 }
 

@@ -15,6 +15,7 @@ struct err;
 struct progress {
     uint64_t total;       /* 0: unknown, nothing is shown */
     uint64_t began, next; /* monotonic ns; `next`: of the next change of the line */
+    uint64_t first;       /* of the first one, a second after the command began */
     bool shown;
     const char *before; /* what the line begins with; NULL: nothing */
     uint64_t done;      /* of what progress_add counts */

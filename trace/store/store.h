@@ -175,7 +175,7 @@ static inline void trace_swept_block(const struct trace *t, uint64_t done, uint6
 }
 
 /* Reports to t->loading that the file has been read, or all events gone through. */
-static inline void trace_loaded(struct trace *t)
+static inline void trace_loaded(const struct trace *t)
 {
     struct err ignored = {0};
     if (t->loading)
