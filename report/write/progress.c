@@ -17,10 +17,8 @@ struct progress progress_begin(uint64_t total, bool quiet)
 {
     bool wanted = !quiet && isatty(STDERR_FILENO) == 1;
     uint64_t now = (uint64_t)monotonic_ns();
-    return (struct progress){.total = wanted ? total : 0,
-                             .began = now,
-                             .first = now + FIRST_NS,
-                             .next = now + FIRST_NS};
+    return (struct progress){
+        .total = wanted ? total : 0, .began = now, .first = now + FIRST_NS, .next = now + FIRST_NS};
 }
 
 static void show(struct progress *p, uint64_t done, uint64_t total)
