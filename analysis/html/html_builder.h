@@ -17,7 +17,7 @@
  * others. As long as the others would have more, there may be up to so many times as many: steps of
  * time are longer instead.
  */
-#define HEAVY_SHARE 0.005
+#define HEAVY_SHARE 0.008
 #define HEAVY_TIMES 2
 
 /* A candidate for a separate entry, and its importance. */
