@@ -17,7 +17,7 @@ from test_capture import TERMINATE, FakeClient, frame
 from test_daemon import announce
 from test_daemon_events import Telling
 from test_run_memory import MIB, SLACK, plots
-from tools import BUILD, LIMIT, TIDEMARK, Case, run, wait_until
+from tools import BUILD, LIMIT, TIDEMARK, Case, all_children, name_of, run, wait_until
 
 NOBODY = 65534
 READINGS = 5
@@ -459,8 +459,11 @@ class Daemon(Telling, Held):
             announce(self.udp, port, b"shop", pid=pid, protocol=82)
             saved = self.traces / "x.2.tracy"
             wait_until(saved.exists)
-            process.kill()  # as by the OOM killer
+            sessions = all_children(process.pid)
+            for victim in [process.pid, *sessions]:  # as by the OOM killer
+                os.kill(victim, signal.SIGKILL)
             process.wait()
+            wait_until(lambda: not any(map(name_of, sessions)))
         self.check_near(saved)
 
     @unittest.skipIf(os.geteuid() != 0, "needs root")
