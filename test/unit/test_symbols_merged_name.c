@@ -79,21 +79,22 @@ static void test_no_names(void **state)
     expect("f<A,B>", "f<A as B>", "f<_>");
 }
 
-/* Brackets beyond the levels that are told apart. */
+static void nest(struct buf *b, const char *innermost)
+{
+    for (unsigned i = 0; i < 1000; i++)
+        buf_puts(b, "f<");
+    buf_puts(b, innermost);
+    for (unsigned i = 0; i < 1000; i++)
+        buf_puts(b, ">");
+}
+
+/* Brackets nested deeper than the 64 levels that merged_name follows. */
 static void test_deep(void **state)
 {
     (void)state;
     struct buf a = {0}, b = {0}, out = {0};
-    for (unsigned i = 0; i < 1000; i++) {
-        buf_puts(&a, "f<");
-        buf_puts(&b, "f<");
-    }
-    buf_puts(&a, "A");
-    buf_puts(&b, "B");
-    for (unsigned i = 0; i < 1000; i++) {
-        buf_puts(&a, ">");
-        buf_puts(&b, ">");
-    }
+    nest(&a, "A");
+    nest(&b, "B");
     assert_true(merged_name(view_of(buf_str(&a)), view_of(buf_str(&b)), &out));
     assert_true(out.len < a.len);
     assert_non_null(strstr(buf_str(&out), "f<_>"));
