@@ -37,6 +37,11 @@ static int keep(struct fold *f, uint32_t node, struct err *e)
     return 0;
 }
 
+/*
+ * Folds a call stack, or places a folded one anew: it keeps its outer frames down to the first that
+ * no call stack beside it has. If where the program begins is further in, a node for what is left
+ * out and that frame follow, as long as there is room for nodes, else the root takes it.
+ */
 static int fold(struct fold *f, struct page_stack *s, struct err *e)
 {
     uint32_t node = s->node;

@@ -83,7 +83,8 @@ static int follow(struct html_builder *b, uint32_t callstack, uint32_t *number, 
     return 0;
 }
 
-static size_t times(const struct html_candidate *c)
+/* How many times as many call stacks and nodes as the limits there may be with this one. */
+static size_t times_of_limits(const struct html_candidate *c)
 {
     return c->share > HEAVY_SHARE ? HEAVY_TIMES : 1;
 }
@@ -106,7 +107,7 @@ static bool path_fits(const struct html_builder *b, const struct html_candidate 
         }
         nodes += depth;
     }
-    return nodes <= b->limits.nodes * times(of) && text <= b->limits.text;
+    return nodes <= b->limits.nodes * times_of_limits(of) && text <= b->limits.text;
 }
 
 /* Adds the path below a node. */
@@ -194,7 +195,7 @@ static int place_stack(struct html_builder *b, const struct html_candidate *c, s
     struct page_stack stack = {.site = (uint32_t)*site};
     if (follow(b, c->number, &stack.node, e) != 0)
         return -1;
-    if (b->d->ranked >= b->limits.stacks * times(c) || !path_fits(b, c))
+    if (b->d->ranked >= b->limits.stacks * times_of_limits(c) || !path_fits(b, c))
         return fold_stack(b, c->number, stack.site, stack.node, e);
     if (add_path(b, c->number, &stack.node, e) != 0)
         return -1;
