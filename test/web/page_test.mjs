@@ -53,6 +53,15 @@ const shot = (page, name, fullPage = true) => page.screenshot({ path: join(shots
 const figure = (page, name) => page.locator(`#range-figures div:has(dt:text-is("${name}")) dd`).evaluate((e) => e.firstChild.textContent);
 const number = async (page, name) => Number((await figure(page, name)).replaceAll(",", ""));
 const rows = (page, table, column) => page.locator(`#${table} tbody tr > :nth-child(${column})`).allInnerTexts();
+// With what was chosen last: the page writes it there once that is painted.
+const address = async (page) => {
+  await page.evaluate(() => new Promise((painted) => requestAnimationFrame(() => setTimeout(() => setTimeout(painted)))));
+  return page.url();
+};
+const back = async (page) => {
+  await address(page);
+  await page.goBack();
+};
 const text = (page, id) => page.locator(`#${id}`).innerText();
 const frames = (page) => page.locator("#flame .frame").evaluateAll((all) => all.flatMap((f) => f.dataset.names.split("\n")));
 const frame = (page, name) => page.locator(`#flame .frame[data-names*="${name}"]`).first();
@@ -161,8 +170,8 @@ const checks = {
     await page.waitForFunction((width) => document.querySelector("#timeline .u-select").clientWidth > 1.5 * width, brush.width);
     assert.equal(await number(page, "Allocations"), some, "the range stays");
     assert.ok(await page.locator("#zoom-out").isEnabled());
-    const zoom = () => new URL(page.url()).hash.match(/zoom=([^&]*)/)[1];
-    const before = zoom();
+    const zoom = async () => new URL(await address(page)).hash.match(/zoom=([^&]*)/)[1];
+    const before = await zoom();
     await page.keyboard.down("Shift");
     await page.mouse.wheel(0, 100);
     await page.keyboard.up("Shift");
@@ -495,19 +504,19 @@ const checks = {
     await frame(page, "vram_reserve").dblclick();
     const zoomed = await frames(page);
     await page.click("#tab-sites");
-    const address = page.url();
-    await page.goBack(); // the tab
+    const shared = await address(page);
+    await back(page); // the tab
     assert.ok(await page.locator("#panel-flame").isVisible());
     assert.deepEqual(await frames(page), zoomed);
-    await page.goBack(); // the zoomed frame
+    await back(page); // the zoomed frame
     assert.notDeepEqual(await frames(page), zoomed);
-    while (new URL(page.url()).hash) await page.goBack();
+    while (new URL(page.url()).hash) await back(page);
     assert.equal(await number(page, "Allocations"), 9598);
     assert.ok(await page.locator("#pools label:has-text('arena') input").isChecked());
     await page.goForward();
     assert.equal(await number(page, "Allocations"), some);
     const pasted = await page.context().newPage();
-    await pasted.goto(address);
+    await pasted.goto(shared);
     await pasted.waitForSelector("html[data-ready]");
     assert.ok(await pasted.locator("#panel-sites").isVisible());
     assert.equal(await number(pasted, "Allocations"), fewer);
@@ -516,7 +525,7 @@ const checks = {
     assert.ok(await pasted.locator("#zoom-out").isEnabled());
     await pasted.click("#tab-flame");
     assert.deepEqual(await frames(pasted), zoomed);
-    await pasted.goto(address.replace(/#.*/, "#tab=nonsense&range=9-3&frames=only%20x&at=9.9.9&pools=77&site=-4"));
+    await pasted.goto(shared.replace(/#.*/, "#tab=nonsense&range=9-3&frames=only%20x&at=9.9.9&pools=77&site=-4"));
     await pasted.waitForSelector("html[data-ready]");
     assert.equal(errors.length, 0);
     await done();
@@ -534,10 +543,10 @@ const checks = {
       const sorted = await first();
       assert.notDeepEqual(sorted, before);
       const pasted = await page.context().newPage();
-      await pasted.goto(page.url());
+      await pasted.goto(await address(page));
       await pasted.waitForSelector("html[data-ready]");
       assert.deepEqual(await pasted.locator(`#${id} tbody tr th, #${id} tbody tr td:first-child`).allInnerTexts(), sorted);
-      while (new URL(page.url()).hash && JSON.stringify(await first()) !== JSON.stringify(before)) await page.goBack();
+      while (new URL(page.url()).hash && JSON.stringify(await first()) !== JSON.stringify(before)) await back(page);
       assert.deepEqual(await first(), before);
       await done();
     }
@@ -684,7 +693,7 @@ const checks = {
     assert.ok(shrank.length > 0 && shrank.every((v) => v.startsWith("-")), `${shrank}`);
     await page.selectOption("#sites-show", "kept");
     assert.match(await text(page, "sites-count"), /^\d+ of \d+ rows/);
-    assert.match(page.url(), /sites-show=kept/);
+    assert.match(await address(page), /sites-show=kept/);
     await done();
   },
 
@@ -864,12 +873,12 @@ const checks = {
     await page.fill("#blocks-search", "vram");
     assert.match((await rows(page, "blocks-table", 3)).join(), /^(vram_reserve\s+ms_render.cpp:\d+,?)+$/);
     await shot(page, "blocks");
-    const address = page.url();
+    const shared = await address(page);
     const before = (await rows(page, "blocks-table", 1)).slice(0, 50);
     await page.locator("#blocks-table tbody button").first().click();
     assert.match(await text(page, "site-title"), /vram_reserve/);
     await page.goto("about:blank");
-    await page.goto(address);
+    await page.goto(shared);
     await page.waitForSelector("html[data-ready]");
     assert.deepEqual(await rows(page, "blocks-table", 1), before);
     await page.fill("#blocks-search", "");
@@ -1019,7 +1028,7 @@ const checks = {
     await shot(page, "resident");
     await page.uncheck("#plot-resident");
     assert.doesNotMatch(await tip(), /resident/);
-    const { hash } = new URL(page.url());
+    const { hash } = new URL(await address(page));
     assert.match(hash, /plot-resident=0/);
     await page.check("#plot-resident");
     const sizes = await page.locator("#timeline .u-axis").count();
@@ -1081,13 +1090,13 @@ const checks = {
     await page.click("#lanes-menu summary");
     await page.check("#lanes-choice label:has-text('io') input");
     assert.ok((await height()) > before);
-    assert.match(page.url(), /lanes=/);
-    const address = page.url();
+    assert.match(await address(page), /lanes=/);
+    const shared = await address(page);
     const checked = page.locator("#lanes-choice input:checked");
     while (await checked.count()) await checked.first().uncheck();
     assert.equal(await height(), 162);
     await page.goto("about:blank");
-    await page.goto(address);
+    await page.goto(shared);
     await page.waitForSelector("html[data-ready]");
     assert.ok((await height()) > before);
     await done();
@@ -1142,13 +1151,13 @@ const checks = {
     await page.click("#flame-tip button:text-is('Only this')");
     assert.match(await text(page, "only"), /only\s+vram_reserve/);
     assert.equal(await root(), "all: 96.0 KiB");
-    const address = page.url();
+    const shared = await address(page);
     await page.click("#only button");
     assert.ok(await page.locator("#only").isHidden());
-    await page.goBack();
+    await back(page);
     assert.equal(await root(), "all: 96.0 KiB");
     const pasted = await page.context().newPage();
-    await pasted.goto(address);
+    await pasted.goto(shared);
     await pasted.waitForSelector("html[data-ready]");
     assert.equal(await root(pasted), "all: 96.0 KiB");
     assert.equal(await pasted.inputValue("#flame-unit"), "live");
@@ -1168,7 +1177,7 @@ const checks = {
     await page.selectOption("#rows-kind", "all");
     await page.fill("#rows-search", "ms_text");
     assert.equal((await rows(page, "rows-table", 1)).length, 4);
-    assert.match(page.url(), /rows-search=ms_text/);
+    assert.match(await address(page), /rows-search=ms_text/);
     await page.click("#tab-tree");
     const cells = async (name) => page.locator(`#tree .tree-row:has(bdi:text-is("${name}"))`).first().locator("> div").allInnerTexts();
     const [, , now, base, moved, live] = await cells("all");
@@ -1230,8 +1239,8 @@ const checks = {
     assert.ok((await boxes("realloc_buffer"))[0][1] < bar[0], "shrunk is left of grown");
     await page.selectOption("#rows-kind", "same");
     assert.equal((await rows(page, "rows-table", 1)).length, 8);
-    assert.match(page.url(), /rows-kind=same/);
-    await page.goBack();
+    assert.match(await address(page), /rows-kind=same/);
+    await back(page);
     assert.equal(await page.inputValue("#rows-kind"), "all");
     await page.click("#rows-table th button:text-is('Change')");
     assert.match((await rows(page, "rows-table", 1))[0], /^realloc_buffer/, "the largest change comes first");

@@ -37,6 +37,7 @@ const spentSoFar = async () => (await session.send("Performance.getMetrics")).me
 const spent = new Map();
 for (let round = 0; round < ROUNDS; round++) {
   for (const [name, kind, what, value] of ACTIONS) {
+    await page.evaluate(() => new Promise((settled) => setTimeout(settled, 50))); // the address of the last one is written
     const before = await spentSoFar();
     await page.evaluate(async ([kind, what, value]) => {
       const element = document.querySelector(kind === "click" ? what : `#${what}`);

@@ -71,19 +71,23 @@ function nodesOf(model, folded) {
   return (model.trees[Number(Boolean(folded))] ??= makeNodes(model, folded));
 }
 
+// A node's children are first[node], and from one to the next by next[], until 0.
 function makeNodes({ nodeParent, nodeFrame, frames }, folded) {
   const n = nodeParent.length;
-  const [at, parent, children] = [new Int32Array(n), new Int32Array(n), new Array(n)];
-  const label = (node) => frames[nodeFrame[node]].labelNumber;
+  const [at, parent, first, next] = Array.from({ length: 4 }, () => new Int32Array(n));
+  const label = Int32Array.from(frames, (frame) => frame.labelNumber);
   for (let i = 1; i < n; i++) {
     let same = folded ? at[nodeParent[i]] : 0;
-    while (same && label(same) !== label(i)) same = parent[same];
+    while (same && label[nodeFrame[same]] !== label[nodeFrame[i]]) same = parent[same];
     at[i] = same || i;
-    if (same) continue;
-    parent[i] = at[nodeParent[i]];
-    (children[parent[i]] ??= []).push(i);
+    if (!same) parent[i] = at[nodeParent[i]];
   }
-  return { at, parent, children };
+  for (let i = n - 1; i > 0; i--) {
+    if (at[i] !== i) continue;
+    next[i] = first[parent[i]];
+    first[parent[i]] = i;
+  }
+  return { at, parent, first, next };
 }
 
 // The call stacks in an order in which those through a node are neighbours, from from[node] until to[node]: the sums of
@@ -108,11 +112,20 @@ function stackOrder({ at, parent }, ends) {
   return { order, from, to, unplaced: own[0] };
 }
 
+function orderOf(model, tree, allocators) {
+  const ends = allocators ? "stackNode" : "stackBegin";
+  return (tree[ends] ??= stackOrder(tree, model[ends]));
+}
+
+// What the first trees with other options need, ahead of the reader's question.
+export function prepareTrees(model) {
+  for (const folded of [true, false]) for (const allocators of [false, true]) orderOf(model, nodesOf(model, folded), allocators);
+}
+
 function downwards(model, columns, main, { allocators, recursion, all }) {
   const width = columns.length;
   const tree = nodesOf(model, recursion);
-  const ends = allocators ? "stackNode" : "stackBegin";
-  const { order, from, to, unplaced } = (tree[ends] ??= stackOrder(tree, model[ends]));
+  const { order, from, to, unplaced } = orderOf(model, tree, allocators);
   const n = order.length;
   const running = columns.map((column) => {
     const sums = new Float64Array(n + 1);
@@ -139,7 +152,7 @@ function downwards(model, columns, main, { allocators, recursion, all }) {
     if (node.leaf) return [];
     if (node.made) return node.made;
     for (const of of node.nodes) {
-      for (const c of tree.children[of] ?? []) {
+      for (let c = tree.first[of]; c; c = tree.next[c]) {
         if (from[c] === to[c] || (!all && sum(main, c) <= 0)) continue;
         const g = groups.of(model.frames[model.nodeFrame[c]], "nodes");
         for (let k = 0; k < width; k++) g.sums[k] += sum(k, c);

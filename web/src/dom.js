@@ -2,6 +2,9 @@
 
 export const $ = (id) => document.getElementById(id);
 
+// Calls `run` when the next frame is painted; a page out of sight paints none.
+export const afterPaint = (run) => (document.hidden ? setTimeout(run) : requestAnimationFrame(() => setTimeout(run)));
+
 // A colour of the style sheet, for what is drawn on a canvas.
 export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

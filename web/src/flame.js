@@ -5,7 +5,7 @@ import { callTree, matcher, stacksThrough } from "./calls.js";
 import { bytes, count, counted, percent } from "./format.js";
 import { $, foreign, make, swatch } from "./dom.js";
 
-const NARROWEST = 1 / 500; // of the width
+const NARROWEST = 1 / 300; // of the width
 const DEEPEST = 200; // levels drawn below the zoomed frame
 const CELL = 20; // pixels
 const LEGEND_MOST = 10;
@@ -159,7 +159,7 @@ export class Flame {
     const name = node.width > 0.012 ? this.name(node) : "";
     element.className = "frame";
     element.dataset.names = node.chain.map((c) => c.name).join("\n");
-    Object.assign(element.style, { top: `${row * CELL}px`, left: `${100 * node.x}%`, right: `${100 * (1 - node.x - node.width)}%` });
+    node.style = `top: ${row * CELL}px; left: ${100 * node.x}%; right: ${100 * (1 - node.x - node.width)}%`;
     if (element.textContent !== name) element.textContent = name;
     node.element = element;
     this.nodes.set(element, node);
@@ -189,7 +189,7 @@ export class Flame {
     for (const [node, label] of named) if (label) legend.set(label, (legend.get(label) ?? 0) + node.width);
     const items = [...legend].sort((a, b) => this.order(a[0], b[0]) || b[1] - a[1]);
     for (const [label] of items) if (!this.hues.has(label)) this.hues.set(label, this.hues.size);
-    for (const [node, label] of named) node.element.style.backgroundColor = this.color(node, label, color);
+    for (const [node, label] of named) node.element.style.cssText = `${node.style}; background-color: ${this.color(node, label, color)}`;
     const shown = items.slice(0, LEGEND_MOST).map(([label]) => make("li", {}, swatch({ background: this.paintOf(label, 0) }), foreign(label)));
     if (items.length > LEGEND_MOST) shown.push(make("li", { text: `and ${count(items.length - LEGEND_MOST)} more` }));
     $("flame-legend").replaceChildren(...shown);

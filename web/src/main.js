@@ -2,8 +2,9 @@
 
 import licences from "licences";
 import { Blocks } from "./blocks.js";
+import { prepareTrees } from "./calls.js";
 import { amount, bytes, count, counted, duration, sentence } from "./format.js";
-import { $, foreign, make, showFigures } from "./dom.js";
+import { $, afterPaint, foreign, make, showFigures } from "./dom.js";
 import { DiffApp } from "./diff.js";
 import { BYTES, COLUMNS, COUNT, Flame, GROWTH } from "./flame.js";
 import { FrameFilters, removableChip } from "./frame_filters.js";
@@ -22,6 +23,12 @@ import { residentMark, seriesMark, Timeline } from "./timeline.js";
 import { Tree, TREE_COLUMNS } from "./tree.js";
 
 const LINES_MAX = 6; // pools with a separate line at first
+
+function sum(column, mask) {
+  let all = 0;
+  for (let key = 0; key < column.length; key++) if (mask[key]) all += column[key];
+  return all;
+}
 
 class App {
   constructor(model) {
@@ -99,6 +106,7 @@ class App {
   keep(next) {
     const { model, state } = this;
     state.save(true);
+    state.write();
     state.over.abort();
     const { activeElement: focus } = document;
     return { open: this.tree.open, way: this.tree.way, chosen: this.tree.chosen, top: $("tree").scrollTop, y: window.scrollY, site: next.siteNumber(model.sites[this.sites.open]?.id), focus: focus?.id, caret: focus?.selectionStart };
@@ -228,11 +236,11 @@ class App {
     const shown = pools.slice(0, LINES_MAX);
     const column = { bytes: "max", blocks: "blocks", allocs: "allocs" }[what];
     if (!whole) this.mask ??= model.mask(filter);
-    const values = new Map(pools.map((pool) => [pool, whole ? model.points[pool][column] : model.useByStep(this.mask, what, pool)]));
-    const lines = shown.map((pool) => ({ name: model.poolName(pool), values: values.get(pool), pool }));
+    const values = whole ? model.points.map((points) => points[column]) : model.useByStep(this.mask, what);
+    const lines = shown.map((pool) => ({ name: model.poolName(pool), values: values[pool], pool }));
     if (pools.length > 1) {
       const total = new Float64Array(lines[0].values.length);
-      for (const pool of pools) values.get(pool).forEach((v, i) => (total[i] += v));
+      for (const pool of pools) values[pool].forEach((v, i) => (total[i] += v));
       lines.push({ name: what === "bytes" && whole ? "sum of these highs" : "all", values: total });
     }
     if (!lines.length) lines.push({ name: "no pool", values: new Float64Array(model.slots) });
@@ -308,20 +316,13 @@ class App {
     const { model, query, mask } = this;
     const { bytes: size, count: blocks } = query[$("flame-what").value];
     const color = $("flame-color").value;
-    const threads = color === "thread" ? model.data.threads.length : 0;
-    const ages = color === "age" ? model.ages(query) : null;
-    const columns = Array.from({ length: COLUMNS + (ages ? 2 : threads) }, () => new Float64Array(model.stackSite.length));
-    for (let key = 0; key < model.keyCount; key++) {
-      if (!mask[key]) continue;
-      const stack = model.keyStack[key];
-      columns[BYTES][stack] += Math.max(0, size[key]);
-      columns[COUNT][stack] += Math.max(0, blocks[key]);
-      columns[GROWTH][stack] += query.live.bytes[key] - query.before.bytes[key];
-      if (ages) {
-        columns[COLUMNS][stack] += query.total.bytes[key];
-        columns[COLUMNS + 1][stack] += ages[key];
-      } else if (threads) columns[COLUMNS + model.keyThread[key]][stack] += Math.max(0, size[key]);
-    }
+    const before = model.byStack(query.before.bytes, mask);
+    const columns = [];
+    columns[BYTES] = model.byStack(size, mask, 0);
+    columns[COUNT] = model.byStack(blocks, mask, 0);
+    columns[GROWTH] = model.byStack(query.live.bytes, mask).map((live, stack) => live - before[stack]);
+    if (color === "age") columns.push(model.byStack(query.total.bytes, mask), model.byStack(model.ages(query), mask));
+    if (color === "thread") columns.push(...model.data.threads.map((_, thread) => model.byStack(size, mask.map((on, key) => (model.keyThread[key] === thread ? on : 0)), 0)));
     const unit = $("flame-unit").value;
     this.flame.show(columns, { unit, moment: $("flame-what").value === "peak" ? this.moment(unit) : "" });
   }
@@ -350,19 +351,12 @@ class App {
     $("range-from").value = text(range.from);
     $("range-to").value = text(range.to);
     const whole = range.from === 0 && range.to === model.steps;
-    const sum = (column) => {
-      let all = 0;
-      for (let key = 0; key < column.length; key++) if (mask[key]) all += column[key];
-      return all;
-    };
+    const [total, frees, temporary, before, live] = [query.total, query.frees, query.temporary, query.before, query.live].map((pair) => ({ bytes: sum(pair.bytes, mask), count: sum(pair.count, mask) }));
     const figures = [
       ["Range", duration(model.stepTime(range.to) - model.stepTime(range.from)), whole ? "all events" : ""],
-      ["Allocations", count(sum(query.total.count)), bytes(sum(query.total.bytes))],
-      ["Frees", count(sum(query.frees.count)), bytes(sum(query.frees.bytes))],
-      ["Temporary", count(sum(query.temporary.count)), bytes(sum(query.temporary.bytes))],
-      ["At start", bytes(sum(query.before.bytes)), counted(sum(query.before.count), "block")],
-      ["At end", bytes(sum(query.live.bytes)), counted(sum(query.live.count), "block")],
-      ["Growth", bytes(sum(query.live.bytes) - sum(query.before.bytes)), counted(sum(query.live.count) - sum(query.before.count), "block")],
+      ...[["Allocations", total], ["Frees", frees], ["Temporary", temporary]].map(([name, n]) => [name, count(n.count), bytes(n.bytes)]),
+      ...[["At start", before], ["At end", live]].map(([name, n]) => [name, bytes(n.bytes), counted(n.count, "block")]),
+      ["Growth", bytes(live.bytes - before.bytes), counted(live.count - before.count, "block")],
       this.peakFigure(),
     ];
     showFigures(figures);
@@ -477,9 +471,10 @@ async function main() {
   } else {
     showTrace(data);
     app = new App(await loadPoints(data));
-    await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
+    await new Promise(afterPaint);
     await loadCells(app.model);
     app.start();
+    afterPaint(() => prepareTrees(app.model));
   }
   document.documentElement.dataset.ready = "yes";
 }

@@ -5,7 +5,7 @@ import { describeFrame } from "./calls.js";
 import { percent, shortId } from "./format.js";
 import { inflate, inflateJson, readCells, readFigures } from "./unpack.js";
 
-const [ALLOCS, ALLOC_BYTES, FREES, FREE_BYTES, TEMPORARY, TEMPORARY_BYTES, PEAK, PEAK_BYTES] = [0, 1, 2, 3, 4, 5, 6, 7];
+const [ALLOCS, ALLOC_BYTES, FREES, FREE_BYTES, PEAK, PEAK_BYTES] = [0, 1, 2, 3, 6, 7];
 const CLASSES = 64;
 
 // First what the plot needs, …
@@ -259,24 +259,25 @@ class Model {
     const q = { from, to, total: pair(), frees: pair(), temporary: pair(), before: pair(), live: pair(), peak: pair() };
     q.peaks = this.data.pools.map((_, pool) => this.peakStep(pool, from, to));
     const { first, keys, v } = this.cells;
-    const live = q.live;
+    const [allocs, allocBytes, frees, freeBytes, temporary, temporaryBytes] = v;
+    const { count, bytes } = q.live;
     for (let step = 0; step < to; step++) {
       if (step === from) {
-        q.before.count.set(live.count);
-        q.before.bytes.set(live.bytes);
+        q.before.count.set(count);
+        q.before.bytes.set(bytes);
       }
       if (step >= from) this.notePeaks(q, step);
       for (let i = first[step]; i < first[step + 1]; i++) {
         const key = keys[i];
-        live.count[key] += v[ALLOCS][i] - v[FREES][i];
-        live.bytes[key] += v[ALLOC_BYTES][i] - v[FREE_BYTES][i];
+        count[key] += allocs[i] - frees[i];
+        bytes[key] += allocBytes[i] - freeBytes[i];
         if (step < from) continue;
-        q.total.count[key] += v[ALLOCS][i];
-        q.total.bytes[key] += v[ALLOC_BYTES][i];
-        q.frees.count[key] += v[FREES][i];
-        q.frees.bytes[key] += v[FREE_BYTES][i];
-        q.temporary.count[key] += v[TEMPORARY][i];
-        q.temporary.bytes[key] += v[TEMPORARY_BYTES][i];
+        q.total.count[key] += allocs[i];
+        q.total.bytes[key] += allocBytes[i];
+        q.frees.count[key] += frees[i];
+        q.frees.bytes[key] += freeBytes[i];
+        q.temporary.count[key] += temporary[i];
+        q.temporary.bytes[key] += temporaryBytes[i];
       }
     }
     return q;
@@ -329,29 +330,26 @@ class Model {
     return percent(part, whole);
   }
 
-  // A column by key, summed by call stack, of the keys in the mask.
-  byStack(column, mask) {
+  // A column by key, summed by call stack, of the keys in the mask; less than `least` counts as that.
+  byStack(column, mask, least = -Infinity) {
+    const { keyCount, keyStack } = this;
     const out = new Float64Array(this.stackSite.length);
-    for (let key = 0; key < this.keyCount; key++) if (mask[key]) out[this.keyStack[key]] += column[key];
+    for (let key = 0; key < keyCount; key++) if (mask[key]) out[keyStack[key]] += Math.max(least, column[key]);
     return out;
   }
 
-  // Use at the end of every step, of a pool's keys in the mask.
-  useByStep(mask, unit, pool) {
-    const [plus, minus] = unit === "bytes" ? [ALLOC_BYTES, FREE_BYTES] : [ALLOCS, FREES];
+  // For each pool the use at the end of every step, or the allocations in it, of the keys in the mask.
+  useByStep(mask, unit) {
+    const { steps, keyPool } = this;
     const { first, keys, v } = this.cells;
-    const out = new Float64Array(this.steps);
-    let use = 0;
-    for (let step = 0; step < this.steps; step++) {
-      let allocs = 0;
-      for (let i = first[step]; i < first[step + 1]; i++) {
-        if (!mask[keys[i]] || this.keyPool[keys[i]] !== pool) continue;
-        allocs += v[ALLOCS][i];
-        use += v[plus][i] - v[minus][i];
-      }
-      out[step] = unit === "allocs" ? allocs : use;
+    const [plus, minus] = { bytes: [v[ALLOC_BYTES], v[FREE_BYTES]], blocks: [v[ALLOCS], v[FREES]], allocs: [v[ALLOCS]] }[unit];
+    const pools = this.data.pools.map(() => new Float64Array(steps));
+    for (let step = 0; step < steps; step++) {
+      if (minus && step) for (const use of pools) use[step] = use[step - 1];
+      const end = first[step + 1];
+      for (let i = first[step]; i < end; i++) if (mask[keys[i]]) pools[keyPool[keys[i]]][step] += minus ? plus[i] - minus[i] : plus[i];
     }
-    return out;
+    return pools;
   }
 
   // A row of the sites table: a site within a pool.

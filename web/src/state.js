@@ -2,7 +2,7 @@
 // A value that is the initial one is left out. What has a name of the trace has a hash of that name
 // there, since numbers differ from one snapshot of a program to the next.
 
-import { $ } from "./dom.js";
+import { $, afterPaint } from "./dom.js";
 
 const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "1" : "0") : control.value);
 const setValue = (control, text) => (control.type === "checkbox" ? (control.checked = text === "1") : (control.value = text));
@@ -42,14 +42,23 @@ export class State {
     }
   }
 
-  // A new entry of the history, or with `replace` another address of the present one.
-  save(replace, now = this.read()) {
+  // A new entry of the history, or with `replace` another address of the present one. It is written when
+  // what was chosen is painted, since browsers take milliseconds for it; several choices are one entry.
+  save(replace) {
     if (this.busy) return;
-    const changed = new URLSearchParams(Object.entries(now).filter(([key, value]) => value !== this.initial[key]));
+    if (!this.due) afterPaint(() => this.write());
+    if (this.due !== "pushState") this.due = replace ? "replaceState" : "pushState";
+  }
+
+  // Writes at once what is due, for a page whose controls are about to show other data.
+  write() {
+    const { due } = this;
+    if (!due) return;
+    this.due = null;
+    const changed = new URLSearchParams(Object.entries(this.read()).filter(([key, value]) => value !== this.initial[key]));
     const hash = changed.size || String(changed) ? `#${changed}` : "#";
     if (hash === (location.hash || "#")) return;
-    if (replace) history.replaceState(null, "", hash);
-    else history.pushState(null, "", hash);
+    history[due](null, "", hash);
     this.wrote();
   }
 
