@@ -35,6 +35,7 @@
 
 #define HEARS_AT_END 1024u /* messages read at a session's end */
 #define CANNOT_BEGIN 4     /* exit status */
+#define LACKS 4            /* and that of a session whose trace lacks bytes that arrived */
 
 static void capture_free(struct capture *one)
 {
@@ -519,6 +520,12 @@ static void take_end(struct captures *c, struct capture *one)
     output_folder_leave(one->folder); /* there may be many of these, each with a descriptor */
     one->folder = NULL;
     c->running--;
+}
+
+bool captures_lost(const struct capture *one)
+{
+    return one->status >= 128 || one->status == LACKS ||
+           (one->hello && one->state != CAPTURE_SAVED);
 }
 
 void captures_listen(struct captures *c, struct capture *one,

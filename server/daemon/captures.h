@@ -156,6 +156,13 @@ void captures_end_strays(const struct captures *c);
 /* Queries the counters of each, once a second. */
 void captures_ask_counters(const struct captures *c);
 
+/*
+ * Whether an ended capture's trace lacks bytes that arrived, or there is none: it was killed, it
+ * could not write, or it kept what it did not decode in its journal. A client that was never there
+ * lost nothing.
+ */
+bool captures_lost(const struct capture *one);
+
 /* Asks a capture to stop and save. The next function asks it to save the current part and go on. */
 void captures_stop_one(const struct capture *one);
 int captures_save_now(struct capture *one);

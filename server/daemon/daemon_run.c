@@ -74,8 +74,7 @@ static void tell_end(struct daemon *d, const struct capture *one)
 
 static void finished(struct daemon *d, struct capture *one)
 {
-    bool begun = one->hello || one->status == 4; /* a client that was not there is no loss */
-    if (one->status >= 128 || (begun && one->state != CAPTURE_SAVED))
+    if (captures_lost(one))
         d->save_failed = true;
     if (one->status >= 128)
         daemon_log(d, LOG_ERROR, "client.died", one, NULL,
