@@ -18,7 +18,7 @@
 
 /* An event in both forms. */
 struct told {
-    struct buf whole, changes;
+    struct http_event whole, changes;
     VEC(struct told_client) told;
 };
 
@@ -35,17 +35,18 @@ static bool was_told(const struct daemon_http *h, size_t *at, const struct told_
 static bool put_client(const struct daemon *d, struct told *ev, const struct capture *one,
                        size_t *at)
 {
-    size_t begin = ev->whole.len;
+    size_t begin = ev->whole.text.len;
     struct told_client now = {.number = one->number};
-    if (!json_put(&ev->whole, daemon_client_json(d, one), JSON_COMPACT) || ev->whole.failed)
+    if (!json_put(&ev->whole.text, daemon_client_json(d, one), JSON_COMPACT) ||
+        ev->whole.text.failed)
         return false;
-    const uint8_t *text = ev->whole.data + begin;
+    const uint8_t *text = ev->whole.text.data + begin;
     /* The seed is random per process, so that a client cannot construct a collision. */
-    now.hash = XXH3_64bits_withSeed(text, ev->whole.len - begin, map_hash(0));
+    now.hash = XXH3_64bits_withSeed(text, ev->whole.text.len - begin, map_hash(0));
     if (was_told(&d->http, at, &now))
-        buf_printf(&ev->changes, "%u", now.number);
+        buf_printf(&ev->changes.text, "%u", now.number);
     else
-        buf_put(&ev->changes, text, ev->whole.len - begin);
+        buf_put(&ev->changes.text, text, ev->whole.text.len - begin);
     return vec_push(&ev->told, now);
 }
 
@@ -54,8 +55,8 @@ static bool put_clients(const struct daemon *d, struct told *ev)
     size_t at = 0;
     for (size_t i = 0; i < d->captures.list.len; i++) {
         if (i) {
-            buf_puts(&ev->whole, ",");
-            buf_puts(&ev->changes, ",");
+            buf_puts(&ev->whole.text, ",");
+            buf_puts(&ev->changes.text, ",");
         }
         if (!put_client(d, ev, d->captures.list.at[i], &at))
             return false;
@@ -77,14 +78,14 @@ static bool compose(const struct daemon *d, struct told *ev)
     struct buf head = {0};
     bool done = json_put(&head, daemon_self_json(d), JSON_COMPACT) && !head.failed && head.len > 2;
     if (done) {
-        put_head(&ev->whole, "status", &head);
-        put_head(&ev->changes, "changes", &head);
+        put_head(&ev->whole.text, "status", &head);
+        put_head(&ev->changes.text, "changes", &head);
         done = put_clients(d, ev);
-        buf_puts(&ev->whole, "]}\n\n");
-        buf_puts(&ev->changes, "]}\n\n");
+        buf_puts(&ev->whole.text, "]}\n\n");
+        buf_puts(&ev->changes.text, "]}\n\n");
     }
     buf_release(&head);
-    return done && !ev->whole.failed && !ev->changes.failed;
+    return done && !ev->whole.text.failed && !ev->changes.text.failed;
 }
 
 /* Stores it as the last event. */
@@ -97,6 +98,12 @@ static void take_over(struct daemon_http *h, struct told *ev)
     ev->told.at = NULL;
 }
 
+static void release_event(struct http_event *e)
+{
+    buf_release(&e->text);
+    buf_release(&e->packed);
+}
+
 void daemon_stream_turn(struct daemon *d, long long now)
 {
     struct told ev = {0};
@@ -106,13 +113,13 @@ void daemon_stream_turn(struct daemon *d, long long now)
     if (compose(d, &ev)) {
         for (size_t i = 0; i < d->http.streams.len; i++) {
             struct event_stream *s = &d->http.streams.at[i];
-            const struct buf *text = s->in_step ? &ev.changes : &ev.whole;
-            s->in_step = http_push(s->exchange, text->data, text->len) && s->changes;
+            struct http_event *event = s->in_step ? &ev.changes : &ev.whole;
+            s->in_step = http_push(s->exchange, event) && s->changes;
         }
         take_over(&d->http, &ev);
     }
-    buf_release(&ev.whole);
-    buf_release(&ev.changes);
+    release_event(&ev.whole);
+    release_event(&ev.changes);
     vec_release(&ev.told);
 }
 

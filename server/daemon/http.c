@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/buf.h"
 #include "base/library.h"
@@ -71,6 +72,7 @@ struct http_exchange {
     struct MHD_Response *response; /* waits to be queued */
     unsigned status;
     bool streams;
+    bool packs;            /* the stream is compressed */
     size_t target;         /* length of the target as sent */
     const char *malformed; /* why it is rejected; NULL: it is well-formed */
     bool document;         /* the answer is an HTML report */
@@ -346,25 +348,71 @@ static ssize_t read_stream(void *ctx, uint64_t at, char *out, size_t most)
     return (ssize_t)n;
 }
 
+/* A coding with a weight, which may be 0, counts as not accepted. */
+static bool accepts_gzip(const struct http_exchange *x)
+{
+    const char *said = header(x, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    const char *after = said ? strcasestr(said, "gzip") : NULL;
+    if (!after)
+        return false;
+    after += strlen("gzip");
+    after += strspn(after, " \t");
+    return *after == ',' || *after == '\0';
+}
+
 void http_stream(struct http_exchange *x)
 {
-    answer(x, MHD_HTTP_OK, "text/event-stream",
-           x->server->mhd.from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, x, NULL));
+    /* RFC 1952: deflate, no name, no time. */
+    static const char gzip_head[10] = {0x1f, (char)0x8b, 8};
+    struct MHD_Response *r =
+        x->server->mhd.from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, x, NULL);
+    x->packs = r && accepts_gzip(x) && buf_reserve(&x->out, sizeof gzip_head) &&
+               x->server->mhd.add_header(r, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip") == MHD_YES;
+    if (x->packs)
+        buf_put(&x->out, gzip_head, sizeof gzip_head);
+    answer(x, MHD_HTTP_OK, "text/event-stream", r);
     x->streams = x->response != NULL;
 }
 
-bool http_push(struct http_exchange *x, const void *text, size_t len)
+/*
+ * Whole blocks of deflate that end at a byte and refer to nothing before them. So a stream may
+ * begin with any event and lack any, and one compression serves all of them.
+ */
+static bool pack(struct http_event *e)
+{
+    z_stream z = {.next_in = e->text.data, .avail_in = (uInt)e->text.len};
+    if (e->packed.len)
+        return true;
+    if (e->text.len > UINT32_MAX / 2 ||
+        deflateInit2(&z, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+        return false;
+    size_t most = deflateBound(&z, z.avail_in) + 16; /* the bound lacks the flush's marker */
+    uint8_t *out = buf_reserve(&e->packed, most);
+    z.next_out = out;
+    z.avail_out = (uInt)most;
+    bool done = out && deflate(&z, Z_FULL_FLUSH) == Z_OK && z.avail_out > 0;
+    (void)deflateEnd(&z);
+    e->packed.failed = false;
+    if (done)
+        e->packed.len = most - z.avail_out;
+    return done;
+}
+
+bool http_push(struct http_exchange *x, struct http_event *event)
 {
     /* A reader that does not read loses events but keeps its connection. */
     if (!x->streams || x->out.len - x->sent > HTTP_STREAM_WAITING_MAX)
         return false;
+    if (x->packs && !pack(event))
+        return false;
+    const struct buf *form = x->packs ? &event->packed : &event->text;
     /* Frees what was read, also for a reader that is always behind. */
     if (x->sent) {
         memmove(x->out.data, x->out.data + x->sent, x->out.len - x->sent);
         x->out.len -= x->sent;
         x->sent = 0;
     }
-    buf_put(&x->out, text, len);
+    buf_put(&x->out, form->data, form->len);
     bool kept = !x->out.failed;
     x->out.failed = false;
     if (x->suspended && x->out.len > 0)

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #define HTTP_BODY_MAX 4096u                       /* bytes of a request's body */
@@ -101,8 +102,17 @@ void http_reply_frame(struct http_exchange *x, const void *text, size_t len);
 /* Sends the cookie if the body is the right token. */
 void http_login(struct http_exchange *x);
 
-/* Begins a stream of server-sent events; http_push adds to it. */
+/* An event for any number of streams. The caller releases both. */
+struct http_event {
+    struct buf text;
+    struct buf packed; /* http_push fills it for the first reader that accepts gzip */
+};
+
+/*
+ * Begins a stream of server-sent events, compressed if the reader accepts gzip; http_push adds to
+ * it.
+ */
 void http_stream(struct http_exchange *x);
 
 /* Sends a whole event. False: it is dropped, because the reader is too slow or memory is short. */
-bool http_push(struct http_exchange *x, const void *text, size_t len);
+bool http_push(struct http_exchange *x, struct http_event *event);

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import time
 import unittest
+import zlib
 from unittest import mock
 
 import test_capture
@@ -24,6 +25,24 @@ from tools import LIMIT, TIDEMARK, WIRE, end_daemon, replaying, report, run, wai
 TOKEN = "a-token-of-some-length"
 THREE = frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64) + alloc(20, 7, 0x2000, 128) +
               alloc(30, 7, 0x3000, 256) + free(40, 7, 0x2000))
+
+
+class Unpacked:
+    """The lines of an answer in gzip that does not end. `taken`: compressed bytes."""
+
+    def __init__(self, answer):
+        assert answer.headers["Content-Encoding"] == "gzip", answer.headers
+        self.answer, self.taken, self.text = answer, 0, b""
+        self.unpack = zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+    def readline(self):
+        while b"\n" not in self.text:
+            some = self.answer.read1(65536)
+            assert some, "the stream ended"
+            self.taken += len(some)
+            self.text += self.unpack.decompress(some)
+        line, self.text = self.text.split(b"\n", 1)
+        return line + b"\n"
 
 
 class Web(Running):
@@ -214,10 +233,10 @@ class Answers(Web):
         self.assertEqual((kind[:7], data[:6], end), (b"event: ", b"data: ", b"\n"))
         return kind[7:-1].decode(), self.steady(json.loads(data[6:])), len(data)
 
-    def listening(self, path):
+    def listening(self, path, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port(), timeout=LIMIT)
         self.addCleanup(connection.close)
-        connection.request("GET", path)
+        connection.request("GET", path, headers=headers)
         return connection.getresponse()
 
     def test_events_of_what_changed(self):
@@ -259,6 +278,31 @@ class Answers(Web):
             self.assertEqual(self.next_event(late)[:2], ("status", status))
             plain = self.listening("/api/v1/events")
             for _ in range(2):
+                self.assertEqual(self.next_event(plain)[:2], ("status", status))
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_events_are_compressed_for_who_accepts_that(self):
+        """A reader that comes later begins in the middle of what the daemon compressed."""
+        with self.web() as process:
+            for i in range(20):
+                announce(self.udp, self.client(ENDS).port, b"a program with a name", pid=1 + i)
+            wait_until(lambda: self.status()["traces_saved"] == 20)
+            wait_until(lambda: self.status()["disk"]["held"] == 0)
+            status = self.status()
+            for accepted in ("gzip", "deflate, GZIP , br"):
+                for path, later in (("", "status"), ("?changes", "changes")):
+                    packed = Unpacked(self.listening("/api/v1/events" + path,
+                                                     **{"Accept-Encoding": accepted}))
+                    kind, first, size = self.next_event(packed)
+                    self.assertEqual((kind, first), ("status", status))
+                    self.assertLess(packed.taken, size / 4)
+                    kind, said, _ = self.next_event(packed)
+                    said["clients"] = [first["clients"][c - 1] if isinstance(c, int) else c
+                                       for c in said["clients"]]
+                    self.assertEqual((kind, said), (later, status))
+            for refused in ("gzip;q=0, br", "gzip ; q=0", "identity", "br"):
+                plain = self.listening("/api/v1/events", **{"Accept-Encoding": refused})
+                self.assertIsNone(plain.headers["Content-Encoding"])
                 self.assertEqual(self.next_event(plain)[:2], ("status", status))
             self.assertEqual(self.stop(process), 0, self.said())
 
