@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "analysis/names/element_type_d.h"
+#include "analysis/names/function_name.h"
 #include "analysis/names/type_text.h"
 
 #define PATH_MAX_LENGTH 128u
@@ -315,6 +316,8 @@ enum element_evidence element_type(struct view function, struct buf *out)
     struct name_parts parts;
     char path[PATH_MAX_LENGTH];
     bool is_pair;
+    if (function_is_unnamed(function, NULL))
+        return ELEMENT_NONE;
     if (element_type_is_d(function))
         return element_type_d(function, out);
     if (element_type_is_merged(function) || !name_parts_of_function(function, &parts) ||

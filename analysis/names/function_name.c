@@ -1,6 +1,5 @@
 #include "analysis/names/function_name.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 struct scanner {
@@ -162,13 +161,28 @@ static bool take(struct scanner *s)
     return true;
 }
 
+bool function_is_unnamed(struct view text, struct view *neighbour)
+{
+    static const char prefix[] = "near ";
+    const size_t n = sizeof prefix - 1;
+    const char *plus = text.len > n ? memrchr(text.p, '+', text.len) : NULL;
+    if (!plus || memcmp(text.p, prefix, n) != 0 || plus < text.p + n)
+        return false;
+    const size_t digits = text.len - (size_t)(plus + 1 - text.p);
+    if (digits < 3 || memcmp(plus + 1, "0x", 2) != 0)
+        return false;
+    if (neighbour)
+        *neighbour = (struct view){text.p + n, (size_t)(plus - text.p) - n};
+    return true;
+}
+
 static size_t bare_name(struct view text, char out[FUNCTION_NAME_SIZE], bool marks)
 {
     out[0] = 0;
     if (text.len == 0)
         return 0; /* an empty text may have no place */
     struct scanner s = {.p = text.p, .end = text.p + text.len, .out = out, .marks = marks};
-    while (s.p < s.end && take(&s))
+    while (!function_is_unnamed(text, NULL) && s.p < s.end && take(&s))
         ;
     if (s.len == 0)
         put(&s, text.p, text.len);
@@ -184,6 +198,14 @@ size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE])
 void function_name_short(struct buf *out, struct view text)
 {
     char name[FUNCTION_NAME_SIZE];
+    struct view neighbour;
+    if (function_is_unnamed(text, &neighbour)) {
+        const char *end = neighbour.p + neighbour.len;
+        buf_put(out, text.p, (size_t)(neighbour.p - text.p));
+        function_name_short(out, neighbour);
+        buf_put(out, end, (size_t)(text.p + text.len - end));
+        return;
+    }
     bool declares = memchr(text.p, '(', text.len) || memmem(text.p, text.len, "::", 2);
     size_t len = 0;
     if (text.len > FUNCTION_NAME_LONG && declares)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
@@ -18,11 +19,19 @@
  *     <alloc::boxed::Box<T>>::new::<U>            alloc::boxed::Box::new
  *     operator new[](unsigned long)                           operator new[]
  *     malloc@plt                                              malloc
+ *     near f(int)+0x20                                        near f(int)+0x20
  *
  * Writes at most FUNCTION_NAME_SIZE - 1 bytes, a terminating NUL beyond them, and returns the
  * length. A longer name is cut. Texts that are no such declaration come out as they are.
  */
 size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE]);
+
+/*
+ * Whether the text is that of an unnamed function, "near NEIGHBOUR+0xOFFSET"
+ * (symbols/symbolizer.c), of which nothing is known. `neighbour`, if not NULL, receives the name of
+ * the function before it.
+ */
+bool function_is_unnamed(struct view text, struct view *neighbour);
 
 #define FUNCTION_NAME_LONG 60u /* bytes */
 
@@ -32,6 +41,8 @@ size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE]);
  *
  *     void std::vector<A, std::allocator<A> >::_M_realloc_insert<A>(A*, A&&)
  *     std::vector<…>::_M_realloc_insert
+ *
+ * So does the neighbour of an unnamed function, in its text.
  *
  * Other texts, and those whose bare name does not fit FUNCTION_NAME_SIZE, come out as they are.
  */

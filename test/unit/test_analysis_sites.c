@@ -51,6 +51,9 @@ static void test_function_names(void **state)
         {"shop::`anonymous namespace'::serve", "shop::`anonymous namespace'::serve"},
         {"Map<int>::`scalar deleting destructor'", "Map::`scalar deleting destructor'"},
         {"a`b c", "c"},
+        {"near std::vector<int>::reserve(unsigned long)+0x630",
+         "near std::vector<int>::reserve(unsigned long)+0x630"},
+        {"near f(int)+0x", "f"},
         {"[unknown]", "[unknown]"},
         {"", ""},
         {"<", "<"},
@@ -92,6 +95,11 @@ static void test_names_for_people(void **state)
          "long)::{lambda(int)#1}::operator()",
          "A<…>::get::{lambda(int)#1}::operator()"},
         {"short<int>::name(int)", "short<int>::name(int)"},
+        {"near void std::vector<Mesh, std::allocator<Mesh> >::_M_realloc_insert<Mesh>(Mesh*, "
+         "Mesh&&)+0x630",
+         "near std::vector<…>::_M_realloc_insert+0x630"},
+        {"near A<B<C>, D>::get<E>(std::function<void (int)>, unsigned long, char const*)+0x",
+         "A<…>::get"},
         {"a_python_function_of_a_long_name.<locals>.another.<locals>.and_one_more",
          "a_python_function_of_a_long_name.<locals>.another.<locals>.and_one_more"},
         {"", ""},
@@ -257,6 +265,7 @@ static void test_skiplist(void **state)
                               "/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h"),
                      FRAME_ALLOCATOR);
     assert_int_equal(class_of(&s, "f", "/usr/include/c++/12/x"), FRAME_ALLOCATOR);
+    assert_int_equal(class_of(&s, "near std::f(int)+0x20", ""), FRAME_PROGRAM);
     assert_int_equal(class_of(&s, "f", "/src/c++/x.cpp"), FRAME_PROGRAM);
     assert_int_equal(class_of(&s, "linear", "/v/site-packages/torch/nn/functional.py"),
                      FRAME_ALLOCATOR);

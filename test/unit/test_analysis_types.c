@@ -45,6 +45,7 @@ static void test_libstdcxx(void **state)
          ELEMENT_SURE},
         {"__gnu_cxx::new_allocator<char>::allocate(unsigned long, void const*)", "char",
          ELEMENT_SURE},
+        {"near std::allocator<int>::allocate(unsigned long)+0x40", "", ELEMENT_NONE},
         {"std::allocator<int>::allocate(unsigned long)", "int", ELEMENT_SURE},
         {"std::allocator_traits<std::allocator<game::Item> "
          ">::allocate(std::allocator<game::Item>&, "
