@@ -36,6 +36,12 @@ const says = (selector, text) => page.locator(selector).filter({ hasText: text }
 const inside = () => ({ frame: page.frameLocator("#frame iframe") });
 const row = (table, n) => page.locator(`#${table} tbody tr:nth-child(${n})`);
 
+async function axe() {
+  await page.evaluate(`${readFileSync(join(folder, "node_modules", "axe-core", "axe.min.js"), "utf8")}; 0`);
+  const found = await page.evaluate(() => window.axe.run(document, { iframes: false }));
+  return found.violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${n.html.slice(0, 120)}`));
+}
+
 const checks = {
   "asks for the token": async () => {
     await page.goto(url);
@@ -50,8 +56,10 @@ const checks = {
     await says("#recording-head", "Recording (1)");
     await says('#recording tr:has(.spark)', "320 B");
     assert.deepEqual(await row("recording", 1).locator("th, td").evaluateAll((all) => all.map((e) => e.textContent).filter((_, i) => [0, 1, 2, 5, 6].includes(i))), ['my "prog" 1 alert', "4242", "127.0.0.1", "320 B", "320 B"]);
-    assert.equal(await page.locator("#alerts td").first().innerText(), 'my "prog"');
+    assert.equal(await page.locator("#alerts tbody th").innerText(), 'my "prog"');
+    assert.equal(await page.locator("#alerts td").first().textContent(), "live_count>1");
     assert.equal(await page.locator("#alerts td").nth(2).innerText(), "live_count is 2");
+    assert.ok(await page.locator("#alerts-all").isHidden());
     for (const name of ["Clients", "Largest capture", "Disk", "Reports kept"]) assert.equal(await page.getByRole("meter", { name }).count(), 1, name);
     await page.locator("#recording a").first().tap();
     await says("#moment", "Snapshot at");
@@ -222,18 +230,52 @@ const checks = {
     await page.reload();
     await says("#recording-head", "Recording (1)");
   },
+  "500 alerts leave the clients on the first screen": async () => {
+    const give = (turn) => page.evaluate(async (turn) => {
+      for (const s of window.sources) s.close();
+      const status = await (await fetch("/api/v1/status")).json();
+      const [one] = status.clients.filter((c) => c.counters);
+      const clients = Array.from({ length: 500 }, (_, i) => ({ ...one, number: i + 1, state: "recording", program: `program ${i + 1}`, firing: [{ alert: "live_bytes(pool=\"gpu.vram\")>20G", since: 1000 + ((i * 7) % 500), now: `live_bytes(pool="gpu.vram") is ${turn}.00 GiB` }] }));
+      window.sources.at(-1).dispatchEvent(new MessageEvent("status", { data: JSON.stringify({ ...status, clients }) }));
+    }, turn);
+    const all = page.locator("#alerts-all");
+    const rows = page.locator("#alerts tbody tr");
+    await give(21);
+    await says("#alerts-head", "Alerts (500)");
+    assert.match(await rows.last().locator("td").last().innerText(), /is 21\.00 GiB$/);
+    const newest = await rows.locator("th").allInnerTexts();
+    assert.deepEqual(newest, [357, 214, 71].map((i) => `program ${i + 1}`));
+    for (const [width, height, seen] of [[1440, 900, 10], [390, 844, 3]]) {
+      await page.setViewportSize({ width, height });
+      const bottoms = await page.locator("#recording tbody tr").evaluateAll((all) => all.map((e) => e.getBoundingClientRect().bottom + window.scrollY));
+      assert.ok(bottoms.filter((y) => y <= height).length >= seen, `${width}: ${bottoms.slice(0, 4)}`);
+    }
+    // The rest is one key away, stays while the list is refreshed, and goes by the same key.
+    await all.focus();
+    await page.keyboard.press("Enter");
+    for (const turn of [22, 23]) {
+      await give(turn);
+      assert.equal(await rows.count(), 500);
+      assert.match(await rows.last().locator("td").last().innerText(), new RegExp(`is ${turn}\\.00 GiB$`));
+    }
+    assert.deepEqual(await all.evaluate((e) => [e === document.activeElement, e.ariaExpanded, e.textContent]), [true, "true", "Show 3"]);
+    assert.deepEqual(await axe(), []);
+    await page.keyboard.press("Space");
+    assert.deepEqual([await rows.count(), await all.textContent(), await all.getAttribute("aria-expanded")], [3, "Show all 500", "false"]);
+    assert.deepEqual(await axe(), []);
+    await shot("daemon-alerts");
+    await page.reload();
+    await says("#recording-head", "Recording (1)");
+  },
   "axe finds nothing": async () => {
     await page.locator("#recording a").first().tap();
     await inside().frame.locator("html[data-ready]").waitFor({ timeout: LIMIT });
-    const source = readFileSync(join(folder, "node_modules", "axe-core", "axe.min.js"), "utf8");
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme });
       for (const hash of ["", "#client=2"]) {
         await page.evaluate((to) => (window.location.hash = to), hash);
         await page.locator(hash ? "#detail" : "#lists").waitFor({ timeout: LIMIT });
-        await page.evaluate(`${source}; 0`);
-        const found = await page.evaluate(() => window.axe.run(document, { iframes: false }));
-        assert.deepEqual(found.violations.flatMap((v) => v.nodes.map((n) => `${colorScheme} ${hash} ${v.id}: ${n.html.slice(0, 120)}`)), []);
+        assert.deepEqual(await axe(), [], `${colorScheme} ${hash}`);
         await shot(`daemon-${colorScheme}${hash ? "-client" : ""}`);
       }
     }

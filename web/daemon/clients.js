@@ -5,6 +5,7 @@ import { bytes, count, duration } from "./format.js";
 
 export const api = "/api/v1";
 const NEAR = 0.9; // of a limit
+const FEW = 3; // alerts that leave the clients on the first screen
 
 export const pathOfTrace = (name) => `${api}/traces/${encodeURIComponent(name)}`;
 export const placeOf = (c) => `${c.address.includes(":") ? `[${c.address}]` : c.address}:${c.port}`;
@@ -55,6 +56,26 @@ const WHO = [
 const USE = column("Use", undefined, { text: true, show: spark, mark: (c) => c.counters?.shape?.join(" "), title: "over the time of the capture" });
 const amount = (name, key, more) => column(name, figure(key), { show: (c) => dash(bytes)(figure(key)(c)), ...more });
 
+// The first few alerts in the order of the table, or all.
+class Alerts extends Table {
+  constructor(...args) {
+    super(...args);
+    $("alerts-all").addEventListener("click", () => {
+      this.limit = this.limit === FEW ? Infinity : FEW;
+      this.draw();
+    });
+  }
+
+  draw() {
+    super.draw();
+    const { length } = this.rows;
+    this.more.parentElement.hidden = true;
+    $("alerts-all").hidden = length <= FEW;
+    $("alerts-all").textContent = this.limit === FEW ? `Show all ${count(length)}` : `Show ${FEW}`;
+    $("alerts-all").setAttribute("aria-expanded", String(this.limit !== FEW));
+  }
+}
+
 export class Clients {
   // The clients of the status shown last, newest first.
   list = [];
@@ -74,12 +95,12 @@ export class Clients {
       column("Ended", (c) => c.left_alone ?? "", { text: true, minor: true, show: (c) => foreign(c.left_alone ? `left alone (${c.left_alone})` : c.state === "saved" ? "" : c.says || c.state), mark: (c) => `${c.left_alone} ${c.state} ${c.says}`, title: "why the client is not captured again, or why nothing was saved" }),
       column("Download", undefined, { text: true, show: (c) => (c.state === "saved" && c.trace ? downloadTrace(c.trace) : ""), mark: (c) => `${c.state} ${c.trace}` }),
     ], options);
-    this.alerts = new Table($("alerts"), "Alerts that are true now", [
-      column("Alert", (a) => a.alert, { text: true, show: (a) => foreign(a.alert) }),
+    this.alerts = new Alerts($("alerts"), "Alerts that are true now", [
       column("Client", (a) => nameOf(a.client), { text: true, show: (a) => make("a", { href: `#client=${a.client.number}` }, foreign(nameOf(a.client))) }),
+      column("Alert", (a) => a.alert, { text: true, minor: true, show: (a) => foreign(a.alert) }),
       column("Since", (a) => a.since, { show: (a) => moment(a.since) }),
       column("Now", (a) => a.now, { text: true, show: (a) => foreign(a.now) }),
-    ], { sortable: true, key: (a) => `${a.client.number} ${a.alert}` });
+    ], { sortable: true, key: (a) => `${a.client.number} ${a.alert}`, sort: 2, limit: FEW });
     this.traces = new Table($("traces"), "Traces in the output folder", [
       column("Trace", (t) => t.name, { text: true, show: (t) => make("span", {}, reportLink(t.name, t.name)) }),
       column("Size", (t) => t.bytes, { show: (t) => bytes(t.bytes) }),
