@@ -170,10 +170,13 @@ static void set_call(struct module_walk *w, struct block_scope *scope, const str
         scope->call_line = row->line;
         return;
     }
+    /* The first row of a function may begin behind its first call. */
     size_t first = 0;
     BISECT(first, w->lines.rows.len, i, w->lines.rows.at[i].address <= address);
     const struct pdb_line *row = first > 0 ? &w->lines.rows.at[first - 1] : NULL;
-    if (!row || row->end)
+    if ((!row || row->end || row->address < w->low) && first < w->lines.rows.len)
+        row = &w->lines.rows.at[first];
+    if (!row || row->end || row->address >= w->high)
         return;
     scope->call_file = file_of(w, row->file);
     scope->call_line = row->line;

@@ -381,6 +381,39 @@ static void test_damage_everywhere(void **state)
     damage(SCATTERED, 7);
 }
 
+/* The line table of a function may begin behind the code of its first inlined call. */
+static void test_call_before_the_first_row(void **state)
+{
+    (void)state;
+    static const uint32_t rows[] = {0, 29, 0xe, 30, 0x2d, 32, 0x6a, 31}, /* offset, line */
+        later[] = {0x66, 0x67, 0x68};
+    struct buf b = read_all(PDB);
+    size_t at = 0, found = 0;
+    for (size_t i = 0; i + sizeof rows <= b.len; i += 4) {
+        size_t n = 0;
+        while (n < sizeof rows / sizeof *rows &&
+               (load_u32(b.data + i + 4 * n) & (n % 2 ? 0xffffff : UINT32_MAX)) == rows[n])
+            n++;
+        found += n == sizeof rows / sizeof *rows;
+        at = n == sizeof rows / sizeof *rows ? i : at;
+    }
+    assert_int_equal(found, 1);
+    for (size_t i = 0; i < 3; i++)
+        store_u32(b.data + at + 8 * i, later[i]);
+    struct symbol_frame frames[8];
+    size_t n;
+    struct elf_file *f = open_bytes(&b);
+    struct symbol_index *x = index_of(f);
+    assert_true(symbol_index_lookup(x, CALL_IN_INSERT, frames, 8, &n));
+    assert_int_equal(n, 2);
+    assert_text(frames[1].function, "shop::Cache::remember");
+    assert_text(frames[1].file, "C:\\shop\\leak.cpp");
+    assert_int_equal(frames[1].line, 29);
+    symbol_index_free(x);
+    elf_file_close(f);
+    buf_release(&b);
+}
+
 /* Equal to llvm-undname's, without parameters, for the names of four programs of Microsoft's
  * linker. */
 static void test_names_of_microsofts_compiler(void **state)
@@ -425,6 +458,7 @@ int main(void)
         cmocka_unit_test(test_image),
         cmocka_unit_test(test_ids_agree),
         cmocka_unit_test(test_frames),
+        cmocka_unit_test(test_call_before_the_first_row),
         cmocka_unit_test(test_publics),
         cmocka_unit_test(test_annotations),
         cmocka_unit_test(test_damaged_containers),
