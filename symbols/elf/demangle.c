@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "symbols/elf/demangle.h"
+#include "symbols/pdb/msvc_names.h"
 
 #define OPTIONS (DMGL_PARAMS | DMGL_ANSI)
 
@@ -49,10 +50,8 @@ static bool through_string(const char *name, struct buf *out)
     return fits;
 }
 
-bool demangle(const char *name, struct buf *out)
+static bool demangle_underscored(const char *name, struct buf *out)
 {
-    if (name[0] != '_' || strnlen(name, MANGLED_MAX + 1) > MANGLED_MAX)
-        return false;
     switch (name[1]) {
     case 'R':
         return through_callback(rust_demangle_callback, name, out);
@@ -62,8 +61,15 @@ bool demangle(const char *name, struct buf *out)
     case 'D':
         return through_string(name, out);
     case '_': /* with a second underscore, as on some systems */
-        return name[2] == 'Z' && demangle(name + 1, out);
+        return name[2] == 'Z' && demangle_underscored(name + 1, out);
     default:
         return false;
     }
+}
+
+bool demangle(const char *name, struct buf *out)
+{
+    if (strnlen(name, MANGLED_MAX + 1) > MANGLED_MAX)
+        return false;
+    return (name[0] == '_' && demangle_underscored(name, out)) || msvc_name(name, out);
 }

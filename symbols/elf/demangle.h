@@ -1,8 +1,9 @@
 #pragma once
 
 /*
- * Demangles linkage names of C++ (Itanium), Rust (legacy and v0) and D through libiberty. Names are
- * untrusted; results longer than DEMANGLED_MAX bytes are refused.
+ * Demangles linkage names of C++ (Itanium), Rust (legacy and v0) and D through libiberty, and those
+ * of Microsoft's compiler (symbols/pdb/msvc_names.h). Names are untrusted; results longer than
+ * DEMANGLED_MAX bytes are refused.
  */
 
 #include <stdbool.h>

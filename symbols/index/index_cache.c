@@ -25,7 +25,7 @@
 
 #include "symbols/index/index_parts.h"
 
-#define CACHE_VERSION 3u
+#define CACHE_VERSION 4u
 #define KEY_MAX 4096u
 
 struct cache_header {

@@ -10,7 +10,6 @@
 
 #include "symbols/elf/demangle.h"
 #include "symbols/index/index_parts.h"
-#include "symbols/pdb/msvc_names.h"
 
 void index_names_release(struct symbol_index *x)
 {
@@ -104,8 +103,7 @@ static bool make_function(struct symbol_index *x, struct index_name *name)
     x->room.failed = false;
     const char *text = buf_str(&mangled);
     bool fits = !mangled.failed;
-    if (fits && (demangle(text, &x->room) || msvc_name(text, &x->room)) && !x->room.failed &&
-        x->room.len > 0) {
+    if (fits && demangle(text, &x->room) && !x->room.failed && x->room.len > 0) {
         char *p = malloc(x->room.len + 1);
         fits = p != NULL;
         if (p) {

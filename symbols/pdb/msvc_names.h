@@ -8,13 +8,19 @@
  *     ?insert@Map@store@@QEAAXH@Z store::Map::insert
  *     ??1Cache@@QEAA@XZ           Cache::~Cache
  *
- * Scheme of decorated names: LLVM's MicrosoftDemangle.cpp. Parameters are left out, as in names of
- * procedure symbols. Names with template arguments or local scopes are not decoded.
+ *     ??$get@H@store@@YAHXZ       store::get<int>
+ *     ??R<lambda_1>@?0??f@@YAXXZ@QEBA@XZ
+ *                                 `f'::`1'::<lambda_1>::operator()
+ *
+ * Scheme of decorated names: LLVM's MicrosoftDemangle.cpp. They are written as Microsoft's compiler
+ * writes names of procedure symbols: without parameters, and `std::pair<int const ,A<B> >`.
  */
 
 #include <stdbool.h>
 
 #include "base/buf.h"
+
+#define MSVC_NAME_MAX ((size_t)1 << 16) /* longer results are refused */
 
 /* Appends the name. False, with nothing appended: the name is to be used as it is. */
 bool msvc_name(const char *name, struct buf *out);

@@ -157,6 +157,12 @@ class Names(WindowsCase):
         self.assertEqual([f[0] for f in leak[1:]], [f[0] for f in NAMED[2:]])
 
 
+    def test_code_between_functions(self):
+        """Padding gets the decoded name of the public symbol before it."""
+        result = run("symbolize", "--no-symbol-cache", FOLDER / "leak.exe", "0x1066")
+        self.assertEqual(result.stdout, "shop::day + 70\n??:0\n", result.stderr)
+
+
 class SameAsLlvm(WindowsCase):
     @staticmethod
     def frames(text):

@@ -1,4 +1,4 @@
-/* Names of C++, Rust and D as people write them; hostile ones stay short. */
+/* Names of C++, Rust, D and Microsoft's compiler as people write them; hostile ones stay short. */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,6 +47,13 @@ static void test_d(void **state)
     (void)state;
     expect("_D6shapes5twiceFiZi", "shapes.twice(int)");
     expect("_Dmain", "D main");
+}
+
+static void test_microsoft(void **state)
+{
+    (void)state;
+    expect("?insert@?$Map@H@store@@QEAAXH@Z", "store::Map<int>::insert");
+    expect("net::?A0x26b469a4::Pipe::open", "net::`anonymous namespace'::Pipe::open");
 }
 
 static void test_not_mangled(void **state)
@@ -101,9 +108,10 @@ static void test_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cpp),        cmocka_unit_test(test_rust),
-        cmocka_unit_test(test_d),          cmocka_unit_test(test_not_mangled),
-        cmocka_unit_test(test_that_grows), cmocka_unit_test(test_long),
+        cmocka_unit_test(test_cpp),         cmocka_unit_test(test_rust),
+        cmocka_unit_test(test_d),           cmocka_unit_test(test_microsoft),
+        cmocka_unit_test(test_not_mangled), cmocka_unit_test(test_that_grows),
+        cmocka_unit_test(test_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -414,8 +414,15 @@ static void test_call_before_the_first_row(void **state)
     buf_release(&b);
 }
 
-/* Equal to llvm-undname's, without parameters, for the names of four programs of Microsoft's
- * linker. */
+static void assert_decoded(const char *name, const char *wanted)
+{
+    struct buf out = {0};
+    assert_int_equal(msvc_name(name, &out), wanted != NULL);
+    assert_string_equal(buf_str(&out), wanted ? wanted : "");
+    buf_release(&out);
+}
+
+/* Names of programs of Microsoft's linker, as their procedure symbols have them, unless marked. */
 static void test_names_of_microsofts_compiler(void **state)
 {
     (void)state;
@@ -431,8 +438,6 @@ static void test_names_of_microsofts_compiler(void **state)
         {"??RLess@@QEBA_NHH@Z", "Less::operator()"},
         {"??2@YAPEAX_K@Z", "operator new"},
         {"??_UPool@@SAPEAX_K@Z", "Pool::operator new[]"},
-        {"??$get@H@store@@YAHXZ", NULL},
-        {"?f@?1??g@@YAXXZ@YAXXZ", NULL},
         {"??0@QEAA@XZ", NULL},
         {"?a@9@YAXXZ", NULL},
         {"?a@b@@", NULL},
@@ -442,19 +447,105 @@ static void test_names_of_microsofts_compiler(void **state)
         {"", NULL},
         {"plain", NULL},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct buf out = {0};
-        bool is_decoded = msvc_name(cases[i][0], &out);
-        assert_int_equal(is_decoded, cases[i][1] != NULL);
-        assert_string_equal(buf_str(&out), cases[i][1] ? cases[i][1] : "");
-        buf_release(&out);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_decoded(cases[i][0], cases[i][1]);
 }
 
+static void test_names_with_templates(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"??$get@H@store@@YAHXZ", "store::get<int>"},
+        {"?_Tidy@?$vector@DV?$allocator@D@std@@@std@@AEAAXXZ",
+         "std::vector<char,std::allocator<char> >::_Tidy"},
+        {"??1?$_Yarn@D@std@@QEAA@XZ", "std::_Yarn<char>::~_Yarn<char>"},
+        {"??1?$unique_ptr@$$BY0A@DU?$default_delete@$$BY0A@D@std@@@std@@QEAA@XZ",
+         "std::unique_ptr<char [0],std::default_delete<char [0]> >::"
+         "~unique_ptr<char [0],std::default_delete<char [0]> >"},
+        {"??$?6U?$char_traits@D@std@@@std@@YAAEAV?$basic_ostream@DU?$char_traits@D@std@@@0@AEAV10@"
+         "PEBD@Z",
+         "std::operator<<<std::char_traits<char> >"},
+        {"??$_Construct@$00PEB_W@?$basic_string@_WU?$char_traits@_W@std@@V?$allocator@_W@2@@std@@"
+         "AEAAXQEB_W_K@Z",
+         "std::basic_string<wchar_t,std::char_traits<wchar_t>,std::allocator<wchar_t> >::"
+         "_Construct<1,wchar_t const *>"},
+        {"??$_Emplace_reallocate@AEBQEAVNamedPipe@@@?$vector@PEAVNamedPipe@@V?$allocator@"
+         "PEAVNamedPipe@@@std@@@std@@AEAAPEAPEAVNamedPipe@@QEAPEAV2@AEBQEAV2@@Z",
+         "std::vector<NamedPipe *,std::allocator<NamedPipe *> >::"
+         "_Emplace_reallocate<NamedPipe * const &>"},
+        {"?_Erase@?$_Tree@V?$_Tmap_traits@KPEAXU?$less@K@std@@V?$allocator@U?$pair@$$CBKPEAX@std@@@"
+         "2@$0A@@std@@@std@@AEAAXXZ",
+         "std::_Tree<std::_Tmap_traits<unsigned long,void *,std::less<unsigned long>,"
+         "std::allocator<std::pair<unsigned long const ,void *> >,0> >::_Erase"},
+        {"??$New@P6A?AVValue@Napi@@AEBVCallbackInfo@2@@Z@Function@Napi@@SA?AV01@PEAUnapi_env__@@"
+         "P6A?AVValue@1@AEBVCallbackInfo@1@@ZPEBDPEAX@Z",
+         "Napi::Function::New<Napi::Value (__cdecl*)(Napi::CallbackInfo const &)>"},
+        {"??$WrapCallback@V<lambda_1>@?1??RegisterModule@Napi@@YAPEAUnapi_value__@@PEAUnapi_env__@@"
+         "PEAU4@P6A?AVObject@3@VEnv@3@V63@@Z@Z@@details@Napi@@YAPEAUnapi_value__@@V<lambda_1>@?1??"
+         "RegisterModule@1@YAPEAU2@PEAUnapi_env__@@PEAU2@P6A?AVObject@1@VEnv@1@V61@@Z@Z@@Z",
+         "Napi::details::WrapCallback<`Napi::RegisterModule'::`2'::<lambda_1> >"},
+        {"??_GImpl@?$SecurityItem@UAclTag@@@@UEAAPEAXI@Z",
+         "SecurityItem<AclTag>::Impl::`scalar deleting destructor'"},
+        {"??__E_Fac_tidy_reg@std@@YAXXZ", "std::`dynamic initializer for '_Fac_tidy_reg''"},
+        /* As llvm-undname has them. */
+        {"??B?$Lazy@H@@QEBAPEBDXZ", "Lazy<int>::operator char const *"},
+        {"?f@?1??g@@YAXXZ@YAXXZ", "`g'::`2'::f"},
+        {"?f@?BA@??main@@9@YAXXZ", "`main'::`16'::f"},
+        {"??$f@$0?0$$V@@YAXXZ", "f<-1>"},
+        {"??$f@$1?g@a@@YAXXZ$E?v@@3HA@@YAXXZ", "f<&a::g,v>"},
+        {"??$f@P8A@@EAAHHZZPEQA@@H@@YAXXZ", "f<int (__cdecl A::*)(int,...),int A::*>"},
+        {"??$f@AEAY0CA@$$CBDPEAP6AXXZ$$A6AHXZ@@YAXXZ",
+         "f<char const (&)[32],void (__cdecl**)(void),int __cdecl(void)>"},
+
+        {"??$f@$$QEAVA@b@@W4Kind@2@$$T@@YAXXZ", "f<b::A &&,b::Kind,std::nullptr_t>"},
+        {"??$f@V<lambda_1>@?0??h@@YAXXZ@Z@@YAXXZ", NULL}, /* the scopes do not end */
+        {"??$f@", NULL},
+        {"??$f@H", NULL},
+        {"??$f@H@@", NULL},
+        {"??$f@$0A@@@YAXXZ", "f<0>"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_decoded(cases[i][0], cases[i][1]);
+}
+
+static void assert_decodes_or_not(struct buf *name)
+{
+    struct buf out = {0};
+    bool is_decoded = msvc_name(buf_str(name), &out);
+    assert_int_equal(is_decoded, out.len > 0);
+    assert_true(out.len <= MSVC_NAME_MAX);
+    buf_release(&out);
+    buf_clear(name);
+}
+
+/* Depth, and digits of which each repeats the type before twice. */
+static void test_names_that_grow(void **state)
+{
+    (void)state;
+    static const char *const again[] = {"V?$a@",        "PEA",  "P6AX", "?1??f@",
+                                        "V?$a@$1??$f@", "Y0A@", "?$a@"};
+    struct buf name = {0};
+    for (size_t i = 0; i < sizeof again / sizeof *again; i++) {
+        buf_puts(&name, "??$f@");
+        for (size_t n = 0; n < 20000; n++)
+            buf_puts(&name, again[i]);
+        assert_decodes_or_not(&name);
+    }
+    buf_puts(&name, "??$f@P6AXVlong_name_of_a_class@@");
+    for (unsigned i = 0; i < 9; i++)
+        buf_printf(&name, "P6AX%u%u%u%u@Z", i, i, i, i);
+    buf_puts(&name, "@Z@@YAXXZ");
+    struct buf out = {0};
+    assert_false(msvc_name(buf_str(&name), &out));
+    assert_decodes_or_not(&name);
+    buf_release(&name);
+}
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_of_microsofts_compiler),
+        cmocka_unit_test(test_names_with_templates),
+        cmocka_unit_test(test_names_that_grow),
         cmocka_unit_test(test_image),
         cmocka_unit_test(test_ids_agree),
         cmocka_unit_test(test_frames),
