@@ -133,8 +133,13 @@ static bool turn(int i, int fd, int wait_ms)
     http_turn(servers[i].server);
     if (servers[i].later)
         http_reply(servers[i].later, 200, "text/plain", "now", 3);
-    if (servers[i].stream)
-        http_push(servers[i].stream, "data: x\n\n", 9);
+    if (servers[i].stream) {
+        struct http_event event = {0};
+        buf_puts(&event.text, "data: x\n\n");
+        http_push(servers[i].stream, &event);
+        buf_release(&event.text);
+        buf_release(&event.packed);
+    }
     return take_answer(fd);
 }
 

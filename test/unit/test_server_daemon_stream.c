@@ -41,12 +41,12 @@ void http_refuse(struct http_exchange *x, unsigned status, const char *why)
     x->refused = status;
 }
 
-bool http_push(struct http_exchange *x, const void *text, size_t len)
+bool http_push(struct http_exchange *x, struct http_event *event)
 {
     if (x->full)
         return false;
     buf_clear(&x->last);
-    buf_put(&x->last, text, len);
+    buf_put(&x->last, event->text.data, event->text.len);
     x->events++;
     x->wholes += strncmp(buf_str(&x->last), "event: status\n", 14) == 0;
     return true;
