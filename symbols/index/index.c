@@ -7,6 +7,7 @@
 #include "base/order.h"
 #include "symbols/index/index_ahead.h"
 #include "symbols/index/index_parts.h"
+#include "symbols/pdb/pdb_types.h"
 
 void symbol_index_free(struct symbol_index *x)
 {
@@ -19,6 +20,7 @@ void symbol_index_free(struct symbol_index *x)
     vec_release(&x->units);
     vec_release(&x->ranges);
     index_names_release(x);
+    pdb_types_free(x->types);
     if (x->mapped)
         munmap(x->mapped, x->mapped_size);
     free(x);

@@ -93,7 +93,6 @@ static void build_release(struct index_build *b)
 {
     buf_release(&b->image.bytes);
     buf_release(&b->alternate.bytes);
-    pdb_types_free(b->types);
     code_map_release(&b->code);
     vec_release(&b->todo);
     vec_release(&b->claims);

@@ -15,7 +15,6 @@ struct index_build {
     struct symbol_index *x;
     const struct elf_file *file;
     const struct pdb_file *pdb; /* of `file`; NULL: it has DWARF */
-    struct pdb_types *types;    /* of `pdb` */
     struct index_options options;
     struct dwarf_sections sections;
     struct dwarf_image image, alternate; /* `alternate` is empty if there is none */

@@ -74,6 +74,7 @@ struct symbol_index {
     const char *at_hand_bytes;
     size_t near_range, near_row, near_segment; /* positions of the last results */
     struct buf room;                           /* for a name in the making */
+    struct pdb_types *types;                   /* of a PDB file; NULL until modules are read */
     uint64_t bytes;                            /* of owned blocks and names */
     char fault[160];
     void *mapped; /* the cache file; or NULL */

@@ -11,7 +11,7 @@
 
 int index_pdb_init(struct index_build *b, struct err *e)
 {
-    return pdb_types_read(&b->types, b->pdb, e);
+    return b->x->types ? 0 : pdb_types_read(&b->x->types, b->pdb, e);
 }
 
 /* ---- modules and their code */
@@ -150,7 +150,7 @@ static uint32_t name_of(struct module_walk *w, uint32_t id)
     }
     if (fresh) {
         buf_clear(&w->name);
-        if (pdb_types_function(w->build->types, id, &w->name))
+        if (pdb_types_function(w->build->x->types, id, &w->name))
             *known = maker_text(w->maker, (struct view){buf_str(&w->name), w->name.len});
     }
     return (uint32_t)*known;
