@@ -50,6 +50,7 @@ enum { QUALIFIER_CONST = 1, QUALIFIER_VOLATILE = 2 };
 
 static struct piece take_symbol(struct decoder *d, bool with_type);
 static struct type take_type(struct decoder *d, unsigned qualifiers);
+static struct piece take_type_name(struct decoder *d);
 
 static void fail(struct decoder *d)
 {
@@ -94,6 +95,14 @@ static void put_piece(struct decoder *d, struct piece piece)
         fail(d);
     else
         put_bytes(d, (const char *)d->room.data + piece.at, piece.len);
+}
+
+static void put_list(struct decoder *d, const struct piece *all, unsigned n)
+{
+    for (unsigned i = 0; i < n && !d->failed; i++) {
+        put(d, i > 0 ? "," : "");
+        put_piece(d, all[i]);
+    }
 }
 
 static void put_number(struct decoder *d, uint64_t value)
@@ -199,16 +208,10 @@ static bool at_digit(const struct decoder *d)
 /* "dynamic initializer for" and the like, with the variable. */
 static struct piece take_of_variable(struct decoder *d, const char *what)
 {
-    bool member = *d->p == '?';
-    struct piece variable = {0};
-    if (member) {
-        d->p++;
-        variable = take_symbol(d, true);
-        if (!take_text(d, "@"))
-            fail(d);
-    } else {
-        variable = take_simple(d, NULL);
-    }
+    bool is_member = take_text(d, "?");
+    struct piece variable = is_member ? take_symbol(d, true) : take_simple(d, NULL);
+    if (is_member && !take_text(d, "@"))
+        fail(d);
     size_t at = d->room.len;
     put(d, what);
     put_piece(d, variable);
@@ -328,8 +331,11 @@ static bool take_argument(struct decoder *d, struct piece *out)
         at = d->room.len;
         put(d, pointer ? "&" : "");
         put_piece(d, symbol);
+    } else if (take_text(d, "$$Y")) {
+        *out = take_type_name(d); /* of a template alias */
+        return true;
     } else {
-        (void)(take_text(d, "$$B") || take_text(d, "$$Y"));
+        (void)take_text(d, "$$B"); /* an array follows */
         struct type type = take_type(d, take_text(d, "$$C") ? take_qualifiers(d) : 0);
         *out = finish_type(d, &type);
         return true;
@@ -351,10 +357,7 @@ static struct piece take_arguments(struct decoder *d)
     }
     size_t at = d->room.len;
     put(d, "<");
-    for (unsigned i = 0; i < n && !d->failed; i++) {
-        put(d, i > 0 ? "," : "");
-        put_piece(d, all[i]);
-    }
+    put_list(d, all, n);
     put(d, n > 0 && !d->failed && ends_with(d, all[n - 1], '>') ? " >" : ">");
     return since(d, at);
 }
@@ -495,10 +498,7 @@ static struct piece take_parameters(struct decoder *d)
     }
     size_t at = d->room.len;
     put(d, empty ? "(void" : "(");
-    for (unsigned i = 0; i < n && !d->failed; i++) {
-        put(d, i > 0 ? "," : "");
-        put_piece(d, all[i]);
-    }
+    put_list(d, all, n);
     put(d, variadic ? ",...)" : ")");
     return since(d, at);
 }
@@ -619,12 +619,7 @@ static struct type take_plain(struct decoder *d, unsigned qualifiers)
         "L__int128", "Munsigned __int128", "Tdecltype(auto)"};
     struct piece name = {0};
     size_t at = d->room.len;
-    if (strchr("TUV", *d->p) && *d->p) {
-        d->p++;
-        name = take_type_name(d);
-        at = d->room.len;
-        put_piece(d, name);
-    } else if (take_text(d, "W4")) {
+    if (take_text(d, "T") || take_text(d, "U") || take_text(d, "V") || take_text(d, "W4")) {
         name = take_type_name(d);
         at = d->room.len;
         put_piece(d, name);

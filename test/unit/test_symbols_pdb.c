@@ -498,6 +498,8 @@ static void test_names_with_templates(void **state)
          "f<char const (&)[32],void (__cdecl**)(void),int __cdecl(void)>"},
 
         {"??$f@$$QEAVA@b@@W4Kind@2@$$T@@YAXXZ", "f<b::A &&,b::Kind,std::nullptr_t>"},
+        {"?go@?$TA@$$YAl@ns@@@ns@@QEAAXXZ", "ns::TA<ns::Al>::go"},
+        {"?go@?$TA@$$YF@@@ns@@QEAAXXZ", "ns::TA<F>::go"},
         {"??$f@V<lambda_1>@?0??h@@YAXXZ@Z@@YAXXZ", NULL}, /* the scopes do not end */
         {"??$f@", NULL},
         {"??$f@H", NULL},
