@@ -132,7 +132,7 @@ static int write_database(const struct export_tables *x, int fd, struct err *e)
     struct table_sink sink = sqlite_db_sink(d);
     int status = write_rows(x->input, &sink, x->points, e);
     if (status == 0)
-        status = sqlite_db_finish(d, e);
+        status = sqlite_db_finish(d, &x->input->progress, e);
     sqlite_db_free(d);
     return status;
 }

@@ -371,8 +371,9 @@ static int list_rows(struct builder *b, enum grouping by, const struct accountin
 {
     for (uint32_t pool = 0; pool < b->s->pools.len; pool++) {
         struct summary_row r = {.pool = pool};
-        uint64_t iter = 0;
+        uint64_t iter = 0, done = 0;
         while (accounting_next(a, pool, &iter, &r.key, &r.figures)) {
+            trace_swept_block(b->trace, ++done, b->sites.callstack_count);
             r.callstack = 0;
             r.type = (struct view){"", 0};
             if (name_row(b, by, &r, e) != 0)
@@ -383,6 +384,7 @@ static int list_rows(struct builder *b, enum grouping by, const struct accountin
                 return err_no_memory(e, "allocation sites");
         }
     }
+    trace_loaded(b->trace);
     return 0;
 }
 
@@ -438,15 +440,17 @@ static int collect_stacks(const struct builder *b, enum grouping by, const struc
 {
     for (uint32_t pool = 0; pool < b->s->pools.len; pool++) {
         struct stack_of_row one;
-        uint64_t iter = 0;
+        uint64_t iter = 0, done = 0;
         while (accounting_next(&b->accounts[BY_CALLSTACK], pool, &iter, &one.stack.callstack,
                                &one.stack.figures)) {
+            trace_swept_block(b->trace, ++done, b->sites.callstack_count);
             one.row = find_row(rows, pool, key_of_callstack(b, by, one.stack.callstack));
             one.type = types_of(&b->s->types, one.stack.callstack);
             if (one.row < rows->len && !pageable_push(b->s->pageable, all, one))
                 return err_no_memory(e, "call stacks");
         }
     }
+    trace_loaded(b->trace);
     return 0;
 }
 

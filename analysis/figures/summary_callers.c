@@ -100,6 +100,7 @@ int summary_attach_callers(struct summary *s, struct row_list *rows, struct prog
     if (!list)
         return err_no_memory(e, "callers");
     for (size_t i = 0; i < n; i++) {
+        trace_swept_block(s->trace, i, n);
         struct stack_place site = program_frames_begin(program, shares[i].callstack);
         struct stack_place at = program_frames_caller(program, site);
         if (at.node == 0)
@@ -112,6 +113,7 @@ int summary_attach_callers(struct summary *s, struct row_list *rows, struct prog
                                             .count = shares[i].count,
                                             .bytes = shares[i].bytes};
     }
+    trace_loaded(s->trace);
     qsort(list, len, sizeof *list, by_row_and_key);
     len = join_shares(list, len);
     qsort(list, len, sizeof *list, by_row_and_bytes);

@@ -40,21 +40,39 @@ static const char before[] = "PRAGMA page_size = 8192;"
  * which is fast only while they fit into the processor's cache. An index of all allocations costs
  * as much as the rows themselves, and more than several queries without it.
  */
-static const char indices[] =
-    "PRAGMA cache_size = -2048;"
-    "CREATE INDEX pool_usage_by_time ON pool_usage(pool, time_ns);"
-    "CREATE INDEX allocations_live ON allocations(alloc_callstack, size) WHERE free_ns IS NULL;"
-    "CREATE INDEX callstack_totals_by_callstack ON callstack_totals(callstack);"
-    "CREATE INDEX callstacks_by_site ON callstacks(site);"
-    "CREATE INDEX callstack_frames_by_frame ON callstack_frames(frame);"
-    "CREATE INDEX frame_functions_by_name ON frame_functions(name);"
-    "CREATE INDEX zones_by_thread ON zones(thread, start_ns);"
-    "CREATE INDEX zones_by_location ON zones(source_location);"
-    "CREATE INDEX gpu_zones_by_context ON gpu_zones(context, gpu_start_ns);"
-    "CREATE INDEX lock_events_by_time ON lock_events(lock, time_ns);"
-    "CREATE INDEX samples_by_thread ON samples(thread, time_ns);"
-    "CREATE INDEX messages_by_time ON messages(time_ns);"
-    "CREATE INDEX plot_points_by_time ON plot_points(plot, time_ns);";
+static const char small_cache[] = "PRAGMA cache_size = -2048;";
+
+/* Steps of SQLite's virtual machine for each row of a table, about, to make an index. */
+#define STEPS_A_ROW 10u
+#define STEPS_PARTIAL 3u /* if the index has few of the rows */
+#define STEPS_A_TICK 4096
+
+static const struct table_index {
+    enum table_id table;
+    unsigned steps;
+    const char *sql;
+} indices[] = {
+    {TABLE_OF_USAGE, STEPS_A_ROW, "CREATE INDEX pool_usage_by_time ON pool_usage(pool, time_ns)"},
+    {TABLE_OF_ALLOCATIONS, STEPS_PARTIAL,
+     "CREATE INDEX allocations_live ON allocations(alloc_callstack, size) WHERE free_ns IS NULL"},
+    {TABLE_OF_TOTALS, STEPS_A_ROW,
+     "CREATE INDEX callstack_totals_by_callstack ON callstack_totals(callstack)"},
+    {TABLE_OF_CALLSTACKS, STEPS_A_ROW, "CREATE INDEX callstacks_by_site ON callstacks(site)"},
+    {TABLE_OF_CALLSTACK_FRAMES, STEPS_A_ROW,
+     "CREATE INDEX callstack_frames_by_frame ON callstack_frames(frame)"},
+    {TABLE_OF_FRAME_FUNCTIONS, STEPS_A_ROW,
+     "CREATE INDEX frame_functions_by_name ON frame_functions(name)"},
+    {TABLE_OF_ZONES, STEPS_A_ROW, "CREATE INDEX zones_by_thread ON zones(thread, start_ns)"},
+    {TABLE_OF_ZONES, STEPS_A_ROW, "CREATE INDEX zones_by_location ON zones(source_location)"},
+    {TABLE_OF_GPU_ZONES, STEPS_A_ROW,
+     "CREATE INDEX gpu_zones_by_context ON gpu_zones(context, gpu_start_ns)"},
+    {TABLE_OF_LOCK_EVENTS, STEPS_A_ROW,
+     "CREATE INDEX lock_events_by_time ON lock_events(lock, time_ns)"},
+    {TABLE_OF_SAMPLES, STEPS_A_ROW, "CREATE INDEX samples_by_thread ON samples(thread, time_ns)"},
+    {TABLE_OF_MESSAGES, STEPS_A_ROW, "CREATE INDEX messages_by_time ON messages(time_ns)"},
+    {TABLE_OF_PLOT_POINTS, STEPS_A_ROW,
+     "CREATE INDEX plot_points_by_time ON plot_points(plot, time_ns)"},
+};
 
 static const char views[] =
     /* One row for each allocation not freed at the end. */
@@ -262,7 +280,8 @@ static int put_row(void *ctx, enum table_id table, const struct cell *cells, str
         return err_no_memory(e, "a database");
     struct cell *to = b->cells + (size_t)b->rows * t->width;
     memcpy(to, cells, t->width * sizeof *to);
-    b->renumbered |= t->key != 1 || cells[0].count != ++b->count;
+    b->count++;
+    b->renumbered |= t->key != 1 || cells[0].count != b->count;
     to[0].null |= !b->renumbered;
     for (unsigned i = 0; i < t->width; i++) {
         size_t begin = b->texts.len;
@@ -284,7 +303,39 @@ struct table_sink sqlite_db_sink(struct sqlite_db *d)
     return sink;
 }
 
-int sqlite_db_finish(struct sqlite_db *d, struct err *e)
+/* ---- indices */
+
+struct ticks {
+    struct progress *progress;
+    uint64_t steps;
+};
+
+static int tick(void *ctx)
+{
+    struct ticks *t = ctx;
+    t->steps += STEPS_A_TICK;
+    progress_show(t->progress, t->steps);
+    return 0;
+}
+
+static int make_indices(struct sqlite_db *d, struct progress *p, struct err *e)
+{
+    struct ticks t = {.progress = p};
+    uint64_t steps = 0;
+    for (size_t i = 0; i < sizeof indices / sizeof *indices; i++)
+        steps += indices[i].steps * d->batches[indices[i].table].count;
+    *p = progress_again(p);
+    p->total = p->total ? steps : 0;
+    sqlite3_progress_handler(d->db, STEPS_A_TICK, tick, &t);
+    int status = execute(d, small_cache, e);
+    for (size_t i = 0; i < sizeof indices / sizeof *indices && status == 0; i++)
+        status = execute(d, indices[i].sql, e);
+    sqlite3_progress_handler(d->db, 0, NULL, NULL);
+    progress_clear(p);
+    return status;
+}
+
+int sqlite_db_finish(struct sqlite_db *d, struct progress *p, struct err *e)
 {
     for (unsigned i = 0; i < TABLE_COUNT; i++) {
         if (end_batch(d, (enum table_id)i, e) != 0)
@@ -292,7 +343,7 @@ int sqlite_db_finish(struct sqlite_db *d, struct err *e)
         sqlite3_finalize(d->batches[i].insert);
         d->batches[i].insert = NULL;
     }
-    if (execute(d, indices, e) != 0 || execute(d, views, e) != 0 || execute(d, after, e) != 0)
+    if (make_indices(d, p, e) != 0 || execute(d, views, e) != 0 || execute(d, after, e) != 0)
         return -1;
     int status = sqlite_file_close(&d->file, d->db, e);
     d->db = NULL;

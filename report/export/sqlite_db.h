@@ -11,6 +11,7 @@
 
 #include "analysis/tables/tables.h"
 #include "base/err.h"
+#include "report/write/progress.h"
 
 struct sqlite_db;
 
@@ -19,8 +20,8 @@ struct sqlite_db *sqlite_db_open(int fd, struct err *e);
 
 struct table_sink sqlite_db_sink(struct sqlite_db *d);
 
-/* Creates indices and views and writes the rest. */
-int sqlite_db_finish(struct sqlite_db *d, struct err *e);
+/* Creates indices, of which `p` goes on to show the progress, and views, and writes the rest. */
+int sqlite_db_finish(struct sqlite_db *d, struct progress *p, struct err *e);
 
 /* Closes the database. Without sqlite_db_finish the file is no valid database. */
 void sqlite_db_free(struct sqlite_db *d);

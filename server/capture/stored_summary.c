@@ -398,12 +398,17 @@ static bool load_content(struct stored_figures *f, struct trace *t, const struct
     return false;
 }
 
-/* The trace as it was before. */
+/* The trace as it was before, watched as before. */
 static int renew(struct trace *t, struct err *e)
 {
     const struct trace_options again = {.resident_budget = t->memory_budget};
+    const struct trace before = *t;
     trace_release(t);
-    return trace_init(t, &again, e) != 0 ? -1 : 0;
+    int status = trace_init(t, &again, e) != 0 ? -1 : 0;
+    t->loading = before.loading;
+    t->sweeping = before.sweeping;
+    t->loading_ctx = before.loading_ctx;
+    return status;
 }
 
 int stored_summary_load(struct stored_figures *f, struct trace *t, const char *path,

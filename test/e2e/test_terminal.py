@@ -280,13 +280,22 @@ class Waiting(Case):
             raw, _ = on_terminal(*args, "--quiet", LD_PRELOAD=str(self.clock))
             self.assertFalse(PROGRESS.search(raw), args)
 
+    def test_reading_again(self):
+        """The saved answer is read first, and does not fit the question."""
+        saved = self.dir / "saved.tracy"
+        self.assertEqual(on_terminal("run", "-o", saved, "--", "/bin/ls")[1], 0)
+        raw, status = on_terminal("report", saved, "--skip", "nothing", LD_PRELOAD=str(self.clock))
+        self.assertEqual(status, 0, raw)
+        self.assertTrue(PROGRESS.search(raw), raw)
+
     def test_what_follows_reading(self):
         """Events are gone through again in memory: the line begins anew, and ends before the answer."""
         out = self.dir / "out"
         for args, stages in ((("timeline", MEMSCEN), 2), (("map", MEMSCEN), 2),
                              (("report", "--by", "thread", MEMSCEN), 1),
                              (("diff", MEMSCEN, MEMSCEN), 4),
-                             (("export", "--format", "parquet", MEMSCEN, "-o", out), 2)):
+                             (("export", "--format", "parquet", MEMSCEN, "-o", out), 2),
+                             (("export", "--format", "sqlite", MEMSCEN, "-fo", out / "db"), 4)):
             raw, status = on_terminal(*args, LD_PRELOAD=str(self.clock))
             self.assertEqual(status, 0, raw)
             self.assertGreaterEqual(len(re.findall(rb"left\r\x1b\[K(?!\d)", raw)), stages, args)

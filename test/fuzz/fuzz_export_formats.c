@@ -88,13 +88,14 @@ static void export_files(const struct tables_source *source, enum table_file_for
 static void export_database(const struct tables_source *source, uint64_t points)
 {
     struct err e = {0};
+    struct progress quiet = {0};
     int fd = memfd_create("database", MFD_CLOEXEC);
     struct sqlite_db *d = fd < 0 ? NULL : sqlite_db_open(fd, &e);
     if (d) {
         struct table_sink sink = sqlite_db_sink(d);
         sink.points = points;
         /* A key that comes twice would be an error here: no trace may have one. */
-        if (tables_export(source, &sink, NULL, &e) == 0 && sqlite_db_finish(d, &e) != 0)
+        if (tables_export(source, &sink, NULL, &e) == 0 && sqlite_db_finish(d, &quiet, &e) != 0)
             __builtin_trap();
         if (strstr(e.text, "constraint"))
             __builtin_trap();
