@@ -410,6 +410,17 @@ def hostile_trace(output):
     return capture_items(output, items)
 
 
+def typed_trace(output):
+    """The function of an allocator says what one of two blocks is made of."""
+    items = thread_name(7, b"main")
+    for address, name in ((0x401000, b"operator new(unsigned long)"), (0x403000, b"main"),
+                          (0x402000, b"std::__new_allocator<Item>::allocate(unsigned long, void const*)")):
+        items += frame_name(address, name, b"prog.cpp", line=5)
+    items += callstack(0x401000, 0x402000, 0x403000) + alloc(10, 7, 0x1000, 32)
+    items += callstack(0x401000, 0x403000) + alloc(20, 7, 0x2000, 32)
+    return capture_items(output, items)
+
+
 @unittest.skipUnless(BUILT, UNBUILT)
 class WhatIsResident(Case):
     def test_the_highest_reading_of_each_slot(self):
@@ -732,10 +743,11 @@ class Browser(Case):
         work = BUILD / "test-web"
         traces = {"mt": MT, "lanes": ALL, "source": SOURCE, "hostile": work / "hostile.tracy",
                   "empty": work / "empty.tracy", "resident": work / "resident.tracy",
-                  "figures": work / "figures.tracy"}
-        for name in ("hostile", "empty", "figures"):
+                  "figures": work / "figures.tracy", "typed": work / "typed.tracy"}
+        for name in ("hostile", "empty", "figures", "typed"):
             traces[name].unlink(missing_ok=True)
         hostile_trace(traces["hostile"])
+        typed_trace(traces["typed"])
         record_resident(traces["resident"])
         with replaying(WIRE / "v0.14.0" / "memscen.c2s.bin") as (_, port):
             run("capture", "--figures", "-o", traces["figures"], "-p", port, "--connect-timeout", LIMIT)
@@ -745,7 +757,8 @@ class Browser(Case):
         make_page(MT, work / "selected.html", "--force", "--thread", "Main thread", "--size", "1K:",
                   "--match", "<b>|.")
         make_page(MT, work / "one.html", "--force", "--size", "1296:1296", "--thread", "Main thread")
-        for name, now in (("diff", MT), ("hostilediff", traces["hostile"])):
+        for name, now in (("diff", MT), ("hostilediff", traces["hostile"]),
+                          ("typeddiff", traces["typed"])):
             run("diff", TRACES / "v0.13.1" / "memscen.tracy", now, "--format", "html", "-fo",
                 work / f"{name}.html", "--fail-if", "peak>+5%", "--fail-if", "count>+5%")
         before = TRACES / "v0.13.1" / "memscen.tracy"

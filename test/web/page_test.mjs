@@ -701,10 +701,10 @@ const checks = {
     const { page, done } = await open("mt");
     await page.click("#tab-sites");
     const heads = page.locator("#sites-table thead th:visible");
-    assert.equal(await heads.count(), 9);
+    assert.equal(await heads.count(), 8);
     const show = (id) => page.selectOption("#sites-show", id);
     await show("newer-freed");
-    assert.equal(await heads.count(), 11);
+    assert.equal(await heads.count(), 10);
     assert.match(await text(page, "sites-asked"), /^The last two columns have the matching blocks, .* Choose a range in the plot/);
     const sum = async (column) => (await rows(page, "sites-table", column)).map((t) => t.replaceAll(",", "").split(" to ").map(Number)).reduce(([a, b], [low, high]) => [a + low, b + (high ?? low)], [0, 0]);
     assert.deepEqual(await sum(10), [9325, 9325], "all frees are of the range");
@@ -1187,6 +1187,18 @@ const checks = {
     await page.selectOption("#tree-way", "up");
     await shot(page, "diff-tree");
     await done();
+  },
+
+  "the column of types is there if one is known": async () => {
+    for (const [name, tab, there] of [["mt", "sites", false], ["typed", "sites", true], ["diff", "rows", false], ["typeddiff", "rows", true]]) {
+      const { page, done } = await open(name);
+      await page.click(`#tab-${tab}`);
+      const heads = await page.locator(`#${tab}-table thead th:visible`).allInnerTexts();
+      assert.equal(heads.some((t) => t.startsWith("Type")), there, `${name}: ${heads}`);
+      const cells = await page.locator(`#${tab}-table tbody tr:first-child > :visible`).count();
+      assert.equal(cells, heads.length, name);
+      await done();
+    }
   },
 
   "axe finds nothing in a comparison": async () => {

@@ -136,6 +136,7 @@ class Rows {
       ],
       { sortable: true, sort: 6 },
     );
+    $("rows-table").classList.toggle("untyped", !this.rows.some((r) => r.type));
     $("rows-search").addEventListener("input", () => this.show());
     $("rows-kind").addEventListener("change", () => this.show());
   }

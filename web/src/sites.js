@@ -83,6 +83,7 @@ export class Sites {
     }
     Object.assign(this, { query, mask });
     this.rows = [...rows.values()].filter((r) => r.count || r.live || r.peak || r.growth || r.before);
+    $("sites-table").classList.toggle("untyped", !this.rows.some((r) => r.place.type));
     this.answer();
     this.search();
     if (this.open !== null) this.describe();
