@@ -39,7 +39,7 @@ class Page(Web):
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
             found = [json.loads(line) for line in result.stdout.splitlines()]
             self.assertEqual([f for f in found if f["error"]], [], self.said())
-            self.assertEqual(len(found), 17, result.stderr)
+            self.assertEqual(len(found), 18, result.stderr)
             self.assertEqual(self.stop(process), 0)
         self.assertEqual(report(work / "downloaded.tracy")["pools"][0]["live_bytes"], 320)
         self.assertIn("<!doctype html>", (work / "downloaded.html").read_text()[:100].lower())

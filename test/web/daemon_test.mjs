@@ -28,6 +28,8 @@ await page.addInitScript(() => {
 const errors = [];
 page.on("pageerror", (e) => errors.push(e.message));
 page.on("dialog", (d) => (errors.push(`dialog: ${d.message()}`), d.dismiss()));
+const codings = new Set();
+page.on("response", (r) => r.url().endsWith("/events?changes") && codings.add(r.headers()["content-encoding"]));
 page.on("request", (r) => r.url().startsWith(url) || r.url().startsWith("data:") || errors.push(`request: ${r.url()}`));
 
 const shot = (name) => page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
@@ -192,6 +194,15 @@ const checks = {
     await page.waitForFunction((n) => window.sources.length > n && document.querySelectorAll("#finished tbody tr").length === 1, streams);
     assert.equal(await page.evaluate(() => window.sources.filter((s) => s.readyState !== EventSource.CLOSED).length), 1);
   },
+  "hears nothing while it is not seen": async () => {
+    const see = (hidden) => page.evaluate((value) => {
+      Object.defineProperty(document, "hidden", { value, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+      return window.sources.filter((s) => s.readyState !== EventSource.CLOSED).length;
+    }, hidden);
+    assert.deepEqual([await see(true), await see(true), await see(false)], [0, 0, 1]);
+    await page.waitForFunction((n) => window.told > n, await page.evaluate(() => window.told));
+  },
   "500 clients are sorted and filtered": async () => {
     const ms = await page.evaluate(async () => {
       for (const s of window.sources) s.close();
@@ -304,6 +315,7 @@ const checks = {
   },
   "had no errors": async () => {
     assert.deepEqual(errors, []);
+    assert.deepEqual([...codings], ["gzip"]);
     await shot("daemon-end");
   },
 };

@@ -118,6 +118,7 @@ function merged(changes) {
 
 function listen() {
   events?.close();
+  if (document.hidden) return;
   events = new EventSource(`${api}/events?changes`);
   events.addEventListener("status", (event) => {
     tell(null);
@@ -136,6 +137,7 @@ setInterval(() => {
   if (document.hidden || $("main").hidden) return;
   attempt(refreshTraces); // parts of captures that go on are saved, too
 }, SLOW_MS);
+document.addEventListener("visibilitychange", () => $("main").hidden || listen());
 window.addEventListener("hashchange", () => state.status && showChosen());
 addTheme((dark) => live.colour(dark));
 begin();
