@@ -9,6 +9,7 @@
 #include "symbols/elf/eh_frame.h"
 #include "symbols/elf/inflate.h"
 #include "symbols/pdb/pdb_file.h"
+#include "symbols/pdb/pe_image.h"
 
 #define NO_SYMBOL UINT32_MAX
 #define NAME_MAX_BYTES ((size_t)1 << 20) /* longer names are cut: finding their end takes time */
@@ -229,14 +230,16 @@ static int read_debugdata(struct elf_symbols *s, struct elf_file *image,
                       elf_debug_shift(image, s->nested), &found, e);
 }
 
-struct public_sink {
+struct image_sink {
     struct elf_symbols *s;
+    enum elf_symbol_source source;
     uint64_t shift;
 };
 
-static bool take_public(void *user, uint64_t address, uint32_t name)
+/* A symbol of a PE image. It states no size; the image's unwind entry does. */
+static bool take_of_image(void *user, uint64_t address, uint32_t name)
 {
-    struct public_sink *sink = user;
+    const struct image_sink *sink = user;
     struct elf_symbols *s = sink->s;
     size_t i = s->symbols.len;
     address += sink->shift;
@@ -245,21 +248,35 @@ static bool take_public(void *user, uint64_t address, uint32_t name)
     const struct eh_range *bounds = eh_ranges_find(&s->unwind, address);
     uint64_t size = bounds && bounds->start == address ? bounds->end - address : 0;
     return vec_push(&s->symbols,
-                    (struct symbol){address, size, name, (uint32_t)(i * 8 + ELF_SYMBOL_PUBLIC)});
+                    (struct symbol){address, size, name, (uint32_t)(i * 8 + sink->source)});
 }
 
-/* Reads the public symbols of a PDB file. They state no sizes; the image's unwind entries do. */
+/* Reads the public symbols of a PDB file. */
 static int read_publics(struct elf_symbols *s, struct elf_file *image, const struct elf_file *file,
                         uint64_t shift, struct err *e)
 {
-    struct public_sink sink = {s, shift};
+    struct image_sink sink = {s, ELF_SYMBOL_PUBLIC, shift};
     if (image && eh_ranges_read(&s->unwind, image, e) != 0)
         return -1;
-    if (pdb_file_publics(elf_file_pdb(file), &s->names[ELF_SYMBOL_PUBLIC], take_public, &sink,
+    if (pdb_file_publics(elf_file_pdb(file), &s->names[ELF_SYMBOL_PUBLIC], take_of_image, &sink,
                          &s->problem) == 0 ||
         s->problem.code != ERR_MEMORY)
         return 0;
     return err_no_memory(e, "public symbols");
+}
+
+static int read_exports(struct elf_symbols *s, struct elf_file *image, struct err *e)
+{
+    struct image_sink sink = {s, ELF_SYMBOL_DYNSYM, 0};
+    struct pe_image pe;
+    if (eh_ranges_read(&s->unwind, image, e) != 0)
+        return -1;
+    bool fits = pe_image_read(&pe, elf_file_bytes(image), &s->problem) == 0
+                    ? pe_image_exports(&pe, take_of_image, &sink)
+                    : s->problem.code != ERR_MEMORY;
+    s->names[ELF_SYMBOL_DYNSYM] = pe.exports;
+    pe_image_release(&pe);
+    return fits ? 0 : err_no_memory(e, "exported symbols");
 }
 
 static int read_tables(struct elf_symbols *s, struct elf_file *image, struct elf_file *debug,
@@ -272,6 +289,8 @@ static int read_tables(struct elf_symbols *s, struct elf_file *image, struct elf
     const struct elf_file *pdb = debug ? debug : image;
     if (pdb && elf_file_pdb(pdb))
         return read_publics(s, image, pdb, shift, e);
+    if (image && !elf_file_is_elf(image))
+        return read_exports(s, image, e);
     if (debug && read_table(s, debug, SHT_SYMTAB, ELF_SYMBOL_SYMTAB, shift, &found, e) != 0)
         return -1;
     if (!image)

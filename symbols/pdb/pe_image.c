@@ -7,8 +7,8 @@
 
 #define SECTIONS_MAX 4096u /* each look-up walks them */
 #define DEBUG_ENTRIES_MAX 64u
-#define DEBUG_ENTRY 28u /* bytes */
-#define DIRECTORY_DEBUG 6u
+#define DEBUG_ENTRY 28u    /* bytes */
+#define DIRECTORY_DEBUG 6u /* the exports are directory 0 */
 #define DEBUG_CODEVIEW 2u
 #define MAGIC_32 0x10bu
 #define MAGIC_64 0x20bu
@@ -109,11 +109,44 @@ static void read_debug_directory(struct pe_image *p, struct view file, uint32_t 
     }
 }
 
+/* A part of the export directory. Linkers put its tables and names into it. */
+static const uint8_t *part_of_exports(const struct pe_image *p, uint32_t address, uint64_t size)
+{
+    uint32_t from = address - p->exports_address;
+    if (address < p->exports_address || from > p->exports.len || size > p->exports.len - from)
+        return NULL;
+    return (const uint8_t *)p->exports.p + from;
+}
+
+bool pe_image_exports(const struct pe_image *p, pe_take_export *take, void *user)
+{
+    struct cursor c = cursor_over(p->exports.p, p->exports.len);
+    (void)cursor_take(&c, 20); /* flags, time, version, the image's name, first ordinal */
+    uint32_t function_count = cursor_u32(&c), count = cursor_u32(&c);
+    const uint8_t *functions = part_of_exports(p, cursor_u32(&c), (uint64_t)4 * function_count);
+    const uint8_t *names = part_of_exports(p, cursor_u32(&c), (uint64_t)4 * count);
+    const uint8_t *numbers = part_of_exports(p, cursor_u32(&c), (uint64_t)2 * count);
+    if (c.short_read || !functions || !names || !numbers)
+        return true;
+    for (uint32_t i = 0; i < count; i++) {
+        uint16_t number = load_u16(numbers + 2 * (size_t)i);
+        const uint8_t *name = part_of_exports(p, load_u32(names + 4 * (size_t)i), 1);
+        if (!name || *name == 0 || number >= function_count)
+            continue;
+        uint32_t address = load_u32(functions + 4 * (size_t)number);
+        /* An address within the directory is the name of another image's function. */
+        if (address != 0 && !part_of_exports(p, address, 1) &&
+            !take(user, address, (uint32_t)(name - (const uint8_t *)p->exports.p)))
+            return false;
+    }
+    return true;
+}
+
 int pe_image_read(struct pe_image *out, struct view bytes, struct err *e)
 {
-    uint32_t debug_at = 0, debug_size = 0;
+    uint32_t exports_size = 0, debug_at = 0, debug_size = 0;
     struct cursor c = cursor_over(bytes.p, bytes.len);
-    *out = (struct pe_image){0};
+    *out = (struct pe_image){.exports = {"", 0}};
     (void)cursor_take(&c, 0x3c);
     uint32_t at = cursor_u32(&c);
     if (c.short_read || at > bytes.len)
@@ -141,6 +174,11 @@ int pe_image_read(struct pe_image *out, struct view bytes, struct err *e)
     out->headers_size = cursor_u32(&o);
     (void)cursor_take(&o, out->wide ? 44 : 28);
     uint32_t directories = cursor_u32(&o);
+    struct cursor first = o;
+    if (directories > 0) {
+        out->exports_address = cursor_u32(&first);
+        exports_size = cursor_u32(&first);
+    }
     if (directories > DIRECTORY_DEBUG && cursor_take(&o, (size_t)8 * DIRECTORY_DEBUG)) {
         debug_at = cursor_u32(&o);
         debug_size = cursor_u32(&o);
@@ -148,6 +186,8 @@ int pe_image_read(struct pe_image *out, struct view bytes, struct err *e)
     if (!pe_sections_read(&out->sections,
                           (struct view){(const char *)c.pos, (size_t)sections * PE_SECTION_HEADER}))
         return err_no_memory(e, "sections of a PE image");
+    if (!first.short_read)
+        out->exports = bytes_at(out, bytes, out->exports_address, exports_size);
     if (!o.short_read && debug_size > 0)
         read_debug_directory(out, bytes, debug_at, debug_size);
     return 0;

@@ -1,9 +1,9 @@
 #pragma once
 
 /*
- * The headers of a PE image (a Windows program or DLL): sections, and the CodeView record, which
- * names the PDB file that belongs to the image. Layout: Microsoft's "PE Format". The input is
- * untrusted.
+ * The headers of a PE image (a Windows program or DLL): sections, exported names, and the CodeView
+ * record, which names the PDB file that belongs to the image. Layout: Microsoft's "PE Format". The
+ * input is untrusted.
  */
 
 #include <stdbool.h>
@@ -46,6 +46,8 @@ struct pe_image {
     pe_sections sections;
     struct pdb_id id;     /* of the CodeView record */
     struct view pdb_name; /* path of the PDB file when the image was linked; may be empty */
+    struct view exports;  /* the export directory, its tables and names; may be empty */
+    uint32_t exports_address;
 };
 
 /* Whether the bytes begin like a PE image (or any DOS program). */
@@ -57,6 +59,13 @@ bool pe_image_is(struct view bytes);
  */
 int pe_image_read(struct pe_image *out, struct view bytes, struct err *e);
 void pe_image_release(struct pe_image *p);
+
+/*
+ * Calls `take` for each exported name of this image's own code or data, with the name's position in
+ * `exports`; if it returns false, so does this. Names without a terminator end with `exports`.
+ */
+typedef bool pe_take_export(void *user, uint64_t address, uint32_t name);
+bool pe_image_exports(const struct pe_image *p, pe_take_export *take, void *user);
 
 /*
  * Reads section headers, as an image and a PDB file have them. At most as many as there are bytes

@@ -157,6 +157,12 @@ class Names(WindowsCase):
         self.assertEqual([f[0] for f in leak[1:]], [f[0] for f in NAMED[2:]])
 
 
+    def test_exports_of_an_image_without_a_pdb_file(self):
+        exe = FOLDER / "exports.dll"
+        result = run("symbolize", "--no-symbol-cache", exe, "0x1000", "0x1045", "0x3000")
+        self.assertEqual(result.stdout.splitlines()[::2],
+                         ["plain", "store::Map<__int64>::insert", "exports.dll+0x3000"])
+
     def test_code_between_functions(self):
         """Padding gets the decoded name of the public symbol before it."""
         result = run("symbolize", "--no-symbol-cache", FOLDER / "leak.exe", "0x1066")

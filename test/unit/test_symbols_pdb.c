@@ -20,6 +20,7 @@
 
 #define IMAGE "fixtures/windows/leak.exe"
 #define PDB "fixtures/windows/leak.pdb"
+#define EXPORTS "fixtures/windows/exports.dll" /* without a PDB file */
 #define SCATTERED                                                                                  \
     "test/fuzz/seeds/fuzz_pdb/scattered" /* the same streams in shuffled small blocks */
 
@@ -185,6 +186,29 @@ static void check_steps(const char *bytes, size_t n, const struct inline_step *w
     check_steps(BYTES, sizeof(BYTES) - 1, (const struct inline_step[]){__VA_ARGS__},               \
                 sizeof((const struct inline_step[]){__VA_ARGS__}) / sizeof(struct inline_step),    \
                 DAMAGED)
+
+static void test_exports(void **state)
+{
+    struct buf image = read_all(EXPORTS);
+    struct elf_file *f = open_bytes(&image);
+    struct elf_symbols *s;
+    struct elf_symbol symbol;
+    (void)state;
+    assert_int_equal(elf_symbols_read(&s, f, NULL, NULL, NULL), 0);
+    assert_true(elf_symbols_find(s, 0x1010, &symbol));
+    assert_text(symbol.name, "plain");
+    assert_int_equal(symbol.address, 0x1000);
+    assert_int_equal(symbol.size, 0x11);
+    assert_int_equal(symbol.source, ELF_SYMBOL_DYNSYM);
+    assert_true(elf_symbols_find(s, 0x1045, &symbol));
+    assert_text(symbol.name, "?insert@?$Map@_J@store@@QEAA_J_J@Z");
+    /* Data, and the name of another image's function. */
+    assert_false(elf_symbols_find(s, 0x3000, &symbol));
+    assert_false(elf_symbols_find(s, 0x2123, &symbol));
+    elf_symbols_free(s);
+    elf_file_close(f);
+    buf_release(&image);
+}
 
 static void test_annotations(void **state)
 {
@@ -378,6 +402,7 @@ static void test_damage_everywhere(void **state)
 {
     (void)state;
     damage(IMAGE, 1);
+    damage(EXPORTS, 1);
     damage(SCATTERED, 7);
 }
 
@@ -553,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_frames),
         cmocka_unit_test(test_call_before_the_first_row),
         cmocka_unit_test(test_publics),
+        cmocka_unit_test(test_exports),
         cmocka_unit_test(test_annotations),
         cmocka_unit_test(test_damaged_containers),
         cmocka_unit_test(test_damaged_images),
