@@ -65,8 +65,16 @@ struct walk_frame {
     uint64_t pc, sp, bp;   /* register values in this frame's function */
     const uint64_t *ra_at; /* address of the next frame's pc */
     const uint64_t *bp_at; /* address of its bp; NULL: unchanged from this frame */
+    uint32_t words;        /* of the walk, from the outermost frame to this one */
     uint32_t node;         /* of the stack that begins with this frame */
     bool exact;            /* pc is not a return address */
+    bool needs_bp;         /* its caller is found by bp; in a kept walk, or one further out is */
+};
+
+/* A word that a walk read, without the signature of an address. */
+struct walk_word {
+    const uint64_t *at;
+    uint64_t value;
 };
 
 /* A Python frame. */
@@ -140,8 +148,9 @@ struct walk {
         uint32_t left_out;                    /* after so many that are too far out, */
         uint32_t beyond;                      /* below this node: 0, or REC_PC_CUT's */
     } last;
-    struct walk_frame frames[CLIENT_NATIVES];  /* outermost first */
-    struct walk_frame scratch[CLIENT_NATIVES]; /* of one in progress, innermost first */
+    struct walk_frame frames[CLIENT_NATIVES];   /* outermost first */
+    struct walk_frame scratch[CLIENT_NATIVES];  /* of one in progress, innermost first */
+    struct walk_word words[2 * CLIENT_NATIVES]; /* that the frames need, outermost first */
     struct mixed_frame mixed[CLIENT_NATIVES + CLIENT_ITEMS]; /* outermost first */
     struct python_item items[CLIENT_ITEMS];       /* of the last reading, outermost first */
     struct python_item fresh_items[CLIENT_ITEMS]; /* of one in progress, innermost first */

@@ -138,6 +138,7 @@ static inline __attribute__((always_inline)) bool step(struct thread *t, struct 
     uint32_t rule = rule_of(t, c->exact ? c->pc : c->pc - 1);
     uint64_t cfa, base, bp_at = 0, ra_at, bp = c->bp;
     uint32_t kind = rule & 7;
+    f->needs_bp = kind != CFI_FROM_SP || c->near;
     /* No jump table: the first two kinds are nearly all. */
     if (client_likely(kind == CFI_FROM_SP)) {
         base = c->sp;
@@ -186,12 +187,14 @@ static inline __attribute__((always_inline)) bool step(struct thread *t, struct 
     return c->pc > 4096 && c->pc <= ADDRESS_MASK;
 }
 
-/* Whether all words that the last walk read from its frame `i` outwards are unchanged. */
+/* Whether all words that the last walk needs from its frame `i` outwards are unchanged. */
 static inline bool still_so(const struct walk *walk, uint32_t i)
 {
-    for (; i > 0; i--) {
-        const struct walk_frame *f = &walk->frames[i];
-        if (machine_address(*f->ra_at) != f[-1].pc || (f->bp_at && *f->bp_at != f[-1].bp))
+    const struct walk_word *w = walk->words + walk->frames[i].words;
+#pragma GCC unroll 4
+    while (w > walk->words) {
+        w--;
+        if (machine_address(*w->at) != w->value)
             return false;
     }
     return true;
@@ -230,24 +233,40 @@ static inline uint32_t name_frames(struct thread *t, struct walk_frame *frames, 
     return node;
 }
 
-/*
- * Appends frames of a walk, innermost first, after `known` ones; returns their number. Word by
- * word: the frames were just stored so, and a wider load would stall on these stores.
- */
-static inline uint32_t keep(struct walk_frame *frames, uint32_t known,
-                            const struct walk_frame *fresh, uint32_t count)
+static inline void put_word(struct walk *walk, uint32_t *count, const uint64_t *at, uint64_t value)
 {
-    for (uint32_t i = count; i-- > 0;) {
-        struct walk_frame *to = &frames[known++];
-        const struct walk_frame *from = &fresh[i];
+    struct walk_word *w = &walk->words[(*count)++];
+    w->at = at;
+    w->value = machine_address(value);
+}
+
+/*
+ * Appends the innermost `count` frames, which are in the walk's scratch, after its `known` ones.
+ * Word by word: the frames were just stored so, and a wider load would stall on these stores.
+ *
+ * Most functions save bp only because they use the register for something else. Such a word need
+ * not stay as it is.
+ */
+static inline void keep(struct walk *walk, uint32_t known, uint32_t count)
+{
+    bool needs_bp = known && walk->frames[known - 1].needs_bp;
+    uint32_t words = known ? walk->frames[known - 1].words : 0;
+    walk->count = known + count;
+    for (uint32_t i = count; i-- > 0; known++) {
+        struct walk_frame *to = &walk->frames[known];
+        const struct walk_frame *from = &walk->scratch[i];
+        if (known)
+            put_word(walk, &words, from->ra_at, to[-1].pc);
+        if (known && needs_bp && from->bp_at)
+            put_word(walk, &words, from->bp_at, to[-1].bp);
+        needs_bp = from->needs_bp || (needs_bp && !from->bp_at);
         to->pc = from->pc;
         to->sp = from->sp;
         to->bp = from->bp;
-        to->ra_at = from->ra_at;
-        to->bp_at = from->bp_at;
+        to->words = words;
         to->exact = from->exact;
+        to->needs_bp = needs_bp;
     }
-    return known;
 }
 
 /*
@@ -284,7 +303,7 @@ static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor
         signals |= c->exact;
         more = step(t, c, f);
     }
-    walk->count = keep(walk->frames, 0, frames, count);
+    keep(walk, 0, count);
     walk->named = 0;
     walk->last.node = walk->last.natives = 0;
     walk->whole = !more;
@@ -331,7 +350,7 @@ static inline bool walk_known(struct thread *t, struct cursor *c, uint32_t depth
         if (!rest)
             break;
         const struct walk_frame *f = &walk->frames[rest - 1];
-        if (f->sp == c->sp && f->pc == c->pc && f->bp == c->bp &&
+        if (f->sp == c->sp && f->pc == c->pc && (f->bp == c->bp || !f->needs_bp) &&
             (walk->whole ? i + rest <= depth : i + rest == walk->count && walk->count == depth) &&
             walk->frames[0].sp <= c->high && still_so(walk, rest - 1)) {
             if (!is_as_before(walk, rest, fresh, i)) {
@@ -340,7 +359,7 @@ static inline bool walk_known(struct thread *t, struct cursor *c, uint32_t depth
                 if (walk->last.natives > rest)
                     walk->last.natives = rest;
             }
-            walk->count = keep(walk->frames, rest, fresh, i);
+            keep(walk, rest, i);
             walk->named = walk->named < rest ? walk->named : rest;
             return true;
         }
