@@ -176,16 +176,18 @@ static int each_stack(struct builder *b, int side,
                       struct err *e)
 {
     for (uint32_t pool = 0; pool < b->d->pools.len; pool++) {
-        uint64_t iter = 0;
+        uint64_t iter = 0, done = 0;
         uint32_t callstack;
         struct counter c;
         while (accounting_next(&b->stacks[side], pool, &iter, &callstack, &c)) {
+            trace_swept_block(b->d->trace[side], ++done, count_stacks(b, side));
             /* A damaged file may refer to call stacks beyond the list. */
             if (c.count && callstack < count_stacks(b, side) &&
                 take(b, side, callstack, &c, e) != 0)
                 return -1;
         }
     }
+    trace_loaded(b->d->trace[side]);
     return 0;
 }
 

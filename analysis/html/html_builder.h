@@ -84,8 +84,8 @@ int html_add_candidate(struct html_builder *b, const struct counter *c, uint32_t
 
 /* One candidate for each number, with its largest share; the largest first. */
 void html_rank(struct html_candidates *c);
-/* Reorders ranked ones by what would be left out with each. */
-void html_rank_by_rest(struct html_candidates *c);
+/* Reorders ranked candidates of `b` by what would be left out with each. */
+void html_rank_by_rest(struct html_builder *b);
 
 /* Adds a name to those of the page, which count towards its limit of text. */
 int html_count_text(struct html_builder *b, struct view text, struct err *e);

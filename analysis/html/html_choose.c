@@ -93,8 +93,9 @@ static int compare_measures(const void *a, const void *b, void *measure)
  * heavier ones were chosen. Unlike the largest share this does not prefer a single block at a low
  * peak to gigabytes in many call stacks.
  */
-void html_rank_by_rest(struct html_candidates *c)
+void html_rank_by_rest(struct html_builder *b)
 {
+    struct html_candidates *c = &b->candidates;
     for (size_t i = 0; i < c->len; i++)
         c->at[i].share = 0;
     for (size_t m = 0; c->len && m < HTML_MEASURES; m++) {
@@ -109,7 +110,9 @@ void html_rank_by_rest(struct html_candidates *c)
                 c->at[i].share = importance;
             rest -= c->at[i].shares[m];
         }
+        trace_swept(b->trace, m + 1, HTML_MEASURES);
     }
+    trace_loaded(b->trace);
     if (c->len)
         qsort(c->at, c->len, sizeof *c->at, compare_shares);
 }
@@ -272,7 +275,7 @@ int html_choose_sites(struct html_builder *b, struct err *e)
             return -1;
     }
     html_rank(&b->candidates);
-    html_rank_by_rest(&b->candidates);
+    html_rank_by_rest(b);
     if (!vec_push(&d->sites, rest))
         return err_no_memory(e, "allocation sites");
     for (size_t i = 0; i < b->candidates.len; i++) {

@@ -225,7 +225,7 @@ int html_choose_stacks(struct html_builder *b, struct err *e)
         }
     }
     html_rank(&b->candidates);
-    html_rank_by_rest(&b->candidates);
+    html_rank_by_rest(b);
     struct frame_view gap = {.function = view_of(PAGE_LEFT_OUT), .file = {"", 0}, .image = {"", 0}};
     if (!vec_push(&b->d->stacks, (struct page_stack){.is_folded = true}) ||
         !vec_push(&b->d->nodes, (struct page_node){0}))
@@ -233,8 +233,10 @@ int html_choose_stacks(struct html_builder *b, struct err *e)
     if (page_tree_frame(&b->tree, b->d, gap, &b->d->left_out, e) != 0)
         return -1;
     for (size_t i = 0; i < b->candidates.len; i++) {
+        trace_swept_block(b->trace, i, b->candidates.len);
         if (place_stack(b, &b->candidates.at[i], e) != 0)
             return -1;
     }
+    trace_loaded(b->trace);
     return 0;
 }

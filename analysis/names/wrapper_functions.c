@@ -281,9 +281,11 @@ static int pass_nodes(struct search *s, struct err *e)
             join(&s->inside.at[c->list.at[id - 1].node], &allocators);
     }
     for (uint32_t node = (uint32_t)c->nodes.len; node-- > 1;) {
+        trace_swept_block(s->trace, c->nodes.len - node, c->nodes.len);
         if (s->inside.at[node].any && pass_node(s, node, e) != 0)
             return -1;
     }
+    trace_loaded(s->trace);
     return 0;
 }
 
@@ -386,9 +388,11 @@ static int round_of(struct search *s, struct wrapper_functions *w, struct err *e
         return -1;
     for (uint32_t id = 1; id < s->sums.len; id++) {
         const struct callstack_sum *sum = &s->sums.at[id];
+        trace_swept_block(s->trace, id, s->sums.len);
         if (sum->count)
             size_stack(s, s->trace->callstacks.list.at[id - 1].node, sum->bytes / sum->count);
     }
+    trace_loaded(s->trace);
     index_calls(s);
     size_t before = w->list.len;
     for (uint32_t i = 0; i < s->functions.len; i++) {

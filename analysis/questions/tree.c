@@ -678,6 +678,22 @@ static void growth_release(struct tree *t)
     t->growth = NULL;
 }
 
+/* Makes all nodes: each call stack takes a step at each of its functions, and one beyond. */
+static bool grow_all(struct tree *t)
+{
+    struct tree_growth *g = t->growth;
+    uint64_t steps = 0;
+    for (size_t i = 0; i < g->stack_count; i++)
+        steps += g->list[i].way.len + 1;
+    t->options.most = 0;
+    for (uint32_t i = 0; i < t->nodes.len && !t->failed; i++) {
+        (void)tree_children(t, i);
+        trace_swept(t->trace, g->steps, steps);
+    }
+    trace_loaded(t->trace);
+    return !t->failed;
+}
+
 int tree_build(struct tree *t, struct selection *s, const struct tree_options *options,
                struct err *e)
 {
@@ -691,11 +707,8 @@ int tree_build(struct tree *t, struct selection *s, const struct tree_options *o
     if (tree_stacks_init(&stacks, s, &counted, e) != 0)
         return -1;
     int status = tree_open(t, &stacks, options, e);
-    t->options.most = 0;
-    for (uint32_t i = 0; status == 0 && i < t->nodes.len; i++) {
-        (void)tree_children(t, i);
-        status = t->failed ? no_room(e) : 0;
-    }
+    if (status == 0 && !grow_all(t))
+        status = no_room(e);
     growth_release(t);
     t->texts = stacks.owned;
     stacks.owned = (struct owned_texts){0};

@@ -164,7 +164,9 @@ static int put_totals(const struct store_rows *s, const struct summary *sum, str
         cells[TOTALS_LAST] = cell_integer(c->last_time);
         if (put_row(s, TABLE_OF_TOTALS, cells, e) != 0)
             return -1;
+        trace_swept_block(s->t, i, sum->groups.len);
     }
+    trace_loaded(s->t);
     return 0;
 }
 

@@ -290,11 +290,22 @@ class Waiting(Case):
 
     def test_what_follows_reading(self):
         """Events are gone through again in memory: the line begins anew, and ends before the answer."""
-        out = self.dir / "out"
+        out, text, many = self.dir / "out", self.dir / "many.txt", self.dir / "many.tracy"
+        lines = ["v 10500 3", "X /bin/many"]
+        for i in range(5000):
+            lines += [f"s {len(f'f{i}()'):x} f{i}()", f"i {4096 + i:x} 0 {i + 1:x}", f"t {i + 1:x} 0",
+                      f"a 10 {i + 1:x}", f"+ {i:x}"]
+        out.mkdir()
+        text.write_text("\n".join(lines) + "\nc 5\n")
+        run("import", "--format", "heaptrack", text, many)
         for args, stages in ((("timeline", MEMSCEN), 2), (("map", MEMSCEN), 2),
+                             (("tree", MEMSCEN), 3), (("tree", many), 5), (("report", many), 6),
+                             (("report", "--format", "html", many, "-fo", out / "page"), 15),
+                             (("diff", many, many), 14),
+                             (("export", "--format", "parquet", many, "-fo", out / "many"), 15),
                              (("report", "--by", "thread", MEMSCEN), 1),
                              (("diff", MEMSCEN, MEMSCEN), 4),
-                             (("export", "--format", "parquet", MEMSCEN, "-o", out), 2),
+                             (("export", "--format", "parquet", MEMSCEN, "-fo", out), 2),
                              (("export", "--format", "sqlite", MEMSCEN, "-fo", out / "db"), 4)):
             raw, status = on_terminal(*args, LD_PRELOAD=str(self.clock))
             self.assertEqual(status, 0, raw)
