@@ -1,6 +1,7 @@
 /* Handles keys in `tidemark top`, and its turns. top_draw.c and the man page list the keys. */
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -383,14 +384,23 @@ int top_turn(struct top *t, struct err *e)
 
 int top_loop(struct top *t, struct stop *stop, struct err *e)
 {
-    while (!t->quit) {
-        bool any;
+    struct pollfd polled[] = {{.fd = t->screen.fd, .events = POLLIN},
+                              {.fd = stop->fd, .events = POLLIN}};
+    sigset_t resized, before;
+    bool any;
+    int status = 0;
+    /* A change of size is taken only while ppoll waits: before, it would not end the wait. */
+    sigemptyset(&resized);
+    sigaddset(&resized, SIGWINCH);
+    pthread_sigmask(SIG_BLOCK, &resized, &before);
+    while (!t->quit && status == 0) {
         top_draw(t);
-        short ready = stop_wait(stop, t->screen.fd, POLLIN, -1);
-        if (stop_asked(stop) || is_gone(t, ready))
+        if (ppoll(polled, 2, NULL, &before) < 0)
+            polled[0].revents = 0;
+        if (stop_asked(stop) || is_gone(t, polled[0].revents))
             break;
-        if (take_keys(t, &any, e) != 0)
-            return -1;
+        status = take_keys(t, &any, e);
     }
-    return 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return status;
 }

@@ -4,6 +4,7 @@ import errno
 import json
 import re
 import signal
+import subprocess
 
 import hostile
 from clients import capture_items, frame_name, thread_name
@@ -42,6 +43,42 @@ def rows(lines):
             found.append(((len(match[1]) - (0 if match[2] else 2)) // 2, match[3],
                           match[2] is not None, re.split(r" {2,}", line[:column].strip())))
     return found
+
+
+SLOW_WAITS = """#include <poll.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+static void rest(int forever) {
+    struct timespec second = {1, 0};
+    if (forever) syscall(SYS_nanosleep, &second, 0);
+}
+int poll(struct pollfd *p, nfds_t n, int ms) {
+    struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+    rest(ms < 0);
+    return syscall(SYS_ppoll, p, n, ms < 0 ? 0 : &t, 0, 8);
+}
+int ppoll(struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *mask) {
+    rest(!t);
+    return syscall(SYS_ppoll, p, n, t, mask, 8);
+}
+"""
+
+
+@not_sanitized
+class Resized(Case):
+    def test_just_before_it_waits(self):
+        """A terminal whose size changes between a key and the wait for the next one is drawn anew."""
+        source, library = self.dir / "slow.c", self.dir / "slow.so"
+        source.write_text(SLOW_WAITS)
+        subprocess.run(["gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, source], check=True)
+        with top(MEMSCEN, width=120, height=40, LD_PRELOAD=str(library)) as t:
+            t.wait_for("By function, top-down")
+            t.resize(60, 30)
+            t.wait_for("By function, top-down")
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
 
 
 class Browse(Case):
