@@ -41,6 +41,9 @@
 #define POOL_NAMES 0x555600000000u
 #define THREAD_IDS 1000u
 
+/* Above the highest process id of Linux: no reader finds that process on its own host. */
+#define NO_PROCESS (1u << 23)
+
 struct options {
     uint64_t events, seed;
     unsigned hours; /* 0: about 50 ns between events */
@@ -403,7 +406,7 @@ static int write_welcome(struct firehose *f, const struct wire_version *v)
     struct welcome w = {.timer_mul = f->timer_mul,
                         .resolution = 20,
                         .epoch = 1700000000,
-                        .pid = 4242,
+                        .pid = NO_PROCESS,
                         .cpu_arch = ARCH_X64,
                         .cpu_manufacturer = "GenuineIntel",
                         .program_name = "firehose",

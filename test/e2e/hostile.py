@@ -17,6 +17,7 @@ import lz4.block
 
 FRAME_MAX = 262144
 PROTOCOL = 74
+NO_PROCESS = 1 << 23  # above the highest process id of Linux
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "protocol" / "queue-items.tsv"
 FORMATS = {"u8": "B", "i8": "b", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "i64": "q",
            "f32": "f", "f64": "d"}
@@ -176,7 +177,7 @@ def stream(case, size):
 
 def welcome():
     data = bytearray(1178)
-    struct.pack_into("<dqqQQQQQqBB", data, 0, 1.0, 0, 0, 0, 1, 1, 1, 4242, 0, 4, 2)
+    struct.pack_into("<dqqQQQQQqBB", data, 0, 1.0, 0, 0, 0, 1, 1, 1, NO_PROCESS, 0, 4, 2)
     data[90:99] = b"hostile.c"
     return bytes(data)
 

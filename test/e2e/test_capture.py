@@ -17,6 +17,7 @@ import time
 import lz4.block
 
 import check_truth
+import hostile
 import passing
 from tools import (LIMIT, RELEASES, TIDEMARK, TRACES, WIRE, Case, free_port, interrupt, listens, replaying,
                    report, run, wait_for, wait_until)
@@ -189,7 +190,7 @@ def listener(port=0):
 def welcome(timer_mul=1.0, flags=0):
     """A welcome message of the numbers up to 74."""
     data = bytearray(1178)
-    struct.pack_into("<dqqQQQQQqBB", data, 0, timer_mul, 0, 0, 0, 1, 1, 1, 4242, 0, flags, 2)
+    struct.pack_into("<dqqQQQQQqBB", data, 0, timer_mul, 0, 0, 0, 1, 1, 1, hostile.NO_PROCESS, 0, flags, 2)
     data[90:97] = b"fake.c\0"
     return bytes(data)
 
