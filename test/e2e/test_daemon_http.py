@@ -78,6 +78,11 @@ class Web(Running):
     def status(self):
         return self.steady(self.get("/api/v1/status"))
 
+    def wait_saved(self, traces):
+        """Their journals are removed, too: nothing that the status says changes from then on."""
+        wait_until(lambda: self.status()["traces_saved"] == traces)
+        wait_until(lambda: self.status()["disk"]["held"] == 0)
+
     def recorded(self, body=THREE):
         """A client whose figures are all there; gives its number."""
         client = self.client(body)
@@ -246,7 +251,7 @@ class Answers(Web):
         with self.web("--max-clients", "100") as process:
             for i in range(remembered):
                 announce(self.udp, self.client(ENDS).port, b"a program with a name", pid=1 + i)
-            wait_until(lambda: self.status()["traces_saved"] == remembered)
+            self.wait_saved(remembered)
             stream = self.listening("/api/v1/events?changes")
             kind, status, whole = self.next_event(stream)
             self.assertEqual((kind, len(status["clients"])), ("status", remembered))
@@ -286,8 +291,7 @@ class Answers(Web):
         with self.web() as process:
             for i in range(20):
                 announce(self.udp, self.client(ENDS).port, b"a program with a name", pid=1 + i)
-            wait_until(lambda: self.status()["traces_saved"] == 20)
-            wait_until(lambda: self.status()["disk"]["held"] == 0)
+            self.wait_saved(20)
             status = self.status()
             for accepted in ("gzip", "deflate, GZIP , br"):
                 for path, later in (("", "status"), ("?changes", "changes")):
