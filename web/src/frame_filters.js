@@ -21,7 +21,8 @@ export class FrameFilters {
     const passes = new Uint8Array(this.model.stackSite.length).fill(1);
     for (const { id, keep } of this.list) {
       const through = stacksThrough(this.model, (f) => f.id === id, true);
-      for (let stack = 0; stack < passes.length; stack++) if (Boolean(through[stack]) !== keep) passes[stack] = 0;
+      const wanted = keep ? 1 : 0;
+      for (let stack = 0; stack < passes.length; stack++) if (through[stack] !== wanted) passes[stack] = 0;
     }
     return passes;
   }

@@ -51,8 +51,7 @@ export class Leaks {
   // What sites hold at the end of the range, of the keys in the mask.
   update(query, mask, range) {
     const { model } = this;
-    const use = new Float64Array(model.sites.length * model.data.pools.length); // by row
-    for (let key = 0; key < model.keyCount; key++) if (mask[key]) use[model.row(key)] += query.live.bytes[key];
+    const use = model.byRow(query.live.bytes, mask);
     const { leaks } = model.data;
     const growing = this.rows.filter((r) => r.kind === "growing").length;
     $("leaks-text").textContent = leaks.count

@@ -2,7 +2,7 @@
 
 import licences from "licences";
 import { Blocks } from "./blocks.js";
-import { prepareTrees } from "./calls.js";
+import { callTree, prepareTrees } from "./calls.js";
 import { amount, bytes, count, counted, duration, sentence } from "./format.js";
 import { $, afterPaint, foreign, make, showFigures } from "./dom.js";
 import { DiffApp } from "./diff.js";
@@ -23,12 +23,10 @@ import { residentMark, seriesMark, Timeline } from "./timeline.js";
 import { Tree, TREE_COLUMNS } from "./tree.js";
 
 const LINES_MAX = 6; // pools with a separate line at first
+const REHEARSALS = 6;
 
-function sum(column, mask) {
-  let all = 0;
-  for (let key = 0; key < column.length; key++) if (mask[key]) all += column[key];
-  return all;
-}
+const idle = window.requestIdleCallback ?? ((run) => setTimeout(run, 50));
+const sum = (list) => list.reduce((a, b) => a + b, 0);
 
 class App {
   constructor(model) {
@@ -313,7 +311,12 @@ class App {
   // ---- views
 
   showFlame() {
-    const { model, query, mask } = this;
+    const unit = $("flame-unit").value;
+    this.flame.show(this.flameColumns(this), { unit, moment: $("flame-what").value === "peak" ? this.moment(unit) : "" });
+  }
+
+  flameColumns({ query, mask }) {
+    const { model } = this;
     const { bytes: size, count: blocks } = query[$("flame-what").value];
     const color = $("flame-color").value;
     const before = model.byStack(query.before.bytes, mask);
@@ -323,8 +326,22 @@ class App {
     columns[GROWTH] = model.byStack(query.live.bytes, mask).map((live, stack) => live - before[stack]);
     if (color === "age") columns.push(model.byStack(query.total.bytes, mask), model.byStack(model.ages(query), mask));
     if (color === "thread") columns.push(...model.data.threads.map((_, thread) => model.byStack(size, mask.map((on, key) => (model.keyThread[key] === thread ? on : 0)), 0)));
-    const unit = $("flame-unit").value;
-    this.flame.show(columns, { unit, moment: $("flame-what").value === "peak" ? this.moment(unit) : "" });
+    return columns;
+  }
+
+  // Goes over what an interaction computes, in the browser's idle time: it compiles what runs often, and
+  // until then the first interactions take twice as long.
+  async rehearse() {
+    const mask = this.model.mask(this.filter);
+    for (let i = 0; i < REHEARSALS; i++) {
+      const query = this.model.query(i, this.model.steps);
+      await new Promise(idle);
+      const columns = this.flameColumns({ query, mask });
+      await new Promise(idle);
+      const { root, children } = callTree(this.model, columns, BYTES, { way: "down", recursion: true });
+      children(root).forEach(children);
+      await new Promise(idle);
+    }
   }
 
   showTree() {
@@ -351,7 +368,7 @@ class App {
     $("range-from").value = text(range.from);
     $("range-to").value = text(range.to);
     const whole = range.from === 0 && range.to === model.steps;
-    const [total, frees, temporary, before, live] = [query.total, query.frees, query.temporary, query.before, query.live].map((pair) => ({ bytes: sum(pair.bytes, mask), count: sum(pair.count, mask) }));
+    const [total, frees, temporary, before, live] = [query.total, query.frees, query.temporary, query.before, query.live].map((pair) => ({ bytes: sum(model.byPool(pair.bytes, mask)), count: sum(model.byPool(pair.count, mask)) }));
     const figures = [
       ["Range", duration(model.stepTime(range.to) - model.stepTime(range.from)), whole ? "all events" : ""],
       ...[["Allocations", total], ["Frees", frees], ["Temporary", temporary]].map(([name, n]) => [name, count(n.count), bytes(n.bytes)]),
@@ -371,13 +388,9 @@ class App {
     const sums = pools.map(({ peakTime }, i) => {
       const { slot } = query.peaks[i];
       const exact = peakTime >= model.slotTime(slot) && peakTime < time.from + (slot + 1) * time.slot;
-      return { name: model.poolName(i), bytes: 0, count: 0, when: exact ? duration(peakTime) : `≈ ${duration(model.slotTime(slot))}` };
+      return { name: model.poolName(i), when: exact ? duration(peakTime) : `≈ ${duration(model.slotTime(slot))}` };
     });
-    for (let key = 0; key < model.keyCount; key++) {
-      if (!mask[key]) continue;
-      sums[model.keyPool[key]].bytes += query.peak.bytes[key];
-      sums[model.keyPool[key]].count += query.peak.count[key];
-    }
+    for (const unit of ["bytes", "count"]) model.byPool(query.peak[unit], mask).forEach((sum, i) => (sums[i][unit] = sum));
     return sums.filter((_, i) => this.filter.pools[i]).sort((a, b) => b.bytes - a.bytes);
   }
 
@@ -474,7 +487,7 @@ async function main() {
     await new Promise(afterPaint);
     await loadCells(app.model);
     app.start();
-    afterPaint(() => prepareTrees(app.model));
+    afterPaint(() => prepareTrees(app.model) || app.rehearse());
   }
   document.documentElement.dataset.ready = "yes";
 }

@@ -82,6 +82,7 @@ class Model {
       f.labelNumber = labels.get(f.label);
     }
     this.labelCount = labels.size;
+    this.keyRow = this.keyPool.map((pool, key) => this.stackSite[this.keyStack[key]] * this.data.pools.length + pool); // a site within a pool
   }
 
   // Of the site with such a name; -1 if there is none.
@@ -195,7 +196,7 @@ class Model {
       return rows.get(number);
     };
     for (let key = 0; key < keyCount; key++) {
-      const row = at(this.row(key));
+      const row = at(this.keyRow[key]);
       ["count", "bytes"].forEach((unit, k) => {
         row.before[k] += query.before[unit][key];
         row.made[k] += query.total[unit][key];
@@ -330,11 +331,22 @@ class Model {
     return percent(part, whole);
   }
 
-  // A column by key, summed by call stack, of the keys in the mask; less than `least` counts as that.
-  byStack(column, mask, least = -Infinity) {
-    const { keyCount, keyStack } = this;
-    const out = new Float64Array(this.stackSite.length);
-    for (let key = 0; key < keyCount; key++) if (mask[key]) out[keyStack[key]] += Math.max(least, column[key]);
+  // A column by key, summed by call stack, pool or row, of the keys in the mask; less than `least` counts as that.
+  byStack(column, mask, least) {
+    return this.sums(this.keyStack, this.stackSite.length, column, mask, least);
+  }
+
+  byPool(column, mask) {
+    return this.sums(this.keyPool, this.data.pools.length, column, mask);
+  }
+
+  byRow(column, mask) {
+    return this.sums(this.keyRow, this.sites.length * this.data.pools.length, column, mask);
+  }
+
+  sums(by, n, column, mask, least = -Infinity) {
+    const out = new Float64Array(n);
+    for (let key = 0; key < this.keyCount; key++) if (mask[key]) out[by[key]] += column[key] < least ? least : column[key];
     return out;
   }
 
@@ -350,11 +362,6 @@ class Model {
       for (let i = first[step]; i < end; i++) if (mask[keys[i]]) pools[keyPool[keys[i]]][step] += minus ? plus[i] - minus[i] : plus[i];
     }
     return pools;
-  }
-
-  // A row of the sites table: a site within a pool.
-  row(key) {
-    return this.stackSite[this.keyStack[key]] * this.data.pools.length + this.keyPool[key];
   }
 
   rowSite(row) {

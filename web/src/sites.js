@@ -62,27 +62,11 @@ export class Sites {
   // Rows of the keys in the mask.
   update(query, mask) {
     const { model } = this;
-    const rows = new Map();
-    for (let key = 0; key < model.keyCount; key++) {
-      if (!mask[key]) continue;
-      const id = model.row(key);
-      let row = rows.get(id);
-      if (!row) {
-        const number = model.rowSite(id);
-        row = { id, number, place: model.sites[number], pool: model.poolName(model.rowPool(id)), count: 0, bytes: 0, live: 0, growth: 0, peak: 0, temporary: 0, before: 0, freed: 0 };
-        rows.set(id, row);
-      }
-      row.count += query.total.count[key];
-      row.bytes += query.total.bytes[key];
-      row.live += query.live.bytes[key];
-      row.growth += query.live.bytes[key] - query.before.bytes[key];
-      row.peak += query.peak.bytes[key];
-      row.temporary += query.temporary.count[key];
-      row.before += query.before.count[key];
-      row.freed += query.frees.count[key];
-    }
+    const { total, temporary, before, live, peak, frees } = query;
+    const [made, size, inUse, atStart, atPeak, short, older, freed] = [total.count, total.bytes, live.bytes, before.bytes, peak.bytes, temporary.count, before.count, frees.count].map((column) => model.byRow(column, mask));
+    const row = (_, id) => ({ id, number: model.rowSite(id), place: model.sites[model.rowSite(id)], pool: model.poolName(model.rowPool(id)), count: made[id], bytes: size[id], live: inUse[id], growth: inUse[id] - atStart[id], peak: atPeak[id], temporary: short[id], before: older[id], freed: freed[id] });
     Object.assign(this, { query, mask });
-    this.rows = [...rows.values()].filter((r) => r.count || r.live || r.peak || r.growth || r.before);
+    this.rows = Array.from(made, row).filter((r) => r.count || r.live || r.peak || r.growth || r.before);
     $("sites-table").classList.toggle("untyped", !this.rows.some((r) => r.place.type));
     this.answer();
     this.search();
@@ -135,18 +119,11 @@ export class Sites {
     const { model } = this;
     const site = model.sites[this.open];
     $("site-title").replaceChildren(foreign(site.name), site.path ? foreign(` ${site.path}${site.line ? `:${site.line}` : ""}`, "place") : "");
-    const stacks = new Map();
-    for (let key = 0; key < model.keyCount; key++) {
-      const stack = model.keyStack[key];
-      if (!this.mask[key] || model.stackSite[stack] !== this.open) continue;
-      const figures = stacks.get(stack) ?? { stack, count: 0, bytes: 0, live: 0, peak: 0 };
-      figures.count += this.query.total.count[key];
-      figures.bytes += this.query.total.bytes[key];
-      figures.live += this.query.live.bytes[key];
-      figures.peak += this.query.peak.bytes[key];
-      stacks.set(stack, figures);
-    }
-    const list = [...stacks.values()].sort((a, b) => b.bytes - a.bytes || b.live - a.live);
+    const mask = this.mask.map((on, key) => (model.stackSite[model.keyStack[key]] === this.open ? on : 0));
+    const { total, live, peak } = this.query;
+    const [made, size, inUse, atPeak] = [total.count, total.bytes, live.bytes, peak.bytes].map((column) => model.byStack(column, mask));
+    const stacks = Array.from(made, (n, stack) => ({ stack, count: n, bytes: size[stack], live: inUse[stack], peak: atPeak[stack] }));
+    const list = stacks.filter((s) => s.count || s.live || s.peak).sort((a, b) => b.bytes - a.bytes || b.live - a.live);
     const whole = list.reduce((sum, s) => sum + s.bytes, 0);
     $("site-stacks").replaceChildren(
       ...list.slice(0, STACKS_SHOWN).flatMap((s) => this.stackElements(s, whole)),

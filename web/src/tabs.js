@@ -50,6 +50,11 @@ export class Tabs {
       $(`tab-${name}`).setAttribute("aria-selected", String(on));
       $(`tab-${name}`).tabIndex = on ? 0 : -1;
     }
+    requestAnimationFrame(() => this.uncover()); // when the panel has its contents: the browser lays them out once
+  }
+
+  // On a phone the row of tabs scrolls.
+  uncover() {
     const [tab, all] = [`tab-${this.chosen}`, "tabs"].map((id) => $(id).getBoundingClientRect());
     $("tabs").scrollLeft += Math.max(0, tab.right - all.right) + Math.min(0, tab.left - all.left);
   }

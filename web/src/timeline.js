@@ -39,8 +39,14 @@ export class Timeline {
     const n = lines.length ? lines[0].values.length : this.model.slots;
     const perPoint = this.model.slots / n;
     this.times = Float64Array.from({ length: n }, (_, i) => this.model.slotTime(i * perPoint) / 1e9);
+    const plotted = this.kind;
     this.lines = lines;
-    this.build();
+    const highest = (of) => lines.filter((line) => Boolean(line.color) === of).reduce((most, line) => line.values.reduce((a, b) => (b > a ? b : a), most), 0);
+    this.apart = highest(true) > FAR * highest(false);
+    this.kind = [unit, this.apart, ...lines.map((line) => line.color ?? line.pool)].join();
+    if (this.kind === plotted) this.plot.setData([this.times, ...lines.map((line) => line.values)]);
+    else this.build();
+    this.lanesChanged();
   }
 
   // Others are shown.
@@ -51,8 +57,6 @@ export class Timeline {
 
   build() {
     this.plot?.destroy();
-    const highest = (of) => this.lines.filter((line) => Boolean(line.color) === of).reduce((most, line) => line.values.reduce((a, b) => (b > a ? b : a), most), 0);
-    this.apart = highest(true) > FAR * highest(false);
     const range = (_, min, max) => [Math.min(0, min), 1.12 * max || 1];
     const [time, amounts] = axes(this.unit);
     const options = {
@@ -69,7 +73,6 @@ export class Timeline {
     this.values = make("div", { class: "tip", hidden: true, "aria-hidden": "true" });
     this.plot.over.append(this.values);
     this.element.append(this.lanes.canvas);
-    this.lanesChanged();
     this.addTouch(this.plot.over);
     this.plot.over.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     this.plot.over.addEventListener("dblclick", () => this.choose(0, this.model.steps));
