@@ -17,7 +17,7 @@ void pack_unsigned(struct buf *raw, uint64_t n);
 /* As pack_unsigned, with the sign in the lowest bit. */
 void pack_signed(struct buf *raw, int64_t n);
 
-/* Appends the compressed bytes to `out`, in base 85. -1 if memory is short. */
+/* Appends the compressed bytes (fewer than 4 GiB) to `out`, in base 85. -1 if memory is short. */
 int pack_text(const struct buf *raw, struct buf *out, struct err *e);
 
 /*
