@@ -57,6 +57,8 @@ static int take_block(struct html_builder *b, uint32_t pool, const struct memory
     widen(b->d, a->time);
     if (!lives)
         widen(b->d, freed);
+    if (page_map_touch(&b->d->map, b->pools[pool], a->ptr, block.size, e) != 0)
+        return -1;
     const struct page_block shown = {.pool = b->pools[pool],
                                      .callstack = a->callstack,
                                      .ptr = a->ptr,
@@ -130,6 +132,7 @@ static int find_span(struct html_builder *b, struct err *e)
     d->from = INT64_MAX;
     d->to = INT64_MIN;
     d->blocks.max = b->limits.blocks;
+    page_map_init(&d->map);
     if (b->trace->memory.only.is)
         return find_use(b, e);
     for (uint32_t i = 0; i < b->trace->memory.pools.len; i++) {
@@ -209,6 +212,7 @@ static int build_series(struct html_builder *b, bool first, struct err *e)
         .stack_other = 0,
         .sites = b->sites.at,
         .owners = b->owners,
+        .map = &d->map,
         .from = d->from,
         .to = d->to,
         .selection = &b->selection,
@@ -404,6 +408,7 @@ void page_data_release(struct page_data *d)
     vec_release(&d->nodes);
     vec_release(&d->frames);
     page_series_release(&d->series);
+    page_map_release(&d->map);
     page_blocks_release(&d->blocks);
     kernel_curve_release(&d->kernel);
     leaks_release(&d->leaks);

@@ -85,6 +85,7 @@ struct page_data {
     uint32_t left_out; /* the frame PAGE_LEFT_OUT */
     uint32_t ranked;   /* call stacks that are not folded */
     struct page_series series;
+    struct page_map map;        /* of those of the pools shown, as the blocks */
     struct page_blocks blocks;  /* those of the pools shown */
     struct kernel_curve kernel; /* of the slots of the series */
     bool looked;                /* at the pages; then, of the look with the most resident bytes: */

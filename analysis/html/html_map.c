@@ -87,12 +87,14 @@ static int compare_pieces(const void *a, const void *b)
 int page_map_settle(struct page_map *m, struct err *e)
 {
     size_t iter = 0;
+    m->pieces.len = 0;
     for (const struct map_slot *s; (s = map_next(&m->seen, &iter));) {
         uint64_t piece = s->key & ((UINT64_C(1) << POOL_SHIFT) - 1);
         struct page_piece p = {(uint32_t)(s->key >> POOL_SHIFT), piece << m->shift};
         if (!vec_push(&m->pieces, p))
             return err_no_memory(e, "the memory map");
     }
+    free(m->owners);
     m->owners = calloc(m->pieces.len + 1, sizeof *m->owners);
     if (!m->owners)
         return err_no_memory(e, "the memory map");

@@ -60,7 +60,7 @@ void page_map_release(struct page_map *m);
 /* First, every block is added … */
 int page_map_touch(struct page_map *m, uint32_t pool, uint64_t ptr, uint64_t size, struct err *e);
 
-/* … then the pieces are listed by pool and address, … */
+/* … then the pieces are listed by pool and address, without owners (again), … */
 int page_map_settle(struct page_map *m, struct err *e);
 
 /* … and blocks are looked up. A block that was not added has no pieces. */

@@ -242,7 +242,7 @@ void pack_lives(const struct page_lives *l, struct buf *raw)
 /* A number of a block by which it is packed. */
 static uint64_t block_value(const struct page_data *d, const struct page_block *b, int which)
 {
-    const struct page_map *m = &d->series.map;
+    const struct page_map *m = &d->map;
     uint64_t slot = ((uint64_t)b->time - (uint64_t)d->from) / d->series.slot_ns;
     switch (which) {
     case 1:
@@ -269,7 +269,7 @@ void pack_blocks(const struct page_data *d, struct buf *raw, size_t *n)
         uint64_t last = 0;
         *n = 0;
         for (size_t i = 0; i < d->blocks.list.len; i++) {
-            if (page_map_find(&d->series.map, all[i].pool, all[i].ptr, all[i].size).count == 0)
+            if (page_map_find(&d->map, all[i].pool, all[i].ptr, all[i].size).count == 0)
                 continue;
             uint64_t value = block_value(d, &all[i], which);
             pack_unsigned(raw, which ? value : value - last);

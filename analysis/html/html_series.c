@@ -248,13 +248,13 @@ static void count_owners(struct page_series *s, const struct memory_op *op,
         owner[PAGE_MAP_THREADS] = thread;
     if (o->owners && b->callstack < o->stack_limit)
         owner[PAGE_MAP_SITES] = o->owners[b->callstack];
-    page_map_count(&s->map, at, owner);
+    page_map_count(s->options.map, at, owner);
 }
 
 static int count_map(struct page_series *s, const struct memory_op *op, struct err *e)
 {
     struct page_span at =
-        page_map_find(&s->map, s->shown_as[op->pool], op->block.ptr, op->block.size);
+        page_map_find(s->options.map, s->shown_as[op->pool], op->block.ptr, op->block.size);
     bool up = op->kind == MEMORY_ALLOC;
     if (at.count == 0)
         return 0;
@@ -338,31 +338,6 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
 
 /* ---- all of it */
 
-/* Adds the selected blocks to the map. */
-static int touch_step(void *ctx, const struct memory_op *op, struct err *e)
-{
-    struct page_series *s = ctx;
-    uint32_t pool = s->shown_as[op->pool];
-    if (op->kind != MEMORY_ALLOC || pool >= s->options.pool_count)
-        return 0;
-    return page_map_touch(&s->map, pool, op->block.ptr, op->block.size, e);
-}
-
-/* Adds every block to the map, in any order. */
-static int read_addresses(struct page_series *s, struct pool *pool, uint32_t number, struct err *e)
-{
-    struct column_walk w = column_walk(&pool->allocs);
-    const struct trace *t = s->options.selection->trace;
-    uint64_t done = 0;
-    int status = 0;
-    for (const struct memory_alloc *a; (a = column_walk_next(&w, &status, e));) {
-        status = page_map_touch(&s->map, number, a->ptr, memory_alloc_size(a), e);
-        trace_swept_block(t, ++done, pool->allocs.len);
-    }
-    trace_loaded(s->options.selection->trace);
-    return status;
-}
-
 static int begin_pools(struct page_series *s, struct err *e)
 {
     const struct page_series_options *o = &s->options;
@@ -383,26 +358,11 @@ static int begin_pools(struct page_series *s, struct err *e)
     return 0;
 }
 
-static int find_addresses(struct page_series *s, struct err *e)
-{
-    const struct page_series_options *o = &s->options;
-    struct memory *m = &o->selection->trace->memory;
-    if (o->selection->is_narrow) {
-        const struct memory_observer touch = {.ctx = s, .op = touch_step, .beside = true};
-        return selection_sweep(o->selection, &touch, e);
-    }
-    for (size_t i = 0; i < m->pools.len; i++) {
-        if (o->pools[i] < o->pool_count && read_addresses(s, m->pools.at[i], o->pools[i], e) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 static int build(struct page_series *s, const struct memory_observer *also, struct err *e)
 {
     const struct memory_observer to[] = {{.ctx = s, .op = take_step, .beside = true},
                                          also ? *also : (struct memory_observer){0}};
-    if (begin_pools(s, e) != 0 || find_addresses(s, e) != 0 || page_map_settle(&s->map, e) != 0 ||
+    if (begin_pools(s, e) != 0 || page_map_settle(s->options.map, e) != 0 ||
         selection_sweep_all(s->options.selection, to, also ? 2 : 1, e) != 0)
         return -1;
     for (uint32_t i = 0; i < s->options.pool_count; i++)
@@ -443,7 +403,6 @@ static void init(struct page_series *s, const struct page_series_options *option
     page_cells_init(&s->cells, &cells);
     page_cells_init(&s->histogram, &histogram);
     page_cells_init(&s->blocks, &blocks);
-    page_map_init(&s->map);
     page_lives_init(&s->lives, PAGE_SLOTS, limit(options->lives_max));
 }
 
@@ -533,7 +492,6 @@ void page_series_release(struct page_series *s)
     vec_release(&s->newest_key);
     vec_release(&s->key_before);
     vec_release(&s->epochs);
-    page_map_release(&s->map);
     page_lives_release(&s->lives);
     page_cells_release(&s->cells);
     page_cells_release(&s->histogram);

@@ -70,6 +70,7 @@ struct page_series_options {
     uint32_t stack_other;
     const uint32_t *sites; /* stack of the page → its site; NULL: no lives are counted */
     const uint8_t *owners; /* call stack id → site among the owners of html_map.h; NULL: others */
+    struct page_map *map;  /* of all these blocks; it gets their owners */
     int64_t from, to;      /* ns; of the first and the last event */
     struct selection *selection; /* which allocations; its pools of one name are in one pool */
     uint32_t steps_min;          /* there are so many steps even if that is too many cells */
@@ -92,8 +93,7 @@ struct page_series {
     VEC(uint32_t) key_before; /* + 1, by key: that of another pool; 0: none */
     VEC(uint64_t) epochs;     /* by key: the peak of its pool to which the sums of PEAK belong */
     uint64_t folded;          /* allocations without a separate key, since there was no room */
-    struct page_map map;
-    struct page_lives lives; /* rows: site * pool_count + pool */
+    struct page_lives lives;  /* rows: site * pool_count + pool */
     struct page_cells cells;
     struct page_cells histogram; /* keys: page_histogram_key */
     struct page_cells blocks;    /* keys: pieces of the map; values: see page_series.c */

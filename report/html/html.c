@@ -363,7 +363,7 @@ static int put_resident(struct page *p, struct err *e)
 /* Two numbers per piece: the thread and the site that allocated most there. */
 static int put_owners(struct page *p, struct err *e)
 {
-    const struct page_map *m = &p->d->series.map;
+    const struct page_map *m = &p->d->map;
     size_t n = m->pieces.len;
     uint8_t *most = malloc(PAGE_MAP_KINDS * n + 1);
     struct buf raw = {0};
@@ -382,7 +382,7 @@ static int put_owners(struct page *p, struct err *e)
 
 static int put_map(struct page *p, struct err *e)
 {
-    const struct page_map *m = &p->d->series.map;
+    const struct page_map *m = &p->d->map;
     struct buf raw = {0};
     uint64_t last = 0;
     for (size_t i = 0; i < m->pieces.len; i++) {

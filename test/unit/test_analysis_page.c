@@ -121,6 +121,8 @@ static void check_points(const struct random_history *h, const struct page_serie
     }
 }
 
+static struct page_map no_map;
+
 static struct page_series_options series_options(struct selection *s, const uint32_t *stacks,
                                                  int64_t to)
 {
@@ -134,6 +136,7 @@ static struct page_series_options series_options(struct selection *s, const uint
                                         .stacks = stacks,
                                         .stack_limit = STACKS,
                                         .stack_other = STACKS,
+                                        .map = &no_map,
                                         .from = 5,
                                         .to = to};
 }
@@ -164,6 +167,7 @@ static void check_history(struct random_history *h, struct expected *x, size_t c
         assert_int_equal(page_cells_halve(&s.cells, &e), 0);
     }
     page_series_release(&s);
+    page_map_release(&no_map);
     selection_release(&all);
 }
 
@@ -194,6 +198,7 @@ static void test_early_peak(void **state)
         assert_int_equal(found, highest);
     }
     page_series_release(&s);
+    page_map_release(&no_map);
     selection_release(&all);
     rh_release(&h);
 }
