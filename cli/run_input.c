@@ -150,6 +150,18 @@ static int is_run(const struct dirent *d)
     return d->d_name[0] != '.' && dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".tracy") == 0);
 }
 
+/* What is no regular file was not put there as a run, and reading it may never end. */
+static int add_listed(struct run_inputs *r, const char *path,
+                      const struct run_input_options *options, struct err *e)
+{
+    struct stat s;
+    if (stat(path, &s) != 0)
+        return err_errno(e, ERR_INPUT, "cannot open %s", path);
+    if (!S_ISREG(s.st_mode))
+        return err_set(e, ERR_INPUT, "%.200s: not a regular file", path);
+    return add_file(r, path, options, e);
+}
+
 static int add_folder(struct run_inputs *r, const char *path,
                       const struct run_input_options *options, struct err *e)
 {
@@ -163,8 +175,8 @@ static int add_folder(struct run_inputs *r, const char *path,
         buf_clear(&file);
         buf_printf(&file, "%s/%s", path, names[i]->d_name);
         if (status == 0)
-            status =
-                file.failed ? err_no_memory(e, "a name") : add_file(r, buf_str(&file), options, e);
+            status = file.failed ? err_no_memory(e, "a name")
+                                 : add_listed(r, buf_str(&file), options, e);
         free(names[i]);
     }
     if (n >= 0)

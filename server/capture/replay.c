@@ -73,7 +73,7 @@ static int read_protocol(const char *recording, uint32_t *protocol, struct err *
     int n = snprintf(path, sizeof path, "%.*s" REQUEST_SUFFIX, (int)(len - suffix), recording);
     if (n < 0 || (size_t)n >= sizeof path)
         return err_set(e, ERR_USAGE, "%s: the name is too long", recording);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return err_errno(e, ERR_INPUT, "%s (use --protocol N to do without it)", path);
     uint8_t request[HANDSHAKE_REQUEST_SIZE];

@@ -63,7 +63,7 @@ int table_file_read(const char *path, const struct table *table, unsigned width,
 {
     struct cell cells[TABLE_WIDTH_MAX];
     struct parquet_reader *r = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO has no size to read */
     if (fd < 0)
         return err_errno(e, ERR_INPUT, "cannot read %s", path);
     struct err own = {0};

@@ -123,6 +123,15 @@ class AfterTheRelease(Case):
             outputs.append(run("dump", out, "--section", "memory,plots,zones").stdout)
         self.assertEqual(*outputs)
 
+    def test_handshake_is_no_regular_file(self):
+        """replay names a FIFO beside its recording; it does not wait for it."""
+        recording = self.dir / "x.c2s.bin"
+        recording.write_bytes(b"")
+        os.mkfifo(self.dir / "x.s2c.bin")
+        result = run("replay", recording)
+        self.assertEqual((result.returncode, result.stderr),
+                         (3, f"tidemark: {self.dir}/x.s2c.bin: too short for a handshake\n"))
+
     def test_arguments(self):
         result = run("capture", "-o", self.dir / "x", "--compat", "v0.15.0")
         self.assertEqual(result.returncode, 2)

@@ -131,6 +131,16 @@ class Compact(Fleet):
                          {"other.parquet", "README"})
         self.assertIn("1 file of another version left alone", self.compact().stdout)
 
+    def test_no_regular_file(self):
+        """A FIFO is named, not waited for."""
+        self.fill()
+        day, = (self.fleet / "traces").iterdir()
+        fifo = day / ("a" * 32 + ".parquet")
+        os.mkfifo(fifo)
+        result = self.compact()
+        self.assertEqual(result.returncode, 3)
+        self.assertIn(f"{fifo}: this is not a Parquet file\n", result.stderr)
+
     def test_a_damaged_file(self):
         self.fill("--label", "a=b")
         bad = sorted((self.fleet / "sites").glob("*/*"))[1]

@@ -152,6 +152,15 @@ class Runs(Case):
         rows = list(csv.DictReader(io.StringIO(run("diff", *args, "--format", "csv").stdout)))
         self.assertEqual({row["base_median"] for row in rows}, {""})
 
+    def test_no_regular_file(self):
+        """A FIFO in a folder of runs is named, not waited for."""
+        base = self.side("base", (1, 1))
+        os.mkfifo(base / "9.json")
+        for args in (("diff", base, "--", MEMSCEN), ("baseline", self.dir / "ci", base)):
+            result = run(*args)
+            self.assertEqual((result.returncode, result.stdout, result.stderr),
+                             (3, "", f"tidemark: {base}/9.json: not a regular file\n"))
+
     def test_refusals(self):
         empty = self.dir / "empty"
         empty.mkdir()
