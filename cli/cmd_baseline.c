@@ -77,6 +77,8 @@ static int add_runs(const struct baseline_command *c, const char *folder, struct
     int status = 0;
     for (size_t i = 0; i < c->run_count && status == 0; i++)
         status = run_inputs_add(&runs, c->runs[i], &options, e);
+    if (status == 0)
+        status = run_inputs_check(&runs, e);
     /* A run without data would pull the baseline down. */
     for (size_t i = 0; i < runs.list.len && status == 0; i++) {
         const struct run_figures *f = &runs.list.at[i];

@@ -294,6 +294,7 @@ int cmd_diff(int argc, char **argv)
     const struct command_line line = {
         .options = groups, .usage = usage, .footer = footer, .rest = take_rest};
     struct diff_command c = {0};
+    struct err e = {0};
     c.diff.skip = &c.skip;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) {
@@ -304,6 +305,8 @@ int cmd_diff(int argc, char **argv)
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0)
         status = question_run(&c.question, c.runs.asked ? answer_runs : answer, &c);
+    if (status == 0 && run_inputs_check(&c.runs.runs, &e) != 0)
+        status = print_error(&e);
     runs_question_release(&c.runs);
     skiplist_release(&c.skip);
     budgets_release(&c.fail_if);

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "analysis/figures/stream_figures.h"
+#include "base/format.h"
+#include "base/print_error.h"
 #include "report/write/progress.h"
 #include "server/capture/stored_summary.h"
 #include "trace/load/load.h"
@@ -167,6 +169,7 @@ static int add_folder(struct run_inputs *r, const char *path,
 {
     struct dirent **names;
     struct buf file = {0};
+    size_t before = r->list.len;
     int n = scandir(path, &names, is_run, alphasort);
     int status = n < 0 ? err_errno(e, ERR_INPUT, "cannot read %s", path) : 0;
     if (n == 0)
@@ -177,10 +180,18 @@ static int add_folder(struct run_inputs *r, const char *path,
         if (status == 0)
             status = file.failed ? err_no_memory(e, "a name")
                                  : add_listed(r, buf_str(&file), options, e);
+        if (status != 0 && e->code == ERR_INPUT) {
+            print_error(e);
+            *e = (struct err){0};
+            r->unread++;
+            status = 0;
+        }
         free(names[i]);
     }
     if (n >= 0)
         free(names);
+    if (status == 0 && r->list.len == before)
+        status = err_set(e, ERR_INPUT, "%.200s: no run in this folder can be read", path);
     buf_release(&file);
     return status;
 }
@@ -194,6 +205,15 @@ int run_inputs_add(struct run_inputs *r, const char *path, const struct run_inpu
     if (stat(path, &s) != 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", path);
     return S_ISDIR(s.st_mode) ? add_folder(r, path, options, e) : add_file(r, path, options, e);
+}
+
+int run_inputs_check(const struct run_inputs *r, struct err *e)
+{
+    char n[FORMAT_SIZE];
+    if (r->unread == 0)
+        return 0;
+    return err_set(e, ERR_INPUT, "%s of a folder cannot be read: see above",
+                   format_counted(n, r->unread, "file"));
 }
 
 void run_inputs_release(struct run_inputs *r)

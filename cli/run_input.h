@@ -11,6 +11,7 @@
 
 struct run_inputs {
     VEC(struct run_figures) list;
+    size_t unread; /* files of folders that cannot be read: each was named on standard error */
 };
 
 struct run_input_options {
@@ -27,8 +28,12 @@ struct run_input_options {
 
 /*
  * Adds the run at `path`, or if that is a folder, all *.json and *.tracy in it in order of their
- * names. ERR_INPUT for an empty folder.
+ * names. A file of a folder that cannot be read is named and counted, and the others are taken.
+ * ERR_INPUT for a folder without a run.
  */
 int run_inputs_add(struct run_inputs *r, const char *path, const struct run_input_options *options,
                    struct err *e);
+
+/* ERR_INPUT if files of folders could not be read. */
+int run_inputs_check(const struct run_inputs *r, struct err *e);
 void run_inputs_release(struct run_inputs *r);

@@ -152,14 +152,34 @@ class Runs(Case):
         rows = list(csv.DictReader(io.StringIO(run("diff", *args, "--format", "csv").stdout)))
         self.assertEqual({row["base_median"] for row in rows}, {""})
 
-    def test_no_regular_file(self):
-        """A FIFO in a folder of runs is named, not waited for."""
+    def test_unreadable_files_of_a_folder(self):
+        """Each is named, the others are compared, and the exit status is not 0."""
         base = self.side("base", (1, 1))
-        os.mkfifo(base / "9.json")
-        for args in (("diff", base, "--", MEMSCEN), ("baseline", self.dir / "ci", base)):
-            result = run(*args)
-            self.assertEqual((result.returncode, result.stdout, result.stderr),
-                             (3, "", f"tidemark: {base}/9.json: not a regular file\n"))
+        whole = self.document(base, "--", MEMSCEN)
+        os.mkfifo(base / "8.json")
+        (base / "9.tracy").write_bytes(MEMSCEN.read_bytes()[:20000])
+        said = [f"tidemark: {base}/8.json: not a regular file", f"tidemark: {base}/9.tracy: ",
+                "tidemark: 2 files of a folder cannot be read: see above"]
+        for args, status, lines in (((), 3, 3), (("--fail-if", "peak>1T"), 3, 3),
+                                    (("--fail-if", "peak>1"), 1, 3)):
+            out = self.dir / "out.json"
+            result = run("diff", base, "--", MEMSCEN, "--format", "json", "-f", "-o", out, *args)
+            self.assertEqual(result.returncode, status, result.stderr)
+            found = result.stderr.splitlines()
+            self.assertEqual(len(found), lines, found)
+            for line, begin in zip(found, said[:2] if status == 1 else said):
+                self.assertTrue(line.startswith(begin), line)
+            doc = json.loads(out.read_text())
+            self.assertEqual((doc["base"], doc["rows"]), (whole["base"], whole["rows"]))
+        result = run("baseline", self.dir / "ci", base)
+        self.assertEqual((result.returncode, result.stdout), (3, ""))
+        self.assertEqual(result.stderr.splitlines()[-1], said[-1])
+        self.assertFalse((self.dir / "ci").exists())
+        for path in base.glob("[01].json"):
+            path.unlink()
+        result = run("diff", base, "--", MEMSCEN)
+        self.assertEqual((result.returncode, result.stdout), (3, ""))
+        self.assertIn(f"tidemark: {base}: no run in this folder can be read\n", result.stderr)
 
     def test_refusals(self):
         empty = self.dir / "empty"
