@@ -52,7 +52,7 @@ export class Blocks {
     const blocks = model.singles.filter((b) => wanted(b.site, b.pool) && asked(b));
     const listed = [blocks.length, blocks.reduce((sum, b) => sum + b.size, 0)];
     const whole = [{ low: 0, high: 0 }, { low: 0, high: 0 }]; // blocks and bytes of all that match
-    for (const [row, answer] of model.lifeQuestions(query)) {
+    for (const [row, answer] of model.lifeQuestions(query).entries()) {
       if (!wanted(model.rowSite(row), model.rowPool(row))) continue;
       whole.forEach((sum, k) => {
         sum.low += Math.max(0, answer[id][k].low);

@@ -189,20 +189,11 @@ class Model {
   // the steps; then they are bounds.
   lifeQuestions(query) {
     if (query.lives) return query.lives;
-    const { keyCount, lives, data } = this;
-    const rows = (query.lives = new Map());
-    const at = (number) => {
-      if (!rows.has(number)) rows.set(number, { before: [0, 0], made: [0, 0], freed: [0, 0], older: [{ low: 0, high: 0 }, { low: 0, high: 0 }] });
-      return rows.get(number);
-    };
-    for (let key = 0; key < keyCount; key++) {
-      const row = at(this.keyRow[key]);
-      ["count", "bytes"].forEach((unit, k) => {
-        row.before[k] += query.before[unit][key];
-        row.made[k] += query.total[unit][key];
-        row.freed[k] += query.frees[unit][key];
-      });
-    }
+    const { lives, data } = this;
+    const all = new Uint8Array(this.keyCount).fill(1);
+    const [before, made, gone] = [query.before, query.total, query.frees].map((pair) => [this.byRow(pair.count, all), this.byRow(pair.bytes, all)]);
+    const of = (sums, row) => sums.map((column) => column[row]);
+    const rows = (query.lives = Array.from(before[0], (_, row) => ({ before: of(before, row), made: of(made, row), freed: of(gone, row), older: [{ low: 0, high: 0 }, { low: 0, high: 0 }] })));
     const part = this.slots / data.lifeParts;
     const [from, to] = [query.from * this.perStep, query.to * this.perStep];
     for (let i = 0; i < lives.row.length; i++) {
@@ -210,12 +201,12 @@ class Model {
       if (born >= from || freed >= to || freed + part <= from) continue;
       const surely = born + part <= from && freed >= from && freed + part <= to;
       [lives.count[i], lives.bytes[i]].forEach((n, k) => {
-        const bounds = at(lives.row[i]).older[k];
+        const bounds = rows[lives.row[i]].older[k];
         bounds.high += n;
         if (surely) bounds.low += n;
       });
     }
-    for (const row of rows.values()) {
+    for (const row of rows) {
       const { before, made, freed } = row;
       const older = row.older.map(({ low, high }, k) => ({ low: Math.max(low, freed[k] - made[k]), high: Math.min(high, before[k], freed[k]) }));
       const less = (whole) => older.map(({ low, high }, k) => ({ low: whole[k] - high, high: whole[k] - low }));

@@ -82,7 +82,7 @@ export class Sites {
     $("sites-table").classList.toggle("asked", Boolean(this.question));
     const answers = this.question ? this.model.lifeQuestions(this.query) : null;
     for (const row of this.rows) {
-      const these = answers?.get(row.id)?.[id];
+      const these = answers?.[row.id][id];
       row.these = these?.[0].high ? these : undefined;
     }
     const exact = !this.rows.some((r) => r.these?.some(({ low, high }) => low !== high));
