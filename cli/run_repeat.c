@@ -42,8 +42,6 @@ static int name_traces(struct repeat *r, struct err *e)
     }
     if (o->base && access(o->base, R_OK) != 0) /* known before the runs, which may take long */
         return err_errno(e, ERR_INPUT, "cannot open %.200s", o->base);
-    if (o->report_file && !o->replace && file_is_there(o->report_file))
-        return err_set(e, ERR_OUTPUT, "%.200s exists; -f replaces it", o->report_file);
     return 0;
 }
 

@@ -100,6 +100,27 @@ class Repeat(Case):
         result = self.repeat(2, "-f", "--fail-if", "peak>1G", "--report", "none", "--this-process")
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_an_earlier_report(self):
+        """None is left where there is no new one, and a file that cannot be written costs no run."""
+        report, trace = self.dir / "report", self.dir / "run.tracy"
+        for status, options, program in ((127, ("--report", "json"), (self.dir / "none",)),
+                                         (127, ("--report", "text"), (self.dir / "none",)),
+                                         (3, ("--repeat", 2, "--report", "json"),
+                                          (self.dir / "app", 1, 3))):
+            report.write_text("yesterday")
+            result = run("run", "-f", "-o", trace, *options, "--report-file", report, "--", *program)
+            self.assertEqual((result.returncode, report.read_text()), (status, ""), result.stderr)
+        report.write_text("yesterday")
+        for file, repeat in ((report, ()), (report, ("--repeat", 2)), (self.dir / "none/x", ())):
+            result = run("run", "-o", self.dir / "new.tracy", *repeat, "--report-file", file, "--",
+                         "touch", self.dir / "ran")
+            self.assertEqual(result.returncode, 4, result.stderr)
+            self.assertFalse((self.dir / "ran").exists())
+        self.assertEqual(report.read_text(), "yesterday")
+        missing = self.dir / "missing"
+        result = run("run", "-f", "-o", trace, "--report-file", missing, "--", self.dir / "none")
+        self.assertEqual((result.returncode, missing.exists()), (127, False))
+
     def test_refusals(self):
         for args in (("--repeat", "2"), ("--base", "x", "-o", "x"), ("--fail-if", "peak>+5%"),
                      ("--repeat", "0", "-o", "x"),
