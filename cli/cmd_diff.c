@@ -295,6 +295,7 @@ int cmd_diff(int argc, char **argv)
         .options = groups, .usage = usage, .footer = footer, .rest = take_rest};
     struct diff_command c = {0};
     struct err e = {0};
+    c.report.of_run = strcmp(argv[0], "run") == 0; /* run_repeat */
     c.diff.skip = &c.skip;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) {

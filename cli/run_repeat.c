@@ -122,7 +122,7 @@ static bool add_options(struct repeat *r)
         [RUN_TEXT] = "text",         [RUN_JSON] = "json",   [RUN_CSV] = "csv",  [RUN_HTML] = "text",
         [RUN_MARKDOWN] = "markdown", [RUN_JUNIT] = "junit", [RUN_NONE] = "text"};
     const struct run_options *o = r->options;
-    bool ok = add(r, "diff", false) && add(r, "--format", false) &&
+    bool ok = add(r, "run", false) && add(r, "--format", false) &&
               add(r, formats[o->report], false) && (!o->replace || add(r, "-f", false)) &&
               (!o->all_leaks || add(r, "--no-suppressions", false));
     if (o->report_file && o->report != RUN_NONE)

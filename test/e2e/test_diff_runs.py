@@ -109,7 +109,8 @@ class Runs(Case):
                          [(row["kind"], row["function"] or "", row["change"])
                           for row in doc["rows"]])
         suite = xml.etree.ElementTree.fromstring(run(*args, "junit").stdout).find("testsuite")
-        self.assertEqual((suite.get("tests"), suite.get("failures")), ("1", "1"))
+        self.assertEqual((suite.get("name"), suite.get("tests"), suite.get("failures")),
+                         ("tidemark diff", "1", "1"))
         shown = run(*args, "markdown").stdout
         self.assertIn("Within the noise", shown)
         self.assertEqual(shown.count("<details"), shown.count("</details>"))

@@ -55,7 +55,8 @@ class Repeat(Case):
         result = self.repeat(5, *compare, "junit", "--report-file", report, size=6000000)
         self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
         suite = xml.etree.ElementTree.parse(report).find("testsuite")
-        self.assertEqual((suite.get("tests"), suite.get("failures")), ("1", "1"))
+        self.assertEqual((suite.get("name"), suite.get("tests"), suite.get("failures")),
+                         ("tidemark run", "1", "1"))
         result = self.repeat(5, *compare, "none", size=6000000)
         self.assertEqual((result.returncode, result.stdout), (1, ""))
         self.assertIn("fail-if peak>+5%", result.stderr)
