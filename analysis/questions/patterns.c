@@ -36,7 +36,7 @@ struct recent {
     uint64_t key, number;
 };
 
-#define RECENT 64u
+#define RECENT 8192u
 
 /* Pools of one name are one pool here, but their allocations are numbered apart. */
 #define SEVERAL_POOLS UINT64_MAX
@@ -68,7 +68,7 @@ static struct pattern_row *row_of(struct builder *b, uint32_t pool, uint32_t cal
     bool fresh;
     uint32_t site = site_of(b, callstack);
     uint64_t key = (uint64_t)pool << 32 | site;
-    struct recent *recent = &b->recent_rows[site % RECENT];
+    struct recent *recent = &b->recent_rows[(site << 1 ^ pool) % RECENT];
     if (recent->number && recent->key == key)
         return &b->p->rows.at[recent->number - 1];
     uint64_t *number = map_add(&b->numbers, key, &fresh);
