@@ -89,6 +89,7 @@ static int parse_arguments(struct importing *m, int argc, char **argv)
                     : "usage: tidemark import [OPTIONS] FILE OUT\nTry 'tidemark import --help'.\n",
         .hint_to = m->drop_in ? stdout : stderr,
         .refused = m->drop_in ? 1 : 2,
+        .help_refused = m->drop_in,
         .rest = parse_rest};
     return command_line_parse(&line, m, argc, argv);
 }

@@ -164,6 +164,7 @@ static int parse_arguments(struct merging *g, int argc, char **argv)
         .version = g->drop_in ? "tracy-merge, tidemark" : NULL,
         .nameless_errors = g->drop_in,
         .refused = g->drop_in ? 1 : 2,
+        .help_refused = g->drop_in,
         .rest = parse_rest};
     return command_line_parse(&line, g, argc, argv);
 }

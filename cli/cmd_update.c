@@ -221,6 +221,7 @@ static int parse_arguments(struct update *u, int argc, char **argv)
                 "              [--range A:B] [--trace-version V] INPUT OUTPUT\nTry 'tidemark "
                 "update --help'.\n",
         .refused = u->drop_in ? 1 : 2,
+        .help_refused = u->drop_in,
         .rest = parse_rest};
     return command_line_parse(&line, u, argc, argv);
 }

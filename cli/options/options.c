@@ -214,6 +214,9 @@ static bool take_initial(struct parsing *p, struct err *e)
     return true;
 }
 
+/* What `parse` returns for a --help that ends as an invalid command line does. */
+#define HELP_REFUSED 2
+
 static int print_usage(const struct command_line *l)
 {
     FILE *to = l->usage_to ? l->usage_to : stdout;
@@ -221,7 +224,7 @@ static int print_usage(const struct command_line *l)
     option_print_help(l->options, to);
     if (l->footer)
         fprintf(to, "\n%s", l->footer);
-    return 0;
+    return l->help_refused ? HELP_REFUSED : 0;
 }
 
 static int print_version(const struct command_line *l)
@@ -372,6 +375,8 @@ int command_line_parse(const struct command_line *line, void *ctx, int argc, cha
     if (status <= 0)
         return status;
     int refused = line->refused ? line->refused : 2;
+    if (status == HELP_REFUSED)
+        return refused;
     if (e.code == ERR_MEMORY) { /* not an error of the command line */
         print_error(&e);
         return refused == 2 ? err_exit_status(&e) : refused;

@@ -32,6 +32,7 @@ struct command_line {
     FILE *hint_to;        /* NULL: standard error */
     bool nameless_errors; /* errors without the command's name before them */
     int refused;          /* exit status of an invalid command line; 0: 2 */
+    bool help_refused;    /* --help ends with that, too, as most official tools do */
     /*
      * Called with the arguments that are no options; false with `e` when the command line is
      * invalid. NULL: nothing more to check.

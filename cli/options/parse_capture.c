@@ -274,6 +274,7 @@ int capture_options_parse(struct capture_options *o, bool drop_in, int argc, cha
         .hint = "usage: capture -o output.tracy [-a address] [-p port] [-f] [-s seconds] "
                 "[-m memlimit]\nTry 'tidemark capture --help'.\n",
         .refused = o->drop_in ? 1 : 2,
+        .help_refused = o->drop_in,
         .rest = check_output};
     return command_line_parse(&line, o, argc, argv);
 }

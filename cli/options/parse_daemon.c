@@ -404,6 +404,7 @@ int daemon_parse(struct daemon *d, int argc, char **argv)
         .hint = "usage: capture-daemon -o DIR [-p PORT] [-m PERCENT] [--filter-name TEXT] "
                 "[--filter-port PORT]\nTry 'tidemark daemon --help'.\n",
         .refused = d->drop_in ? 1 : 2,
+        .help_refused = d->drop_in,
         .rest = parse_rest};
     if (d->drop_in)
         daemon_hand_on(d, "--memory-plots", "0");

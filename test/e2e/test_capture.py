@@ -484,6 +484,28 @@ class Stopping(Case):
 class BadUsage(Case):
     recording = WIRE / "v0.12.2" / "memscen.c2s.bin"
 
+    def test_help_by_the_official_names(self):
+        """Their tools end with 1, but for csvexport."""
+        for name, status in (("tidemark", 0), ("tracy-capture", 1), ("tracy-capture-daemon", 1),
+                             ("tracy-update", 1), ("tracy-csvexport", 0)):
+            tool = self.dir / name
+            os.symlink(TIDEMARK, tool)
+            result = subprocess.run([tool, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                    text=True, timeout=LIMIT)
+            self.assertEqual(result.returncode, status, name)
+            self.assertRegex(result.stdout.lower(), "usage: ", name)
+
+    def test_numbers_that_are_none(self):
+        """The official tool takes them as 0 and waits for ever; this one says so and ends."""
+        tool = self.dir / "tracy-capture"
+        os.symlink(TIDEMARK, tool)
+        for option, value in (("-p", "abc"), ("-p", "8086x"), ("-s", "abc")):
+            result = subprocess.run([tool, "-o", self.dir / "x", option, value],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                    timeout=LIMIT)
+            self.assertEqual((result.returncode, result.stdout), (1, ""), result.stderr)
+            self.assertIn(f"not '{value}'\n", result.stderr)
+
     def test_output_exists(self):
         out = self.dir / "x"
         out.write_text("precious")

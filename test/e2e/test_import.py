@@ -367,7 +367,7 @@ class Options(Importing):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertEqual(result.stdout, b"Loading...\r\33[2KParsing...\r\33[2KProcessing...\r"
                                                 b"\33[2KSaving...\r\33[2KCleanup...\n")
-            self.assertEqual(call("--help").returncode, 0)
+            self.assertEqual(call("--help").returncode, 1)
             for args in ((), (path,), (path, out, out)):
                 result = call(*args)
                 self.assertEqual(result.returncode, 1)

@@ -400,5 +400,5 @@ class DropIn(Merge):
         self.assertEqual(self.tool(OLD).returncode, 1)
         self.assertEqual(self.tool("-o", self.dir / "x").returncode, 1)
         self.assertEqual(self.tool("-o", self.dir / "x", self.dir / "none").returncode, 1)
-        self.assertEqual(self.tool("--help").returncode, 0)
+        self.assertEqual(self.tool("--help").returncode, 1)
         self.assertTrue(self.tool("-V").stdout.startswith("tracy-merge"))
