@@ -293,10 +293,11 @@ static int put_resident(const struct store_rows *s, const struct summary *sum, s
     return 0;
 }
 
-static int put_memory(const struct store_rows *s, struct err *e)
+/* `skip`: with the wrappers of the trace. */
+static int put_memory(const struct store_rows *s, const struct skiplist *skip, struct err *e)
 {
     const struct summary_options options = {
-        .by = GROUP_CALLSTACK, .only = s->sink->only, .stream = s->counted};
+        .by = GROUP_CALLSTACK, .only = s->sink->only, .skip = skip, .stream = s->counted};
     struct summary sum;
     if (summary_build(&sum, s->t, &options, e) != 0)
         return -1;
@@ -422,24 +423,28 @@ static int put_frames(struct store_rows *s, struct err *e)
 
 /* ---- all of it */
 
+/* What needs the sites of call stacks. */
+static int put_sited(struct store_rows *s, struct program_frames *program, struct err *e)
+{
+    const struct skiplist known = {.found = &program->wrappers};
+    if (sites_build_from(&s->sites, program, SITE_BY_LINE, e) != 0 ||
+        types_build(&s->types, program, e) != 0 ||
+        (wants(s, TABLE_OF_SITES) && put_sites(s, e) != 0) || put_callstacks(s, e) != 0 ||
+        put_frames(s, e) != 0)
+        return -1;
+    return tables_need_events(s->sink->wanted) ? put_memory(s, &known, e) : 0;
+}
+
 static int put_all(struct store_rows *s, struct err *e)
 {
     struct program_frames program;
-    bool memory = tables_need_events(s->sink->wanted);
     if ((wants(s, TABLE_OF_FACTS) && put_facts(s, e) != 0) ||
         (wants(s, TABLE_OF_THREADS) && put_threads(s, e) != 0) ||
         program_frames_init(&program, s->t, NULL, e) != 0)
         return -1;
-    int status = sites_build_from(&s->sites, &program, SITE_BY_LINE, e);
-    if (status == 0)
-        status = types_build(&s->types, &program, e);
+    int status = put_sited(s, &program, e);
     program_frames_release(&program);
-    if (status != 0)
-        return -1;
-    if ((wants(s, TABLE_OF_SITES) && put_sites(s, e) != 0) || put_callstacks(s, e) != 0 ||
-        put_frames(s, e) != 0)
-        return -1;
-    return memory ? put_memory(s, e) : 0;
+    return status;
 }
 
 int table_store_rows(const struct table_sink *sink, struct trace *t, struct stream_figures *counted,
