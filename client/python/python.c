@@ -188,6 +188,7 @@ void python_begin(void)
         return;
     atomic_store(&state.header->python, p->layout.version);
     memset(&p->states, 0, sizeof p->states);
+    atomic_store(&p->states_are_blocks, false); /* until the allocator is noted */
     /* If no source has a number, the tables are as mapped, and stay out of memory. */
     if (p->sources) {
         memset(p->known, 0, sizeof p->known);
@@ -242,20 +243,29 @@ static uint32_t read_unheld(struct thread *t, struct python *p, uint64_t at, uin
     return read ? t->walk.item_count : count_in(&state.header->python_unread);
 }
 
+/* A state that this thread may not read without the GIL yet: its first reading at least. */
+static __attribute__((noinline)) uint32_t read_new(struct thread *t, struct python *p, uint64_t at,
+                                                   uint64_t low, uint64_t high, bool defines)
+{
+    if (word_at(at + p->layout.interpreter) != (uintptr_t)p->main())
+        return count_in(&state.header->python_subinterpreters);
+    python_state_held(p, at);
+    if (!python_read_state(t, p, at, low, high, defines))
+        return count_in(&state.header->python_unread);
+    if (state.header->python_state == REC_PYTHON_READY && t->walk.item_count)
+        note_allocator(p);
+    return t->walk.item_count;
+}
+
 uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high, bool defines)
 {
     struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
     uint64_t at = (uintptr_t)thread;
     if (client_unlikely(p->current() != thread))
         return read_unheld(t, p, at, low, high, defines);
-    if (client_unlikely(!python_state_is_own(p, tls.python_cell, at))) {
-        if (word_at(at + p->layout.interpreter) != (uintptr_t)p->main())
-            return count_in(&state.header->python_subinterpreters);
-        python_state_held(p, at);
-    }
+    if (client_unlikely(!python_state_is_own(p, tls.python_cell, at)))
+        return read_new(t, p, at, low, high, defines);
     if (client_unlikely(!python_read_state(t, p, at, low, high, defines)))
         return count_in(&state.header->python_unread);
-    if (client_unlikely(state.header->python_state == REC_PYTHON_READY) && t->walk.item_count)
-        note_allocator(p);
     return t->walk.item_count;
 }
