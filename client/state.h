@@ -134,6 +134,7 @@ struct walk {
     uint32_t epoch;
     uint32_t item_count, activation_count;
     uint32_t codes_freed;       /* when the items were read, see python.h */
+    uint32_t joins;             /* if not all are as in the last reading: how many may be */
     bool whole;                 /* it reached the outermost frame */
     bool items_cut;             /* there are more Python frames than items */
     uint64_t end;               /* where its outermost frame ends; of a whole walk 0 */

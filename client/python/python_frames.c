@@ -72,61 +72,105 @@ static __attribute__((noinline)) unsigned skip_to_last(const struct python_layou
  * it is not that activation. Frames and activations are two chains before 3.12: where both are as
  * before, each activation runs the same frames.
  */
-static inline __attribute__((always_inline)) bool pass_activation(const struct walk *walk,
-                                                                  const struct python_layout *l,
-                                                                  const struct python_activation *a,
-                                                                  struct place *at, uint64_t high,
-                                                                  enum python_chain chain)
+static inline __attribute__((always_inline)) bool
+pass_activation(const struct walk *walk, const struct python_layout *l,
+                const struct python_activation *a, struct place *at, enum python_chain chain)
 {
     uint64_t guess = a->address, same = guess;
     __asm__("" : "+r"(same));
-    if (guess != (chain == PYTHON_ENTRIES ? at->frame : at->cframe) ||
-        !is_within(guess, at->low, high))
+    if (guess != (chain == PYTHON_ENTRIES ? at->frame : at->cframe))
         return false;
-    at->low = guess + 8;
     if (chain == PYTHON_ENTRIES) {
         at->frame = word_at(same + l->previous);
         return true;
     }
     at->cframe = word_at(same + l->cframe_previous);
     return a == walk->activations ||
-           (is_within(at->cframe, at->low, high) && word_at(at->cframe + l->frame) == at->frame);
+           (at->cframe == a[-1].address && word_at(a[-1].address + l->frame) == at->frame);
+}
+
+/*
+ * Whether the activations of the last reading before `end` are on this part of the C stack. They
+ * are in the order of their addresses.
+ */
+static inline bool are_within(const struct walk *walk, const struct python_activation *end,
+                              uint64_t low, uint64_t high)
+{
+    return end == walk->activations ||
+           (end[-1].address >= low && is_within(walk->activations->address, low, high));
+}
+
+/*
+ * Whether the frame at `address` is the item, where it was then. *frame: the same address, but the
+ * compiler does not know that: so the processor need not wait for the load of `address`.
+ */
+static inline __attribute__((always_inline)) bool
+is_item(const struct python_item *item, uint64_t address, uint64_t instruction, uint64_t *frame)
+{
+    uint64_t same = item->address;
+    if (address != same)
+        return false;
+    __asm__("" : "+r"(same));
+    *frame = same;
+    return word_at(same + instruction) == item->instruction;
+}
+
+/*
+ * Whether the frames from *frame on are those of the last reading from the one before `*item` to
+ * `end`; there is one. *item: the frame where it is not so, or `end`; *frame: the one after that.
+ */
+static inline __attribute__((always_inline)) bool pass_frames(const struct python_layout *l,
+                                                              const struct python_item **item,
+                                                              const struct python_item *end,
+                                                              uint64_t *frame)
+{
+    uint64_t previous = l->previous, instruction = l->instruction, at, next;
+    const struct python_item *i = *item - 1;
+    __asm__("" : "+r"(previous), "+r"(instruction));
+    bool same = is_item(i, *frame, instruction, &at);
+    next = at;
+    while (same && i - end >= 4 && is_item(i - 1, word_at(next + previous), instruction, &next) &&
+           is_item(i - 2, word_at(next + previous), instruction, &next) &&
+           is_item(i - 3, word_at(next + previous), instruction, &next) &&
+           is_item(i - 4, word_at(next + previous), instruction, &next)) {
+        i -= 4;
+        at = next;
+    }
+    while (same && i > end)
+        same = is_item(--i, word_at(at + previous), instruction, &at);
+    *item = i;
+    if (same)
+        *frame = word_at(at + previous);
+    return same;
 }
 
 /*
  * Whether all from that place on is as in the last reading, from its frame before `*item` outwards.
  * *item: the frame where it is not, or the one after. As many frames as a call stack shows are
  * compared: those beyond are compared once they are shown.
- *
- * `same` equals `guess`, but the compiler does not know it: so the processor need not wait for the
- * load of the address with which `guess` was compared.
  */
 static inline __attribute__((always_inline)) bool
 follow(const struct walk *walk, const struct python_layout *l, const struct python_item **item,
        const struct python_activation *a, struct place at, uint64_t high, enum python_chain chain)
 {
-    const uint64_t previous = l->previous, instruction = l->instruction;
     const struct python_item *shown = walk->items;
     bool beyond = false;
     if (client_unlikely(*item - shown > state.depth + NOT_BEGUN))
         shown = *item - (state.depth + NOT_BEGUN);
+    if (!are_within(walk, a, at.low, high))
+        return false;
     while (a-- > walk->activations) {
         const struct python_item *end = walk->items + a->first;
         bool ends = chain == PYTHON_CFRAMES && client_unlikely(shown > end);
         if (ends)
             end = shown;
-        while (*item > end) {
-            uint64_t guess = (--*item)->address, same = guess;
-            __asm__("" : "+r"(same));
-            if (guess != at.frame || word_at(same + instruction) != (*item)->instruction)
-                return false;
-            at.frame = word_at(same + previous);
-        }
+        if (*item > end && !pass_frames(l, item, end, &at.frame))
+            return false;
         if (ends)
-            return a->address == at.cframe && is_within(at.cframe, at.low, high);
+            return a->address == at.cframe;
         if (chain == PYTHON_ENTRIES && a == walk->activations && client_unlikely(walk->items_cut))
             beyond = skip_to_last(l, &at.frame) > 0;
-        if (!pass_activation(walk, l, a, &at, high, chain))
+        if (!pass_activation(walk, l, a, &at, chain))
             return false;
         if (client_unlikely(shown > walk->items && *item <= shown))
             return true;
@@ -146,9 +190,7 @@ follow_single(const struct walk *walk, const struct python_layout *l,
     const uint64_t previous = l->previous, instruction = l->instruction, code = l->code;
     const uint64_t cframe_previous = l->cframe_previous;
     uint64_t frame = at.frame, cframe = at.cframe;
-    /* Activations are in the order of their addresses. */
-    bool same = chain == PYTHON_NATIVES || a == walk->activations ||
-                (a[-1].address >= at.low && is_within(walk->activations->address, at.low, high));
+    bool same = chain == PYTHON_NATIVES || are_within(walk, a, at.low, high);
     while (same && *item > walk->items) {
         uint64_t guess = (--*item)->address, address = guess;
         __asm__("" : "+r"(address));
@@ -182,7 +224,8 @@ is_unchanged(const struct walk *walk, const struct python_layout *l, uint32_t fr
     bool same = chain == PYTHON_PAIRS || chain == PYTHON_NATIVES
                     ? follow_single(walk, l, &item, a, at, high, chain)
                     : follow(walk, l, &item, a, at, high, chain);
-    *joins = (uint32_t)(item - walk->items);
+    if (!same)
+        *joins = (uint32_t)(item - walk->items);
     return same;
 }
 
@@ -195,6 +238,7 @@ is_as_before(const struct walk *walk, const struct python_layout *l, uint32_t fr
         return is_unchanged(walk, l, frames, activations, *at, high, PYTHON_CFRAMES, joins);
     if (l->chain == PYTHON_ENTRIES)
         return is_unchanged(walk, l, frames, activations, *at, high, PYTHON_ENTRIES, joins);
+    *joins = 0;
     /* If there are more, they are to be counted. */
     if (walk->items_cut)
         return false;
@@ -527,47 +571,58 @@ static void drop(struct walk *walk)
     walk->last.node = walk->last.items = walk->last.activations = 0;
 }
 
-static __attribute__((noinline)) bool read_changed(struct reader *r, uint64_t state_at)
+/* Where the thread's frames begin; false: its structures are not what they should be. */
+static inline bool begin_place(const struct python_layout *l, uint64_t at, uint64_t low,
+                               struct place *place)
 {
-    enum python_chain chain = r->p->layout.chain;
-    if (is_stepped(r))
+    uint64_t cframe = l->cframe ? word_at(at + l->cframe) : at;
+    if (client_unlikely(!is_pointer(cframe)))
+        return false;
+    *place =
+        (struct place){word_at((l->chain == PYTHON_PAIRS ? at : cframe) + l->frame), cframe, low};
+    return true;
+}
+
+/* The same as python_read_state if something has changed since the last reading. */
+static __attribute__((noinline)) bool read_changed(struct thread *t, struct python *p, uint64_t at,
+                                                   uint64_t low, uint64_t high, bool defines)
+{
+    enum python_chain chain = p->layout.chain;
+    struct walk *walk = &t->walk;
+    uint32_t freed = atomic_load_explicit(&p->codes_freed, memory_order_relaxed);
+    bool known = walk->codes_freed == freed;
+    walk->codes_freed = freed;
+    struct reader r = {.t = t,
+                       .p = p,
+                       .walk = walk,
+                       .high = high,
+                       .rest = known ? walk->item_count : 0,
+                       .rest_activations = walk->activation_count,
+                       .joins = known ? walk->joins : 0,
+                       .defines = defines};
+    bool read = begin_place(&p->layout, at, low, &r.at);
+    if (read && is_stepped(&r))
         return true;
-    bool read = chain == PYTHON_CFRAMES   ? read_cframes(r)
-                : chain == PYTHON_PAIRS   ? read_pairs(r, state_at)
-                : chain == PYTHON_NATIVES ? read_natives(r)
-                                          : read_entries(r);
+    read = read && (chain == PYTHON_CFRAMES   ? read_cframes(&r)
+                    : chain == PYTHON_PAIRS   ? read_pairs(&r, at)
+                    : chain == PYTHON_NATIVES ? read_natives(&r)
+                                              : read_entries(&r));
     if (read)
-        keep(r);
+        keep(&r);
     else
-        drop(r->walk);
+        drop(walk);
     return read;
 }
 
 bool python_read_state(struct thread *t, struct python *p, uint64_t at, uint64_t low, uint64_t high,
                        bool defines)
 {
-    const struct python_layout *l = &p->layout;
-    uint32_t freed = atomic_load_explicit(&p->codes_freed, memory_order_relaxed);
     struct walk *walk = &t->walk;
-    struct place place = {.low = low, .cframe = l->cframe ? word_at(at + l->cframe) : at};
-    uint32_t joins = 0;
-    if (client_unlikely(!is_pointer(place.cframe))) {
-        drop(walk);
-        return false;
-    }
-    place.frame = word_at((l->chain == PYTHON_PAIRS ? at : place.cframe) + l->frame);
-    bool known = walk->codes_freed == freed;
-    if (client_likely(known && is_as_before(walk, l, walk->item_count, &place, high, &joins)))
+    struct place place;
+    if (client_likely(walk->codes_freed ==
+                          atomic_load_explicit(&p->codes_freed, memory_order_relaxed) &&
+                      begin_place(&p->layout, at, low, &place) &&
+                      is_as_before(walk, &p->layout, walk->item_count, &place, high, &walk->joins)))
         return true;
-    walk->codes_freed = freed;
-    struct reader r = {.t = t,
-                       .p = p,
-                       .walk = walk,
-                       .at = place,
-                       .high = high,
-                       .rest = known ? walk->item_count : 0,
-                       .rest_activations = walk->activation_count,
-                       .joins = joins,
-                       .defines = defines};
-    return read_changed(&r, at);
+    return read_changed(t, p, at, low, high, defines);
 }
