@@ -226,7 +226,6 @@ class Charts(Case):
 
 
 CLOCK = """
-#define _GNU_SOURCE
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -234,16 +233,34 @@ int clock_gettime(clockid_t id, struct timespec *t)
 {
     static long looks;
     long status = syscall(SYS_clock_gettime, id, t);
-    if (id == CLOCK_MONOTONIC)
+    if (id == CLOCK_MONOTONIC && JUMPS)
         t->tv_sec += __atomic_add_fetch(&looks, 1, __ATOMIC_RELAXED);
     return (int)status;
 }
 """
-def clock_library(folder):
-    """To be preloaded: each look at the clock is a second later than the one before."""
+SAVING = """
+#include <stdio.h>
+#include <string.h>
+static int saving;
+int fputs(const char *text, FILE *f)
+{
+    saving |= strcmp(text, "Saving trace...") == 0;
+    return fputs_unlocked(text, f);
+}
+size_t fwrite(const void *p, size_t size, size_t n, FILE *f)
+{
+    saving |= size * n == 15 && memcmp(p, "Saving trace...", 15) == 0;
+    return fwrite_unlocked(p, size, n, f);
+}
+"""
+
+
+def clock_library(folder, jumps="1", more=""):
+    """To be preloaded: each look at the clock is a second later than the one before, where `jumps`."""
     source, library = folder / "clock.c", folder / "clock.so"
-    source.write_text(CLOCK)
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    source.write_text(more + CLOCK)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-D_GNU_SOURCE", f"-DJUMPS={jumps}", "-o", library,
+                    source], check=True)
     return library
 
 
@@ -279,6 +296,19 @@ class Waiting(Case):
             out.unlink(missing_ok=True)
             raw, _ = on_terminal(*args, "--quiet", LD_PRELOAD=str(self.clock))
             self.assertFalse(PROGRESS.search(raw), args)
+
+    def test_saving(self):
+        """What `capture` writes after its client has ended: until then the clock is right."""
+        clock = clock_library(self.dir, "saving", SAVING)
+        for quiet in (), ("--quiet",):
+            with replaying(WIRE / "v0.14.0" / "memscen.c2s.bin") as (_, port):
+                raw, status = on_terminal("capture", "-f", "-o", self.dir / "x.tracy", "-p", port, *quiet,
+                                          LD_PRELOAD=str(clock))
+            self.assertEqual(status, 0, raw)
+            shown = re.search(rb"Saving trace\.\.\.\r\x1b\[KSaving trace\.\.\. [\d.]+ %, \d+ (s|min) left.*"
+                              rb"\r\x1b\[KSaving trace\.\.\. done", raw, re.S)
+            self.assertEqual(bool(shown), not quiet, raw)
+            self.assertEqual(b" left" in raw, not quiet, raw)
 
     def test_reading_again(self):
         """The saved answer is read first, and does not fit the question."""
