@@ -330,9 +330,9 @@ class Waiting(Case):
         run("import", "--format", "heaptrack", text, many)
         for args, stages in ((("timeline", MEMSCEN), 2), (("map", MEMSCEN), 2),
                              (("tree", MEMSCEN), 3), (("tree", many), 5), (("report", many), 6),
-                             (("report", "--format", "html", many, "-fo", out / "page"), 15),
+                             (("report", "--format", "html", many, "-fo", out / "page"), 14),
                              (("diff", many, many), 14),
-                             (("export", "--format", "parquet", many, "-fo", out / "many"), 15),
+                             (("export", "--format", "parquet", many, "-fo", out / "many"), 13),
                              (("report", "--by", "thread", MEMSCEN), 1),
                              (("diff", MEMSCEN, MEMSCEN), 4),
                              (("export", "--format", "parquet", MEMSCEN, "-fo", out), 2),
