@@ -35,6 +35,28 @@ const dataOf = (page) =>
   });
 
 // A page in a browser of its own. `errors` is what should not happen: it is empty in the end.
+// The page shows the views of what was chosen a frame after its figures: so long each action takes here.
+const settled = (page) => page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(() => setTimeout(() => setTimeout(drawn)))))));
+function settling(page) {
+  const wrap = (object, names) => {
+    for (const name of names) {
+      const act = object[name];
+      if (act.settles) continue;
+      object[name] = async function (...args) {
+        const result = await act.apply(this, args);
+        await settled(this.page?.() ?? page);
+        return result;
+      };
+      object[name].settles = true;
+    }
+  };
+  const acts = ["click", "dblclick", "check", "uncheck", "selectOption", "fill", "press", "tap"];
+  wrap(page, [...acts, "goBack", "goForward"]);
+  wrap(Object.getPrototypeOf(page.locator("html")), acts);
+  wrap(page.keyboard, ["press", "type"]);
+  wrap(page.mouse, ["up", "click", "dblclick", "wheel"]);
+}
+
 async function open(name, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   context.setDefaultTimeout(LIMIT);
@@ -46,6 +68,7 @@ async function open(name, options = {}) {
   page.on("request", (r) => /^(blob|data):/.test(r.url()) || r.isNavigationRequest() || errors.push(`request: ${r.url()}`));
   await page.goto(pathToFileURL(join(folder, `${name}.html`)).href);
   await page.waitForSelector("html[data-ready]");
+  settling(page);
   return { page, errors, done: async () => (assert.deepEqual(errors, []), await context.close()) };
 }
 
@@ -516,6 +539,7 @@ const checks = {
     await page.goForward();
     assert.equal(await number(page, "Allocations"), some);
     const pasted = await page.context().newPage();
+    settling(pasted);
     await pasted.goto(shared);
     await pasted.waitForSelector("html[data-ready]");
     assert.ok(await pasted.locator("#panel-sites").isVisible());
@@ -543,6 +567,7 @@ const checks = {
       const sorted = await first();
       assert.notDeepEqual(sorted, before);
       const pasted = await page.context().newPage();
+    settling(pasted);
       await pasted.goto(await address(page));
       await pasted.waitForSelector("html[data-ready]");
       assert.deepEqual(await pasted.locator(`#${id} tbody tr th, #${id} tbody tr td:first-child`).allInnerTexts(), sorted);
@@ -1157,6 +1182,7 @@ const checks = {
     await back(page);
     assert.equal(await root(), "all: 96.0 KiB");
     const pasted = await page.context().newPage();
+    settling(pasted);
     await pasted.goto(shared);
     await pasted.waitForSelector("html[data-ready]");
     assert.equal(await root(pasted), "all: 96.0 KiB");

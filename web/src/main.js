@@ -165,8 +165,8 @@ class App {
 
   filtered() {
     this.mask = null;
-    this.drawTimeline();
-    if (this.query) this.refresh();
+    afterPaint(() => this.drawTimeline());
+    if (this.query) this.refresh(true);
     this.save();
   }
 
@@ -219,7 +219,8 @@ class App {
   }
 
   openSite(site) {
-    $("tab-sites").click();
+    this.tabs.show("sites");
+    this.tabs.draw();
     this.sites.show(site);
   }
 
@@ -304,7 +305,7 @@ class App {
     from = Math.min(Math.max(0, from), steps - 1);
     to = Math.max(from + 1, Math.min(steps, to));
     this.range = { from, to };
-    this.refresh();
+    this.refresh(true);
     this.save();
   }
 
@@ -351,14 +352,15 @@ class App {
     this.tree.show(TREE_COLUMNS.map(({ id }) => model.byStack(keys[id], mask)));
   }
 
-  // Everything but the plot's lines.
-  refresh() {
+  // Everything but the plot's lines. `soon`: the views follow in the next frame.
+  refresh(soon) {
     const { from, to } = this.range;
     if (this.query?.from !== from || this.query.to !== to) this.query = this.model.query(from, to);
     this.mask ??= this.model.mask(this.filter);
     this.timeline.setRange(from, to);
     this.showRange();
-    this.tabs.draw();
+    if (soon) this.tabs.drawSoon();
+    else this.tabs.draw();
   }
 
   showRange() {

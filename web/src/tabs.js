@@ -1,6 +1,6 @@
 // The tabs of a page. What a tab shows is drawn when it is chosen. Panels without a view are of other pages.
 
-import { $, make } from "./dom.js";
+import { $, afterPaint, make } from "./dom.js";
 
 export class Tabs {
   // `views` are functions by the names of panels; changed(): another one was chosen.
@@ -35,11 +35,18 @@ export class Tabs {
 
   show(name) {
     this.choose(name);
-    this.draw();
+    this.drawSoon();
     this.changed();
   }
 
+  // After a frame that shows what takes less time: the reader sees at once that the choice was taken.
+  drawSoon() {
+    if (!this.due) afterPaint(() => this.due && this.draw());
+    this.due = true;
+  }
+
   draw() {
+    this.due = false;
     this.views[this.chosen]();
   }
 
