@@ -106,6 +106,7 @@ class App {
     state.save(true);
     state.write();
     state.over.abort();
+    this.tabs.due = false; // the next model's views take these elements
     const { activeElement: focus } = document;
     return { open: this.tree.open, way: this.tree.way, chosen: this.tree.chosen, top: $("tree").scrollTop, y: window.scrollY, site: next.siteNumber(model.sites[this.sites.open]?.id), focus: focus?.id, caret: focus?.selectionStart };
   }
@@ -165,7 +166,7 @@ class App {
 
   filtered() {
     this.mask = null;
-    afterPaint(() => this.drawTimeline());
+    afterPaint(() => this.state?.over.signal.aborted || this.drawTimeline());
     if (this.query) this.refresh(true);
     this.save();
   }
