@@ -41,30 +41,24 @@ static void widen(struct page_data *d, int64_t time)
 }
 
 /* The times of a block's allocation and free, as far as they are selected; and the block itself. */
-static int take_block(struct html_builder *b, uint32_t pool, const struct memory_alloc *a,
-                      int64_t freed, struct err *e)
+static int take_block(struct html_builder *b, const struct memory_alloc *a,
+                      const struct selection_block *block, struct err *e)
 {
     const struct selection *only = narrowed(b);
-    const struct selection_block block = {.pool = pool,
-                                          .thread = memory_alloc_thread(a),
-                                          .callstack = a->callstack,
-                                          .size = memory_alloc_size(a),
-                                          .time = a->time,
-                                          .freed = freed};
-    if (only && !selection_wants(only, &block))
+    if (only && !selection_wants(only, block))
         return 0;
-    bool lives = is_live_before(freed, only ? only->end : INT64_MAX);
-    widen(b->d, a->time);
+    bool lives = is_live_before(block->freed, only ? only->end : INT64_MAX);
+    widen(b->d, block->time);
     if (!lives)
-        widen(b->d, freed);
-    if (page_map_touch(&b->d->map, b->pools[pool], a->ptr, block.size, e) != 0)
-        return -1;
-    const struct page_block shown = {.pool = b->pools[pool],
-                                     .callstack = a->callstack,
+        widen(b->d, block->freed);
+    const struct page_block shown = {.pool = b->pools[block->pool],
+                                     .callstack = block->callstack,
                                      .ptr = a->ptr,
-                                     .size = block.size,
-                                     .time = a->time,
-                                     .freed = lives ? INT64_MAX : freed};
+                                     .size = block->size,
+                                     .time = block->time,
+                                     .freed = lives ? INT64_MAX : block->freed};
+    if (page_map_touch(&b->d->map, shown.pool, shown.ptr, shown.size, e) != 0)
+        return -1;
     return page_blocks_offer(&b->d->blocks, &shown, e);
 }
 
@@ -77,13 +71,24 @@ static int read_blocks(struct html_builder *b, uint32_t number, struct err *e)
     const struct memory_free *f = NULL;
     size_t n = 0;
     size_t same = 0;
+    int64_t now = INT64_MIN;
     int status = 0;
     column_reader_init(&allocs, &pool->allocs);
     column_reader_init(&frees, &pool->frees);
     while (status == 0 && (a = column_reader_next(&allocs, &n, e)) &&
            (f = column_reader_next(&frees, &same, e))) {
-        for (size_t i = 0; i < n && status == 0; i++)
-            status = take_block(b, number, &a[i], memory_free_time(&a[i], &f[i]), e);
+        for (size_t i = 0; i < n && status == 0; i++) {
+            const int64_t freed = memory_free_time(&a[i], &f[i]);
+            now = a[i].time > now ? a[i].time : now; /* as in a sweep: it never runs backwards */
+            const struct selection_block block = {.pool = number,
+                                                  .thread = memory_alloc_thread(&a[i]),
+                                                  .callstack = a[i].callstack,
+                                                  .size = memory_alloc_size(&a[i]),
+                                                  .time = now,
+                                                  .freed =
+                                                      is_freed(freed) && freed < now ? now : freed};
+            status = take_block(b, &a[i], &block, e);
+        }
         trace_swept(b->trace, allocs.next, pool->allocs.len);
     }
     trace_loaded(b->trace);

@@ -391,12 +391,106 @@ static void test_code(void **state)
     check_code(SYMBOL + 404, 0, 0); /* beyond the function */
 }
 
+/* ---- times out of order */
+
+#define UNORDERED 300u
+
+/* The blocks of a sweep, by number in the pool; `size` 0: it is not selected. */
+struct swept {
+    struct page_block blocks[UNORDERED];
+    size_t n;
+};
+
+static int note_swept(void *ctx, const struct memory_op *op, struct err *e)
+{
+    struct swept *s = ctx;
+    struct page_block *b = &s->blocks[op->block.index];
+    (void)e;
+    if (op->kind == MEMORY_FREE) {
+        b->freed = op->time;
+        return 0;
+    }
+    *b = (struct page_block){
+        .ptr = op->block.ptr, .size = op->block.size, .time = op->time, .freed = INT64_MAX};
+    s->n++;
+    return 0;
+}
+
+/* One pool, each block at another address; every fifth time is earlier than the one before. */
+static void make_unordered(struct trace *t)
+{
+    struct err e = {0};
+    uint32_t pool;
+    assert_int_equal(trace_init(t, NULL, &e), 0);
+    assert_int_equal(memory_pool(&t->memory, 0, &pool, &e), 0);
+    for (uint32_t i = 0; i < UNORDERED; i++) {
+        int64_t time = i % 5 == 3 ? 3 * (int64_t)i - 200 : 3 * (int64_t)i;
+        time = time < 0 ? 0 : time;
+        const struct rec_memory_event ev = {.ptr = 0x10000u * (i + 1),
+                                            .size = 100 + i,
+                                            .time_alloc = time,
+                                            .time_free = i % 7 == 0 ? -1 : time + i % 90};
+        assert_int_equal(memory_append(&t->memory, pool, &ev, &e), 0);
+    }
+    t->facts.last_time = 3 * UNORDERED + 90;
+}
+
+static void check_unordered(struct trace *t, const struct selection_options *only)
+{
+    struct err e = {0};
+    struct page_data d;
+    struct summary s;
+    struct swept swept = {0};
+    const struct memory_observer to = {.ctx = &swept, .op = note_swept};
+    const struct skiplist skip = {0};
+    const struct summary_options options = {
+        .by = GROUP_THREAD, .skip = &skip, .only = only, .stacks = true};
+    assert_int_equal(summary_build(&s, t, &options, &e), 0);
+    assert_int_equal(selection_sweep(&s.selection, &to, &e), 0);
+    assert_int_equal(page_data_build(&d, t, &s, &skip, PAGE_SIZE, &e), 0);
+    assert_int_equal(d.blocks.list.len, swept.n);
+    for (size_t i = 0; i < swept.n; i++) {
+        const struct page_block *b = &d.blocks.list.at[i];
+        const struct page_block *same = &swept.blocks[b->ptr / 0x10000 - 1];
+        assert_int_equal(b->size, same->size);
+        assert_int_equal(b->time, same->time);
+        assert_int_equal(b->freed, same->freed);
+        assert_true(b->time >= d.from && (b->freed == INT64_MAX || b->freed <= d.to));
+        assert_int_equal(page_map_find(&d.map, b->pool, b->ptr, b->size).count, 1);
+    }
+    assert_int_equal(d.map.pieces.len, swept.n);
+    page_data_release(&d);
+    summary_release(&s);
+}
+
+/* The page lists the blocks that its sweep counts, and has all of them on its map. */
+static void test_times_out_of_order(void **state)
+{
+    (void)state;
+    static const struct selection_options options[] = {
+        {0},
+        {.has_range = true, .begin = 300, .end = 600},
+        {.has_range = true, .begin = INT64_MIN, .end = 450},
+        {.has_at = true, .at = 400},
+    };
+    struct trace t;
+    make_unordered(&t);
+    assert_true(t.memory.pools.at[0]->disorder > 0);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        check_unordered(&t, &options[i]);
+    trace_release(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_series),     cmocka_unit_test(test_early_peak),
-        cmocka_unit_test(test_map),        cmocka_unit_test(test_map_grows_coarse),
-        cmocka_unit_test(test_map_owners), cmocka_unit_test(test_code),
+        cmocka_unit_test(test_series),
+        cmocka_unit_test(test_early_peak),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_map_grows_coarse),
+        cmocka_unit_test(test_map_owners),
+        cmocka_unit_test(test_code),
+        cmocka_unit_test(test_times_out_of_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
