@@ -73,6 +73,7 @@ struct http_exchange {
     unsigned status;
     bool streams;
     bool packs;            /* the stream is compressed */
+    uint32_t crc, length;  /* of its text so far, as its gzip trailer has them */
     size_t target;         /* length of the target as sent */
     const char *malformed; /* why it is rejected; NULL: it is well-formed */
     bool document;         /* the answer is an HTML report */
@@ -331,7 +332,7 @@ static ssize_t read_stream(void *ctx, uint64_t at, char *out, size_t most)
     struct http_exchange *x = ctx;
     size_t n = x->out.len - x->sent;
     (void)at;
-    if (x->server->stopping)
+    if (n == 0 && x->server->stopping)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (n == 0) {
         x->suspended = true;
@@ -395,6 +396,7 @@ static bool pack(struct http_event *e)
     e->packed.failed = false;
     if (done)
         e->packed.len = most - z.avail_out;
+    e->crc = (uint32_t)crc32(0, e->text.data, (uInt)e->text.len);
     return done;
 }
 
@@ -415,9 +417,26 @@ bool http_push(struct http_exchange *x, struct http_event *event)
     buf_put(&x->out, form->data, form->len);
     bool kept = !x->out.failed;
     x->out.failed = false;
+    if (kept && x->packs) {
+        x->crc = (uint32_t)crc32_combine(x->crc, event->crc, (z_off_t)event->text.len);
+        x->length += (uint32_t)event->text.len;
+    }
     if (x->suspended && x->out.len > 0)
         resume(x);
     return kept;
+}
+
+/* The stream ends after what waits in it. */
+static void end_stream(struct http_exchange *x)
+{
+    if (x->packs) {
+        static const uint8_t last_block[] = {3, 0}; /* an empty one */
+        buf_put(&x->out, last_block, sizeof last_block);
+        buf_u32(&x->out, x->crc);
+        buf_u32(&x->out, x->length);
+    }
+    if (x->suspended)
+        resume(x);
 }
 
 /* ---- callbacks of libmicrohttpd */
@@ -613,13 +632,13 @@ void http_stop(struct http_server *s)
     s->stopping = true;
     /* The library cannot stop while requests are suspended. */
     for (struct http_exchange *x = s->first; x; x = x->next) {
-        if (x->suspended && !x->streams)
-            http_refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE, "the daemon ends");
+        if (x->streams)
+            end_stream(x);
         else if (x->suspended)
-            resume(x);
+            http_refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE, "the daemon ends");
     }
     if (s->daemon) {
-        (void)s->mhd.run(s->daemon);
+        http_turn(s);
         s->mhd.stop(s->daemon);
     }
     library_unload(s->mhd.handle);

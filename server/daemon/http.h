@@ -106,6 +106,7 @@ void http_login(struct http_exchange *x);
 struct http_event {
     struct buf text;
     struct buf packed; /* http_push fills it for the first reader that accepts gzip */
+    uint32_t crc;      /* of the text, with `packed` */
 };
 
 /*

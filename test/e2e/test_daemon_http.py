@@ -28,7 +28,7 @@ THREE = frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64) + alloc(20, 7, 
 
 
 class Unpacked:
-    """The lines of an answer in gzip that does not end. `taken`: compressed bytes."""
+    """The lines of an answer in gzip. `taken`: compressed bytes."""
 
     def __init__(self, answer):
         assert answer.headers["Content-Encoding"] == "gzip", answer.headers
@@ -43,6 +43,11 @@ class Unpacked:
             self.text += self.unpack.decompress(some)
         line, self.text = self.text.split(b"\n", 1)
         return line + b"\n"
+
+    def is_whole(self):
+        """Reads the rest. Whether the answer ends as gzip does: its sum and length are right."""
+        self.unpack.decompress(self.answer.read())
+        return self.unpack.eof and not self.unpack.unused_data
 
 
 class Web(Running):
@@ -293,6 +298,7 @@ class Answers(Web):
                 announce(self.udp, self.client(ENDS).port, b"a program with a name", pid=1 + i)
             self.wait_saved(20)
             status = self.status()
+            streams = []
             for accepted in ("gzip", "deflate, GZIP , br"):
                 for path, later in (("", "status"), ("?changes", "changes")):
                     packed = Unpacked(self.listening("/api/v1/events" + path,
@@ -304,11 +310,13 @@ class Answers(Web):
                     said["clients"] = [first["clients"][c - 1] if isinstance(c, int) else c
                                        for c in said["clients"]]
                     self.assertEqual((kind, said), (later, status))
+                    streams.append(packed)
             for refused in ("gzip;q=0, br", "gzip ; q=0", "identity", "br"):
                 plain = self.listening("/api/v1/events", **{"Accept-Encoding": refused})
                 self.assertIsNone(plain.headers["Content-Encoding"])
                 self.assertEqual(self.next_event(plain)[:2], ("status", status))
             self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual([s.is_whole() for s in streams], [True] * 4)
 
     def test_start_save_now_and_stop(self):
         client = self.client(THREE)
