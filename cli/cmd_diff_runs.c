@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/print_error.h"
 #include "cli/options/options.h"
 #include "cli/options/question.h"
@@ -75,14 +76,25 @@ static void note_programs(const struct runs_question *q)
 }
 
 /* Reports the first expression that is true or unknown. */
-static int judge(const struct runs_diff *d, struct err *e)
+static void judge(const struct runs_diff *d, struct err *verdict)
 {
-    for (size_t i = 0; i < d->checks.list.len; i++) {
+    for (size_t i = 0; i < d->checks.list.len && !verdict->code; i++) {
         const struct summary_check *one = &d->checks.list.at[i];
         if (!one->holds)
-            return err_set(e, ERR_CHECK, "fail-if %.100s: %s", one->name, one->detail);
+            err_set(verdict, ERR_CHECK, "fail-if %.100s: %s", one->name, one->detail);
     }
-    return 0;
+}
+
+/* The report says by a failed check that it lacks runs. */
+static int check_unread(struct runs_diff *d, struct run_inputs *runs, struct err *e)
+{
+    struct summary_check check = {.name = "all-runs-read"};
+    char n[FORMAT_SIZE];
+    if (runs->unread == 0)
+        return 0;
+    snprintf(check.detail, sizeof check.detail, "%s cannot be read: %s",
+             format_counted(n, runs->unread, "file"), buf_str(&runs->unread_names));
+    return vec_push(&d->checks.list, check) ? 0 : err_no_memory(e, "checks");
 }
 
 /* The page is made of the JSON. */
@@ -117,6 +129,7 @@ int runs_question_answer(struct runs_question *q, enum diff_metric metric,
         .budgets = {fail_if->list.at, fail_if->list.len},
     };
     struct runs_diff d;
+    struct err verdict = {0};
     struct pattern *mute = NULL;
     if (q->mute && !(mute = pattern_new(q->mute, strlen(q->mute), e)))
         return -1;
@@ -124,11 +137,16 @@ int runs_question_answer(struct runs_question *q, enum diff_metric metric,
     note_programs(q);
     int status = runs_diff_build(&d, q->runs.list.at, q->loaded, &options, e);
     if (status == 0) {
-        status = report->format == DIFF_HTML ? write_page(&d, report, out, e)
-                                             : runs_diff_write(&d, report, out, e);
-        question_print_doubts(d.checks.list.at, d.checks.list.len);
+        judge(&d, &verdict);
+        status = check_unread(&d, &q->runs, e);
         if (status == 0)
-            status = judge(&d, e);
+            status = report->format == DIFF_HTML ? write_page(&d, report, out, e)
+                                                 : runs_diff_write(&d, report, out, e);
+        question_print_doubts(d.checks.list.at, d.checks.list.len);
+        if (status == 0 && verdict.code) {
+            *e = verdict;
+            status = -1;
+        }
         runs_diff_release(&d);
     }
     pattern_free(mute);

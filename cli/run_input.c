@@ -183,7 +183,7 @@ static int add_folder(struct run_inputs *r, const char *path,
         if (status != 0 && e->code == ERR_INPUT) {
             print_error(e);
             *e = (struct err){0};
-            r->unread++;
+            buf_printf(&r->unread_names, "%s%s", r->unread++ ? ", " : "", buf_str(&file));
             status = 0;
         }
         free(names[i]);
@@ -221,4 +221,5 @@ void run_inputs_release(struct run_inputs *r)
     for (size_t i = 0; i < r->list.len; i++)
         run_figures_release(&r->list.at[i]);
     vec_release(&r->list);
+    buf_release(&r->unread_names);
 }

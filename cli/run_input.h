@@ -6,12 +6,14 @@
 
 #include "analysis/names/skiplist.h"
 #include "analysis/runs/run_figures.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
 
 struct run_inputs {
     VEC(struct run_figures) list;
     size_t unread; /* files of folders that cannot be read: each was named on standard error */
+    struct buf unread_names; /* of these, with ", " between them */
 };
 
 struct run_input_options {

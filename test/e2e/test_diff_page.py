@@ -179,8 +179,12 @@ class Figures(Case):
 class Runs(Case):
     def test_the_page_has_the_document(self):
         hostile_trace(self.dir / "x.tracy")
+        damaged = self.dir / "damaged"
+        damaged.mkdir()
+        (damaged / "1.tracy").write_bytes(MT.read_bytes())
+        (damaged / "2.tracy").write_bytes(MT.read_bytes()[:20000])
         for runs in ((MEMSCEN, MEMSCEN, "--", MT, MT, MT), ("--", MT, MT),
-                     (MT, "--", self.dir / "x.tracy")):
+                     (MT, "--", self.dir / "x.tracy"), (damaged, "--", MT)):
             with self.subTest(runs=runs):
                 page, budget = self.dir / "x.html", ("--fail-if", "count>9500")
                 told = run("diff", *runs, *budget, "--format", "html", "-fo", page)
@@ -191,6 +195,7 @@ class Runs(Case):
                 data = json.loads(blocks[0])
                 self.assertEqual(data["schema"], "tidemark.runspage/1")
                 self.assertEqual(unpack(data["runs"]).decode(), doc.stdout)
+                self.assertEqual("all-runs-read" in doc.stdout, runs[0] == damaged)
 
 
 @unittest.skipUnless(BUILT, UNBUILT)

@@ -161,6 +161,7 @@ class Runs(Case):
         (base / "9.tracy").write_bytes(MEMSCEN.read_bytes()[:20000])
         said = [f"tidemark: {base}/8.json: not a regular file", f"tidemark: {base}/9.tracy: ",
                 "tidemark: 2 files of a folder cannot be read: see above"]
+        lacks = f"2 files cannot be read: {base}/8.json, {base}/9.tracy"
         for args, status, lines in (((), 3, 3), (("--fail-if", "peak>1T"), 3, 3),
                                     (("--fail-if", "peak>1"), 1, 3)):
             out = self.dir / "out.json"
@@ -172,6 +173,15 @@ class Runs(Case):
                 self.assertTrue(line.startswith(begin), line)
             doc = json.loads(out.read_text())
             self.assertEqual((doc["base"], doc["rows"]), (whole["base"], whole["rows"]))
+            self.assertEqual(doc["checks"][-1],
+                             {"name": "all-runs-read", "holds": False, "detail": lacks})
+        args = ("diff", base, "--", MEMSCEN, "--format")
+        for form, line in (("text", f"FAILED all-runs-read: {lacks}\n"),
+                           ("markdown", f"❌ `all-runs-read`: `{lacks}`\n")):
+            self.assertEqual(run(*args, form).stdout.count(line), 1, form)
+        suite = xml.etree.ElementTree.fromstring(run(*args, "junit").stdout).find("testsuite")
+        self.assertEqual([(case.get("name"), case.find("failure").get("message"))
+                          for case in suite], [("all-runs-read", lacks)])
         result = run("baseline", self.dir / "ci", base)
         self.assertEqual((result.returncode, result.stdout), (3, ""))
         self.assertEqual(result.stderr.splitlines()[-1], said[-1])
