@@ -289,13 +289,12 @@ static int answer(void *ctx, struct trace *now, FILE *out, struct err *e)
     return status;
 }
 
-int cmd_diff(int argc, char **argv)
+static int diff(int argc, char **argv, const char *suite)
 {
     const struct command_line line = {
         .options = groups, .usage = usage, .footer = footer, .rest = take_rest};
-    struct diff_command c = {0};
+    struct diff_command c = {.report.suite = suite};
     struct err e = {0};
-    c.report.of_run = strcmp(argv[0], "run") == 0; /* run_repeat */
     c.diff.skip = &c.skip;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) {
@@ -312,4 +311,14 @@ int cmd_diff(int argc, char **argv)
     skiplist_release(&c.skip);
     budgets_release(&c.fail_if);
     return status;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+    return diff(argc, argv, "tidemark diff");
+}
+
+int cmd_diff_of_run(int argc, char **argv)
+{
+    return diff(argc, argv, "tidemark run");
 }

@@ -17,6 +17,7 @@ int cmd_ctl(int argc, char **argv);
 int cmd_daemon(int argc, char **argv);
 int cmd_daemon_drop_in(int argc, char **argv); /* called as tracy-capture-daemon */
 int cmd_diff(int argc, char **argv);
+int cmd_diff_of_run(int argc, char **argv); /* as `run --repeat` reports: JUnit's suite is run's */
 int cmd_dump(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_push(int argc, char **argv);

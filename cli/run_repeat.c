@@ -168,7 +168,7 @@ static int report(struct repeat *r)
     if (status == 0) {
         memcpy(arguments, r->texts.at, r->texts.len * sizeof *arguments);
         optind = 0; /* getopt starts again */
-        status = cmd_diff((int)r->texts.len, arguments);
+        status = cmd_diff_of_run((int)r->texts.len, arguments);
     } else {
         status = print_error(&e);
     }

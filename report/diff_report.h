@@ -24,7 +24,7 @@ struct diff_report_options {
     bool stack_traces;                  /* text: a call stack under each row */
     const struct summary_check *checks; /* outcomes of expressions */
     size_t check_count;
-    bool of_run; /* junit: the suite is named after `tidemark run`, which asked */
+    const char *suite; /* junit: the name of the test suite */
 };
 
 /* For all formats but DIFF_HTML. ERR_OUTPUT if `out` cannot be written. */

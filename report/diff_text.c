@@ -358,5 +358,5 @@ void diff_markdown_write(struct diff_writer *w)
 
 void diff_junit_write(struct diff_writer *w)
 {
-    junit_write(&w->doc.buf, "tidemark diff", w->options->checks, w->options->check_count, false);
+    junit_write(&w->doc.buf, w->options->suite, w->options->checks, w->options->check_count, false);
 }

@@ -365,6 +365,5 @@ void runs_markdown_write(struct runs_writer *w)
 
 void runs_junit_write(struct runs_writer *w)
 {
-    junit_write(&w->doc.buf, w->options->of_run ? "tidemark run" : "tidemark diff",
-                w->d->checks.list.at, w->d->checks.list.len, false);
+    junit_write(&w->doc.buf, w->options->suite, w->d->checks.list.at, w->d->checks.list.len, false);
 }
