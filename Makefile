@@ -52,7 +52,7 @@ LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 # The sources of folders, those of their subfolders among them.
 sources_in = $(sort $(wildcard $(foreach f,$(1),$(f)/*.c $(f)/*/*.c)))
 
-.PHONY: all libtidetrace web screenshots list deps deps-test deps-test-full deps-deb run test unit e2e check check-layers check-docs \
+.PHONY: all always libtidetrace web screenshots list deps deps-test deps-test-full deps-deb run test unit e2e check check-layers check-docs \
         check-subjects check-scripts check-trixie ci-short ci-medium ci-long asan valgrind fuzz bench bench-hostile bench-quick soak format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
@@ -205,13 +205,16 @@ $(BUILD)/gen/wire_table.o: $(BUILD)/gen/wire_table.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # The page is built from web/ and becomes a C array. Without node, npm or their registry there is an
-# empty one; `make web` says what is wrong. PAGE=no: do not try.
+# empty one; `make web` says what is wrong and tries each time. PAGE=no: do not try.
+WANT_PAGE   := $(filter web screenshots,$(MAKECMDGOALS))
 PAGE        ?= $(if $(shell command -v node >/dev/null && command -v npm),yes,no)
 WEB_SOURCES := $(sort $(wildcard web/*.* web/src/*)) web/build web/.npmrc
 
-$(BUILD)/gen/page_template.c: $(WEB_SOURCES)
+$(BUILD)/gen/page_template.c: $(WEB_SOURCES) $(if $(WANT_PAGE),always)
 	@mkdir -p $(@D)
-	@if [ "$(PAGE)" = no ]; then \
+	@if [ -n "$(WANT_PAGE)" ]; then \
+	    sh web/build $(BUILD); \
+	elif [ "$(PAGE)" = no ]; then \
 	    sh web/build --empty $(BUILD); \
 	elif ! WEB_RETRIES=0 sh web/build $(BUILD) 2>$(BUILD)/gen/page.log; then \
 	    echo "  the page was not built: $(BUILD)/gen/page.log has the reason, \`make web\` retries"; \
@@ -222,9 +225,7 @@ $(BUILD)/gen/page_template.o: $(BUILD)/gen/page_template.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 ## web: builds the page of `report --format html`, which needs node and npm, into build/tidemark
-web: deps
-	@sh web/build $(BUILD)
-	@$(MAKE) --no-print-directory all
+web: all
 
 ## screenshots: the pictures in docs/img, of pages, the dashboard and a terminal, after `make deps-test-full`
 screenshots: web

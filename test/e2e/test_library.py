@@ -198,6 +198,13 @@ class Abi(Case):
         self.assertGreater(len(names), 30)
         self.assertEqual([name for name in names if not name.startswith("tidetrace_")], [])
 
+    def test_archive_is_made_once(self):
+        """Side by side, `make all web` made it twice, and each removed the object of the other."""
+        plan = call("make", "-n", "all", "web", f"BUILD={self.dir}", "NODEPS=1", "V=1", cwd=ROOT,
+                    env={k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")})
+        self.assertEqual(plan.returncode, 0, plan.stderr)
+        self.assertEqual(plan.stdout.count(f"ar rcs {self.dir}/libtidetrace.a"), 1)
+
     def test_soname(self):
         out = call("readelf", "-d", LIBRARY).stdout
         self.assertIn("[libtidetrace.so.1]", out)
