@@ -23,6 +23,8 @@
 
 #define RSS_PLOT ((uint64_t)1 << 32)
 
+#define SIZE_LARGEST (((uint64_t)1 << 48) - 1) /* the store has 48 bits */
+
 /* 2,000 years */
 #define MILLISECONDS_MAX ((uint64_t)1 << 42)
 
@@ -100,7 +102,8 @@ static int put_alloc(struct heaptrack_import *h, uint64_t address, uint64_t size
     bool known;
     struct memory_event ev = {.kind = EVENT_MEM_ALLOC, .thread = THREAD_ID, .time = next_time(h)};
     ev.ptr = address;
-    ev.size = size < UINT64_C(1) << 48 ? size : (UINT64_C(1) << 48) - 1;
+    ev.size = size < SIZE_LARGEST ? size : SIZE_LARGEST;
+    h->counts->notes[NOTE_LARGE_SIZES] += size > SIZE_LARGEST;
     if (heaptrack_callstack(&h->stacks, trace, &ev.callstack, &known, e) != 0)
         return -1;
     h->counts->notes[NOTE_UNKNOWN_TRACES] += !known;

@@ -20,6 +20,7 @@ const char *import_note_text(enum import_note note)
         [NOTE_LINES] = "lines that cannot be understood, left out",
         [NOTE_TIMES_BACK] = "time stamps that go back, left out",
         [NOTE_UNKNOWN_TRACES] = "allocations with an unknown call stack, kept without one",
+        [NOTE_LARGE_SIZES] = "sizes beyond the 256 TiB that a trace can hold, taken as 256 TiB",
         [NOTE_ENTRIES] = "entries without a usable address, size or action, left out",
         [NOTE_ACTIONS] = "entries of actions that a trace has no place for, left out",
         [NOTE_ENTRY_TIMES] = "times that go back or are missing, taken as the time before",

@@ -178,6 +178,7 @@ static void say_recording(struct summary *s)
     uint64_t lost = fact_number(s, "lost_allocations");
     uint64_t missed = fact_number(s, "missed_frees");
     uint64_t left = fact_number(s, "left_blocks");
+    uint64_t capped = fact_number(s, "capped_sizes");
     struct view heap = trace_fact(s->trace, "runtime_heap", 0);
     if (heap.p) {
         buf_puts(&s->verdict, "; objects in the heap of ");
@@ -191,6 +192,9 @@ static void say_recording(struct summary *s)
         buf_printf(&s->verdict,
                    "; bytes are estimates from one sample in every %s, counts are those of samples",
                    format_bytes(a, sampling));
+    if (capped)
+        buf_printf(&s->verdict, "; %s of 256 TiB stand for more",
+                   format_counted(a, capped, "size"));
     if (least)
         buf_printf(&s->verdict, "; blocks below %s were not recorded", format_bytes(a, least));
     if (lost)

@@ -38,6 +38,7 @@ void recording_target_release(struct recording_target *t);
 struct recording_counts {
     uint64_t allocations, frees;
     uint64_t put_back;     /* blocks that stay live since their realloc failed */
+    uint64_t capped_sizes; /* allocations beyond the 48 bits of a size, which have the largest */
     uint64_t damaged;      /* places where an invalid record ended a chunk */
     uint64_t stackless;    /* events whose call stack is missing in the recording */
     uint64_t notes;        /* zones, messages, plots and frames, without the library's own zones */

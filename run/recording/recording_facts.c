@@ -106,6 +106,7 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
         {"sampling", h->options.sample_bytes},
         {"children", h->children},
         {"put_back", r->counts.put_back},
+        {"capped_sizes", r->counts.capped_sizes},
         {"failed_allocations", h->failed_allocations},
         {"trims", h->trims},
         {"trims_empty", h->trims_empty},

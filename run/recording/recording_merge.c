@@ -64,12 +64,15 @@ static inline int put(struct recording *r, const struct memory_event *ev, struct
     return __builtin_expect(r->n == BATCH, 0) ? recording_flush(r, e) : 0;
 }
 
-/* The size that a sampled allocation represents: sums of these are unbiased estimates. */
+/*
+ * The size that a sampled allocation represents: sums of these are unbiased estimates. UINT64_MAX
+ * if it is beyond SIZE_MAX_KEPT.
+ */
 static uint64_t sampled_size(const struct recording *r, uint64_t size)
 {
     double kept = -expm1(-(double)size / r->sample);
     double stands_for = size ? (double)size / kept : 0;
-    return stands_for < (double)SIZE_MAX_KEPT ? (uint64_t)(stands_for + 0.5) : SIZE_MAX_KEPT;
+    return stands_for < (double)SIZE_MAX_KEPT ? (uint64_t)(stands_for + 0.5) : UINT64_MAX;
 }
 
 /* ---- reallocs in progress */
@@ -156,7 +159,6 @@ static inline bool read_memory(struct run *run, struct memory_record *m)
 static inline int take_alloc(struct recording *r, struct run *run, const struct memory_record *m,
                              struct err *e)
 {
-    uint64_t size = m->size < SIZE_MAX_KEPT ? m->size : SIZE_MAX_KEPT;
     uint64_t pool = POOL_KEY(m->pool);
     struct memory_event ev;
     bool moves = m->how == REC_HOW_REALLOC || m->how == REC_HOW_MREMAP;
@@ -170,7 +172,11 @@ static inline int take_alloc(struct recording *r, struct run *run, const struct 
     ev.time = recording_time(r, run->stamp);
     ev.pool = pool;
     ev.ptr = run->address;
-    ev.size = __builtin_expect(r->sample > 0, 0) ? sampled_size(r, size) : size;
+    ev.size = __builtin_expect(r->sample > 0, 0) ? sampled_size(r, m->size) : m->size;
+    if (__builtin_expect(ev.size > SIZE_MAX_KEPT, 0)) {
+        ev.size = SIZE_MAX_KEPT;
+        r->counts.capped_sizes++;
+    }
     r->counts.allocations++;
     return put(r, &ev, e);
 }

@@ -418,6 +418,7 @@ static void test_sums_beyond_64_bits(void **state)
     for (uint64_t i = 1; i <= 1 << 17; i++)
         fixture_alloc(&f, 0, i << 4, (UINT64_C(1) << 48) - 1, 0);
     fixture_free(&f, 0, 16, 0);
+    assert_int_equal(trace_add_fact(&f.trace, &f.e, "capped_sizes", "2"), 0);
     assert_int_equal(summary_build(&s, &f.trace, &options, &f.e), 0);
     assert_true(s.total_bytes == UINT64_MAX);
     assert_true(s.live_bytes == UINT64_MAX);
@@ -425,6 +426,7 @@ static void test_sums_beyond_64_bits(void **state)
     assert_true(s.sites.at[0].figures.bytes == UINT64_MAX);
     assert_true(s.sites.at[0].figures.live_bytes == UINT64_MAX);
     assert_non_null(strstr(buf_str(&s.verdict), "sums of 16 EiB stand for more"));
+    assert_non_null(strstr(buf_str(&s.verdict), "; 2 sizes of 256 TiB stand for more"));
     summary_release(&s);
     fixture_release(&f);
 }

@@ -160,6 +160,17 @@ static void test_made_up_addresses(void **state)
     buf_release(&text);
 }
 
+static void test_sizes_beyond_the_store(void **state)
+{
+    (void)state;
+    struct imported m;
+    import_text(&m, "v 10500 3\na ffffffffffff 0\na 1000000000000 0\n+ 0\n+ 1\n+ 1\n");
+    assert_int_equal(m.status, 0);
+    assert_int_equal(m.counts.notes[NOTE_LARGE_SIZES], 2);
+    assert_int_equal(m.t.memory.pools.at[0]->totals.live_bytes, 3 * ((UINT64_C(1) << 48) - 1));
+    import_release(&m);
+}
+
 static void expect_lines_left_out(const char *text, uint64_t want)
 {
     struct imported m;
@@ -275,10 +286,15 @@ static void test_many_segments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),           cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_lines_over_blocks), cmocka_unit_test(test_made_up_addresses),
-        cmocka_unit_test(test_bad_lines),         cmocka_unit_test(test_version_is_checked),
-        cmocka_unit_test(test_modules),           cmocka_unit_test(test_many_segments),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_lines_over_blocks),
+        cmocka_unit_test(test_made_up_addresses),
+        cmocka_unit_test(test_sizes_beyond_the_store),
+        cmocka_unit_test(test_bad_lines),
+        cmocka_unit_test(test_version_is_checked),
+        cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_many_segments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

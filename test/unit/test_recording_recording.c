@@ -476,6 +476,22 @@ static void pauses_are_told(void **state)
                                      "70 tidemark: from here on allocations are recorded again\n");
 }
 
+/* A size has 48 bits: larger ones are counted. */
+static void sizes_beyond_the_store_are_counted(void **state)
+{
+    struct fixture *f = *state;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    const uint64_t largest = ((uint64_t)1 << 48) - 1;
+    made_alloc(&a, 1, 0x1000, largest, 0);
+    made_alloc(&a, 2, 0x2000, largest + 1, 0);
+    made_alloc(&a, 3, 0x3000, UINT64_MAX, 0);
+    read_all(f);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(allocation(f, i).size_thread & largest, largest);
+    assert_int_equal(recording_counts(f->recording)->capped_sizes, 2);
+    assert_int_equal(trace_fact_number(&f->trace, "capped_sizes"), 2);
+}
+
 /* A sampled block stands for those that were passed over. */
 static void sampled_sizes_are_estimates(void **state)
 {
@@ -591,6 +607,7 @@ int main(void)
         TEST(what_was_dropped_is_told),
         TEST(pauses_are_told),
         TEST(sampled_sizes_are_estimates),
+        TEST(sizes_beyond_the_store_are_counted),
         TEST(damage_ends_one_chunk_only),
         TEST(short_processes_share_a_trace),
         TEST(idle_time_of_a_killed_process),
