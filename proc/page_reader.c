@@ -89,9 +89,13 @@ bool page_reader_area(struct view line, const struct look_area *before, struct l
         strcmp(path, "[vsyscall]") == 0 || strcmp(path, "[vvar_vclock]") == 0)
         return false;
     *out = (struct look_area){.start = start, .end = end, .kind = kind_of(access, path, inode)};
-    /* The zeroed data of an image has no name and follows its last segment. */
-    if (out->kind == AREA_ANONYMOUS && !*path && before && before->kind == AREA_FILE &&
-        before->end == start)
+    /*
+     * The zeroed data of an image has no name and follows its last segment. What follows that may
+     * be anything: images are loaded right below a thread's stack.
+     */
+    out->zeroed = out->kind == AREA_ANONYMOUS && !*path && strcmp(access, "rw-p") == 0 && before &&
+                  before->kind == AREA_FILE && !before->zeroed && before->end == start;
+    if (out->zeroed)
         out->kind = AREA_FILE;
     out->unread = end - start > AREA_MOST;
     return access[0] != '-' || end - start <= RESERVED_MOST;
@@ -262,7 +266,7 @@ struct scan {
 
 static bool scan_range(struct scan *s, int pagemap, uint64_t start, uint64_t end)
 {
-    struct page_region found[REGIONS];
+    struct page_region found[REGIONS] = {0}; /* valgrind does not know the call */
     struct page_scan scan = {.size = sizeof scan,
                              .start = start,
                              .end = end,

@@ -150,9 +150,13 @@ static void test_areas(void **state)
 {
     (void)state;
     const struct look_area image = {.start = 0x1000, .end = 0x2000, .kind = AREA_FILE};
+    struct look_area zeroed = image;
+    zeroed.zeroed = true;
     expect_area("2000-3000 rw-p 00000000 00:00 0 ", true, AREA_ANONYMOUS, NULL);
     expect_area("2000-3000 rw-p 00000000 00:00 0", true, AREA_FILE, &image);
     expect_area("3000-4000 rw-p 00000000 00:00 0 ", true, AREA_ANONYMOUS, &image);
+    expect_area("2000-3000 rw-p 00000000 00:00 0 ", true, AREA_ANONYMOUS, &zeroed);
+    expect_area("2000-3000 ---p 00000000 00:00 0 ", true, AREA_ANONYMOUS, &image);
     expect_area("2000-3000 rw-p 00000000 00:00 0    [heap]", true, AREA_HEAP, &image);
     expect_area("2000-3000 rw-p 00000000 00:00 0    [stack]", true, AREA_STACK, NULL);
     expect_area("2000-3000 r-xp 00000000 fe:01 77   /lib/a b.so", true, AREA_FILE, NULL);
@@ -171,7 +175,7 @@ static uint64_t size_in_smaps(uint64_t start, const char *what)
     char line[512], begins[32], key[32];
     uint64_t kib = 0;
     bool here = false, found = false;
-    snprintf(begins, sizeof begins, "%llx-", (unsigned long long)start);
+    snprintf(begins, sizeof begins, "%08llx-", (unsigned long long)start);
     snprintf(key, sizeof key, "%s:", what);
     FILE *f = fopen("/proc/self/smaps", "re");
     assert_non_null(f);

@@ -46,6 +46,7 @@ struct look_area {
     uint64_t start, end; /* addresses */
     enum area_kind kind;
     bool unread;                       /* too large: its pages are not known */
+    bool zeroed;                       /* an image's zeroed data; known to the reader only */
     uint64_t present, swapped, unsure; /* pages */
 };
 
