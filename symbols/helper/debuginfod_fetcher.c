@@ -21,6 +21,8 @@
 
 #define PROGRESS_NS 200000000LL /* between progress reports */
 #define GRACE_SECONDS 5         /* for the library to notice its timeout */
+#define RETRIES_DEFAULT 2       /* as the library */
+#define RETRIES_MOST 100
 
 /*
  * The library is loaded only by the process that fetches one file, because it pulls in a large part
@@ -229,6 +231,33 @@ static bool was_too_large(void)
     return sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
 }
 
+/*
+ * How often the file is asked for once more after a failure, as the library would: its version
+ * 0.188 looks at a handle that it has freed when it asks again itself.
+ */
+static unsigned take_retries(void)
+{
+    const char *set = getenv("DEBUGINFOD_RETRY_LIMIT");
+    unsigned long retries = set ? strtoul(set, NULL, 10) : RETRIES_DEFAULT;
+    (void)setenv("DEBUGINFOD_RETRY_LIMIT", "0", 1);
+    return retries < RETRIES_MOST ? (unsigned)retries : RETRIES_MOST;
+}
+
+static int find_file(struct job *j, debuginfod_client *client)
+{
+    const struct fetch_request *r = j->request;
+    unsigned retries = take_retries();
+    for (;;) {
+        int fd = (r->kind == FETCH_EXECUTABLE ? j->lib.find_executable : j->lib.find_debuginfo)(
+            client, r->id.bytes, r->id.len, NULL);
+        if (fd < 0 && was_too_large())
+            j->given_up = EFBIG;
+        if (fd >= 0 || fd == -ENOENT || j->given_up != 0 || retries-- == 0 ||
+            monotonic_ns() > j->deadline)
+            return fd;
+    }
+}
+
 static void fetch(struct job *j)
 {
     const struct fetch_request *r = j->request;
@@ -241,10 +270,7 @@ static void fetch(struct job *j)
     }
     j->lib.set_user_data(client, j);
     j->lib.set_progress(client, on_progress);
-    int fd = (r->kind == FETCH_EXECUTABLE ? j->lib.find_executable : j->lib.find_debuginfo)(
-        client, r->id.bytes, r->id.len, NULL);
-    if (fd < 0 && was_too_large())
-        j->given_up = EFBIG;
+    int fd = find_file(j, client);
     memset(&a, 0, sizeof a);
     a.number = r->number;
     a.kind = fd >= 0 ? FETCH_FILE : FETCH_NONE;

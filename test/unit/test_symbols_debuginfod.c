@@ -93,6 +93,8 @@ static int loopback_socket(struct sockaddr_in *address)
 #define REDIRECTS 0xa6  /* for ever */
 #define REDIRECTS5 0xa7 /* as often as is allowed */
 #define BOMB 0xa8       /* four MiB in four KiB */
+#define BREAKS_ONCE 0xa9
+#define BREAKS 0xaa
 
 #define BODY "these are the bytes of a debug file"
 
@@ -140,6 +142,20 @@ static void send_bomb(int fd)
     (void)!write(fd, packed, z.total_out);
 }
 
+/* Resets the connection in the middle of the body: each time, or the first time only. */
+static void break_off(int fd, bool once)
+{
+    const struct linger reset = {.l_onoff = 1};
+    bool first = open("broken", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) >= 0;
+    if (once && !first) {
+        say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 35\r\n\r\n" BODY);
+        return;
+    }
+    say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 35\r\n\r\nthese");
+    usleep(100000); /* for the client to read it */
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+}
+
 static void answer(int fd)
 {
     char request[4096];
@@ -154,6 +170,8 @@ static void answer(int fd)
         redirect(fd, request, habit);
     else if (habit == BOMB)
         send_bomb(fd);
+    else if (habit == BREAKS || habit == BREAKS_ONCE)
+        break_off(fd, habit == BREAKS_ONCE);
     else if (habit == HUGE)
         say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 99000000000\r\n\r\nit begins");
     else if (habit == TRICKLES)
@@ -178,6 +196,8 @@ static void start_server(struct place *p)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGPIPE, SIG_IGN);
         signal(SIGCHLD, SIG_IGN);
+        if (chdir(p->folder) != 0)
+            _exit(1);
         for (;;) {
             int client = accept(fd, NULL, NULL);
             if (client >= 0 && fork() == 0) {
@@ -331,6 +351,20 @@ static void redirects_end(void **state)
     assert_gives_file(&d, REDIRECTS5, false);
     assert_fails(&d, REDIRECTS, NULL, NULL, "redirects more than 5 times");
     assert_has_file(&d, false);
+    debuginfod_stop(&d);
+    clear_place(&p);
+}
+
+static void what_breaks_off_is_asked_for_again(void **state)
+{
+    struct place p = {0};
+    struct debuginfod d;
+    (void)state;
+    make_place(&p);
+    start_server(&p);
+    start_fetcher(&d, &(struct debuginfod_options){.urls = p.urls, .seconds = 20});
+    assert_gives_file(&d, BREAKS_ONCE, false);
+    assert_fails(&d, BREAKS, NULL, NULL, "debuginfod: Connection reset by peer");
     debuginfod_stop(&d);
     clear_place(&p);
 }
@@ -549,11 +583,17 @@ static void the_server_of_debian(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_come_and_are_kept), cmocka_unit_test(urls_of_the_environment),
-        cmocka_unit_test(nobody_at_the_url),       cmocka_unit_test(limits_hold),
-        cmocka_unit_test(redirects_end),           cmocka_unit_test(what_decompresses_is_limited),
-        cmocka_unit_test(time_for_all_is_limited), cmocka_unit_test(progress_can_give_up),
-        cmocka_unit_test(a_fetcher_that_is_gone),  cmocka_unit_test(the_server_of_debian),
+        cmocka_unit_test(files_come_and_are_kept),
+        cmocka_unit_test(urls_of_the_environment),
+        cmocka_unit_test(nobody_at_the_url),
+        cmocka_unit_test(limits_hold),
+        cmocka_unit_test(redirects_end),
+        cmocka_unit_test(what_breaks_off_is_asked_for_again),
+        cmocka_unit_test(what_decompresses_is_limited),
+        cmocka_unit_test(time_for_all_is_limited),
+        cmocka_unit_test(progress_can_give_up),
+        cmocka_unit_test(a_fetcher_that_is_gone),
+        cmocka_unit_test(the_server_of_debian),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
