@@ -37,6 +37,8 @@ MEMCHECK = ["valgrind", "-q", f"--error-exitcode={FINDING}", "--leak-check=full"
 # daemon; it executes /proc/self/exe as the wrong program, so the symbol helper does not start (below
 # commands, neither, which then have fewer names); a spawn of what is not there succeeds.
 NOT_UNDER_VALGRIND = ("test_server_guard", "test_symbols_helper", "test_symbols_addr2line")
+# Until it exits, a capture keeps a thread that ends it on a signal, and that thread's descriptor.
+KEPT_TO_THE_END = re.compile(r"stop_(init|end_with) \(stop\.c:\d+\).* capture_run \(", re.S)
 
 
 class Run:
@@ -69,7 +71,8 @@ class Run:
                     text = re.sub(r"FILE DESCRIPTORS: .*", "", text).strip()
                     held = text.startswith("Open ") or "lost in loss record" in text
                     if text and not (held and (pid != self.process.pid or
-                                               "<inherited from parent>" in text)):
+                                               "<inherited from parent>" in text or
+                                               KEPT_TO_THE_END.search(text))):
                         said.append(f"process {pid}: {text}")
         if self.process.returncode not in statuses:
             said.append(f"exit status {self.process.returncode}")
