@@ -583,6 +583,8 @@ class Sessions(Faulty, test_daemon_production.Running):
             wait_until(lambda: self.hidden() or self.traces_named(), "the first part")
             time.sleep(0.2)
             self.assertEqual((self.traces_named(), self.journals()), ([], [journal.name]))
+            # The kernel's list may lack a child while another one ends.
+            wait_until(lambda: children(process.pid), "the recovery")
             os.kill(children(process.pid)[0], signal.SIGKILL)
             self.wait_said("the process that does so was killed")
             self.stop(process)
