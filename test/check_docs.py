@@ -149,15 +149,15 @@ def wire_items():
 
 
 def file_records():
-    return set(re.findall(r"^ +RECORD\((\w+), \w+\)", read("trace/file/record.h"), re.M))
+    return set(re.findall(r"^ +RECORD\((\w+), \w+, ", read("trace/file/record.h"), re.M))
 
 
 def varying_records():
     """Those whose codec reads a size from the file."""
-    codec = read("trace/file/codec.c")
-    functions = re.findall(r"^VARYING\((\w+), \w+\)", codec, re.M)
-    return {name for name, function in re.findall(r"USES\((\w+), (\w+)\)", codec)
-            if function in functions}
+    structs = re.findall(r"^VARYING\(x_rec_(\w+), \1\)", read("trace/file/codec.c"), re.M)
+    return {name for name, struct in re.findall(r"^ +RECORD\((\w+), (\w+), ",
+                                                read("trace/file/record.h"), re.M)
+            if struct in structs}
 
 
 def check_rows(page, rows, wanted):

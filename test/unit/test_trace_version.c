@@ -93,12 +93,12 @@ static void test_record_names(void **state)
 {
     (void)state;
     static const char *const types[] = {
-#define RECORD(NAME, STRUCT) #NAME,
+#define RECORD(NAME, STRUCT, TEXT) #NAME,
         RECORD_TYPES(RECORD)
 #undef RECORD
     };
     static const size_t sizes[] = {
-#define RECORD(NAME, STRUCT) sizeof(struct rec_##STRUCT),
+#define RECORD(NAME, STRUCT, TEXT) sizeof(struct rec_##STRUCT),
         RECORD_TYPES(RECORD)
 #undef RECORD
     };

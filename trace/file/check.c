@@ -93,6 +93,20 @@ static int check_srcloc(const struct spot *s, int16_t srcloc)
     return out_of_bounds(s, "source location", (uint64_t)srcloc, k->expands);
 }
 
+static int check_extra(const struct spot *s, uint32_t extra)
+{
+    if (extra == 0 || extra < s->k->extras)
+        return 0;
+    return out_of_bounds(s, "zone extra", extra + UINT64_C(1), s->k->extras);
+}
+
+static int check_thread(const struct spot *s, const char *what, uint16_t thread, uint64_t count)
+{
+    return thread < count ? 0 : out_of_bounds(s, what, thread + 1u, count);
+}
+
+typedef int check_fn(struct spot *s, const void *recs, size_t n);
+
 /* Defines the check of a record type: CHECK(name, struct) { … } sees `s` and the record `r`. */
 #define CHECK(NAME, STRUCT)                                                                        \
     static int NAME##_one(const struct spot *s, const struct rec_##STRUCT *r);                     \
@@ -106,6 +120,40 @@ static int check_srcloc(const struct spot *s, int16_t srcloc)
         return 0;                                                                                  \
     }                                                                                              \
     static int NAME##_one(const struct spot *s, const struct rec_##STRUCT *r)
+
+/* ---- records whose fields say what they mean: check_rec_STRUCT, check_rec_STRUCT_one */
+
+#define CHECK_string(v) check_sidx(s, v)
+#define CHECK_late_string(v) (use_later(s, LATE_STRING, v), 0)
+#define CHECK_stack(v) (use_later(s, LATE_CALLSTACK, v), 0)
+#define CHECK_text(v) check_string_ref(s, &(v))
+#define CHECK_srcloc(v) check_srcloc(s, v)
+#define CHECK_extra(v) check_extra(s, v)
+#define CHECK_lock_thread(v) check_thread(s, "lock thread", v, s->k->lock_threads)
+#define CHECK_local_thread(v) check_thread(s, "thread", v, s->k->local_threads)
+#define CHECK_external_thread(v) check_thread(s, "external thread", v, s->k->external_threads)
+#define CHECK_thread(v) 0
+#define CHECK_address(v) 0
+#define CHECK_time(v) 0
+#define CHECK_end(v) 0
+#define CHECK_message(v) 0
+#define NOTHING(KIND, NAME)
+#define NOTHING_SINCE(HAS, KIND, NAME, OTHERWISE)
+#define REFERENCE(KIND, MEANING, NAME)                                                             \
+    if (CHECK_##MEANING(r->NAME) != 0)                                                             \
+        return -1;
+#define CHECK_REFERENCES(NAME, FIELDS)                                                             \
+    static check_fn check_rec_##NAME __attribute__((unused));                                      \
+    CHECK(check_rec_##NAME, NAME)                                                                  \
+    {                                                                                              \
+        (void)s;                                                                                   \
+        (void)r;                                                                                   \
+        FIELDS /* NOLINT(bugprone-macro-parentheses): statements */                                \
+            return 0;                                                                              \
+    }
+FIXED_RECORDS(CHECK_REFERENCES, NOTHING, REFERENCE, NOTHING_SINCE)
+
+/* ---- others */
 
 CHECK(check_topology, topology_node)
 {
@@ -122,28 +170,10 @@ CHECK(check_packages, count)
     return check_failed(s->place, s->i, s->e, "impossible number of processors");
 }
 
-CHECK(check_crash, crash)
-{
-    use_later(s, LATE_CALLSTACK, r->callstack);
-    return 0;
-}
-
 CHECK(check_frame, frame)
 {
     if (r->image >= 0)
         use_later(s, LATE_IMAGE, (uint64_t)r->image + 1);
-    return 0;
-}
-
-CHECK(check_section, section)
-{
-    use_later(s, LATE_STRING, r->text);
-    return 0;
-}
-
-CHECK(check_section_category, section_category)
-{
-    use_later(s, LATE_STRING, r->description);
     return 0;
 }
 
@@ -214,32 +244,19 @@ CHECK(check_location, source_location)
     return check_string_ref(s, &r->file);
 }
 
-CHECK(check_zone_stat, zone_stat)
-{
-    return check_srcloc(s, r->srcloc);
-}
-
 CHECK(check_lock, lock)
 {
     s->k->lock_threads = r->n;
     if (r->n > LOCK_THREADS_MAX)
         return check_failed(s->place, s->i, s->e, "%llu threads use this lock; at most %u can",
                             (unsigned long long)r->n, LOCK_THREADS_MAX);
-    return check_sidx(s, r->custom_name) != 0 ? -1 : check_srcloc(s, r->srcloc);
-}
-
-CHECK(check_lock_event, lock_event)
-{
-    if (r->thread >= s->k->lock_threads)
-        return out_of_bounds(s, "lock thread", r->thread + 1u, s->k->lock_threads);
-    return check_srcloc(s, r->srcloc);
+    return check_rec_lock_one(s, r);
 }
 
 CHECK(check_message, message)
 {
     s->k->message_sum += map_hash(r->key);
-    use_later(s, LATE_CALLSTACK, r->callstack);
-    return check_string_ref(s, &r->text);
+    return check_rec_message_one(s, r);
 }
 
 CHECK(check_extras, count)
@@ -248,61 +265,17 @@ CHECK(check_extras, count)
     return 0;
 }
 
-CHECK(check_extra, zone_extra)
-{
-    use_later(s, LATE_CALLSTACK, r->callstack);
-    return check_sidx(s, r->text) != 0 ? -1 : check_sidx(s, r->name);
-}
-
-CHECK(check_zone_begin, zone_begin)
-{
-    if (r->extra != 0 && r->extra >= s->k->extras)
-        return out_of_bounds(s, "zone extra", r->extra + UINT64_C(1), s->k->extras);
-    return check_srcloc(s, r->srcloc);
-}
-
 CHECK(check_thread_message, id)
 {
     s->k->thread_message_sum += map_hash(r->id);
     return 0;
 }
 
-CHECK(check_sample, sample)
-{
-    use_later(s, LATE_CALLSTACK, r->callstack);
-    return 0;
-}
-
-CHECK(check_gpu_context, gpu_context)
-{
-    return check_sidx(s, r->name);
-}
-
-CHECK(check_gpu_note_name, gpu_note_name)
-{
-    return check_sidx(s, r->name);
-}
-
-static int check_local_thread(const struct spot *s, uint16_t thread)
-{
-    if (thread < s->k->local_threads)
-        return 0;
-    return out_of_bounds(s, "thread", thread + 1u, s->k->local_threads);
-}
-
-CHECK(check_gpu_zone_begin, gpu_zone_begin)
-{
-    use_later(s, LATE_CALLSTACK, r->callstack);
-    return check_local_thread(s, r->thread) != 0 ? -1 : check_srcloc(s, r->srcloc);
-}
-
 CHECK(check_memory_event_slowly, memory_event)
 {
     use_later(s, LATE_CALLSTACK, r->callstack_alloc);
     use_later(s, LATE_CALLSTACK, r->callstack_free);
-    if (check_local_thread(s, r->thread_alloc) != 0)
-        return -1;
-    return check_local_thread(s, r->thread_free);
+    return CHECK_local_thread(r->thread_alloc) != 0 ? -1 : CHECK_local_thread(r->thread_free);
 }
 
 /*
@@ -358,31 +331,15 @@ CHECK(check_images, count)
     return settle(s, LATE_IMAGE, r->n);
 }
 
-CHECK(check_cpu_switch, cpu_switch)
-{
-    if (r->thread < s->k->external_threads)
-        return 0;
-    return out_of_bounds(s, "external thread", r->thread + 1u, s->k->external_threads);
-}
-
-CHECK(check_symbol, symbol)
-{
-    if (check_sidx(s, r->name) != 0 || check_sidx(s, r->file) != 0 || check_sidx(s, r->image) != 0)
-        return -1;
-    return check_sidx(s, r->call_file);
-}
-
-typedef int check_fn(struct spot *s, const void *recs, size_t n);
-
 static check_fn *const checks[REC_TYPE_COUNT] = {
     [REC_PACKAGES] = check_packages,
     [REC_PACKAGE] = check_topology,
     [REC_DIE] = check_topology,
     [REC_CORE] = check_topology,
-    [REC_CRASH] = check_crash,
+    [REC_CRASH] = check_rec_crash,
     [REC_FRAME] = check_frame,
-    [REC_SECTION] = check_section,
-    [REC_SECTION_CATEGORY] = check_section_category,
+    [REC_SECTION] = check_rec_section,
+    [REC_SECTION_CATEGORY] = check_rec_section_category,
     [REC_STRINGS] = check_strings,
     [REC_LOCAL_THREADS] = check_local_threads,
     [REC_EXTERNAL_THREADS] = check_external_threads,
@@ -392,29 +349,29 @@ static check_fn *const checks[REC_TYPE_COUNT] = {
     [REC_SOURCE_LOCATION_PAYLOADS] = check_payloads,
     [REC_SOURCE_LOCATION_PAYLOAD] = check_location,
     [REC_ZONE_STATS] = check_zone_stats,
-    [REC_ZONE_STAT] = check_zone_stat,
+    [REC_ZONE_STAT] = check_rec_zone_stat,
     [REC_GPU_ZONE_STATS] = check_zone_stats,
-    [REC_GPU_ZONE_STAT] = check_zone_stat,
+    [REC_GPU_ZONE_STAT] = check_rec_zone_stat,
     [REC_LOCK] = check_lock,
-    [REC_LOCK_EVENT] = check_lock_event,
+    [REC_LOCK_EVENT] = check_rec_lock_event,
     [REC_MESSAGE] = check_message,
     [REC_ZONE_EXTRAS] = check_extras,
-    [REC_ZONE_EXTRA] = check_extra,
-    [REC_ZONE_BEGIN] = check_zone_begin,
+    [REC_ZONE_EXTRA] = check_rec_zone_extra,
+    [REC_ZONE_BEGIN] = check_rec_zone_begin,
     [REC_THREAD_MESSAGE] = check_thread_message,
-    [REC_SWITCH_SAMPLE] = check_sample,
-    [REC_SAMPLE] = check_sample,
-    [REC_GPU_CONTEXT] = check_gpu_context,
-    [REC_GPU_NOTE_NAME] = check_gpu_note_name,
-    [REC_GPU_ZONE_BEGIN] = check_gpu_zone_begin,
+    [REC_SWITCH_SAMPLE] = check_rec_sample,
+    [REC_SAMPLE] = check_rec_sample,
+    [REC_GPU_CONTEXT] = check_rec_gpu_context,
+    [REC_GPU_NOTE_NAME] = check_rec_gpu_note_name,
+    [REC_GPU_ZONE_BEGIN] = check_rec_gpu_zone_begin,
     [REC_MEMORY_EVENT] = check_memory_event,
     [REC_CALLSTACKS] = check_callstacks,
     [REC_CALLSTACK] = check_callstack,
     [REC_CALLSTACK_FRAME] = check_callstack_frame,
     [REC_APP_INFO] = check_app_info,
     [REC_FRAME_IMAGES] = check_images,
-    [REC_CPU_SWITCH] = check_cpu_switch,
-    [REC_SYMBOL] = check_symbol,
+    [REC_CPU_SWITCH] = check_rec_cpu_switch,
+    [REC_SYMBOL] = check_rec_symbol,
 };
 
 int check_records(struct checks *k, const struct record_place *place, const void *recs, size_t n,

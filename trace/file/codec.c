@@ -32,6 +32,7 @@ struct codec_scratch {
                             struct rec_##STRUCT *r)
 
 #define FIELD(KIND, NAME) x_##KIND(x, d, &r->NAME);
+#define REFERENCE(KIND, MEANING, NAME) x_##KIND(x, d, &r->NAME);
 #define FIELD_SINCE(HAS, KIND, NAME, OTHERWISE) X_SINCE(HAS, KIND, r->NAME, OTHERWISE);
 #define PLAIN(NAME, FIELDS)                                                                        \
     RECORD_CODEC(x_rec_##NAME, NAME)                                                               \
@@ -39,8 +40,8 @@ struct codec_scratch {
         __attribute__((unused)) const struct file_layout *l = c->layout;                           \
         FIELDS                                                                                     \
     }
-FIXED_RECORDS(PLAIN, FIELD, FIELD_SINCE)
-VARYING_RECORDS(PLAIN, FIELD, FIELD_SINCE)
+FIXED_RECORDS(PLAIN, FIELD, REFERENCE, FIELD_SINCE)
+VARYING_RECORDS(PLAIN, FIELD, REFERENCE)
 
 /* A count before a list whose time deltas start from 0. */
 RECORD_CODEC(x_count_of_times, count)
@@ -49,7 +50,7 @@ RECORD_CODEC(x_count_of_times, count)
     x_rec_count(x, d, c, r);
 }
 
-RECORD_CODEC(x_header, header)
+RECORD_CODEC(x_rec_header, header)
 {
     const struct file_layout *l = c->layout;
     if (is_read(d))
@@ -87,7 +88,7 @@ RECORD_CODEC(x_frame_set, frame_set)
     c->continuous = r->continuous != 0;
 }
 
-RECORD_CODEC(x_frame, frame)
+RECORD_CODEC(x_rec_frame, frame)
 {
     x_delta(x, d, &r->start);
     if (!c->continuous)
@@ -108,7 +109,7 @@ RECORD_CODEC(x_location_payload, source_location)
         r->pointer = 0;
 }
 
-RECORD_CODEC(x_location, source_location)
+RECORD_CODEC(x_rec_source_location, source_location)
 {
     uint64_t pointer = r->pointer;
     x_u64(x, d, &pointer);
@@ -181,7 +182,7 @@ ALWAYS_INLINE void x_free_time(struct xfer *x, enum dir d, struct rec_memory_eve
     }
 }
 
-RECORD_CODEC(x_memory_event, memory_event)
+RECORD_CODEC(x_rec_memory_event, memory_event)
 {
     x_u64(x, d, &r->ptr);
     x_u64(x, d, &r->size);
@@ -194,7 +195,7 @@ RECORD_CODEC(x_memory_event, memory_event)
 }
 
 /* Frame ids in the file are unaligned: reading copies them. */
-RECORD_CODEC(x_callstack, callstack)
+RECORD_CODEC(x_rec_callstack, callstack)
 {
     x_u16(x, d, &r->len);
     struct view bytes = {(const char *)r->frames, (size_t)r->len * sizeof *r->frames};
@@ -213,7 +214,7 @@ ALWAYS_INLINE void x_inline_frame(struct xfer *x, enum dir d, struct rec_inline_
     x_u64(x, d, &f->symbol);
 }
 
-RECORD_CODEC(x_callstack_frame, callstack_frame)
+RECORD_CODEC(x_rec_callstack_frame, callstack_frame)
 {
     x_u64(x, d, &r->frame);
     x_u8(x, d, &r->n);
@@ -224,13 +225,13 @@ RECORD_CODEC(x_callstack_frame, callstack_frame)
         x_inline_frame(x, d, (struct rec_inline_frame *)&r->inlines[i]);
 }
 
-RECORD_CODEC(x_app_info, string_ref)
+RECORD_CODEC(x_rec_string_ref, string_ref)
 {
     x_string_ref(x, d, r);
 }
 
 /* BC1 blocks take half a byte per pixel, at most 2.1 GiB. */
-RECORD_CODEC(x_frame_image, frame_image)
+RECORD_CODEC(x_rec_frame_image, frame_image)
 {
     x_u16(x, d, &r->w);
     x_u16(x, d, &r->h);
@@ -313,14 +314,14 @@ struct record_codec {
 
 #define FIXED_PLAIN(NAME, FIELDS) FIXED(x_rec_##NAME, NAME)
 #define VARYING_PLAIN(NAME, FIELDS) VARYING(x_rec_##NAME, NAME)
-FIXED_RECORDS(FIXED_PLAIN, FIELD, FIELD_SINCE)
-VARYING_RECORDS(VARYING_PLAIN, FIELD, FIELD_SINCE)
+FIXED_RECORDS(FIXED_PLAIN, FIELD, REFERENCE, FIELD_SINCE)
+VARYING_RECORDS(VARYING_PLAIN, FIELD, REFERENCE)
 FIXED(x_count_of_times, count)
-VARYING(x_header, header)
+VARYING(x_rec_header, header)
 FIXED(x_cpu, topology_node)
 FIXED(x_frame_set, frame_set)
-FIXED(x_frame, frame)
-FIXED(x_location, source_location)
+FIXED(x_rec_frame, frame)
+FIXED(x_rec_source_location, source_location)
 FIXED(x_location_payload, source_location)
 FIXED(x_lock, lock)
 FIXED(x_lock_events, count)
@@ -328,61 +329,43 @@ FIXED(x_thread, thread)
 FIXED(x_gpu_thread, gpu_thread)
 FIXED(x_plot, plot)
 FIXED(x_pool, pool)
-FIXED(x_memory_event, memory_event)
-VARYING(x_callstack, callstack)
-VARYING(x_callstack_frame, callstack_frame)
-FIXED(x_app_info, string_ref)
-VARYING(x_frame_image, frame_image)
+FIXED(x_rec_memory_event, memory_event)
+VARYING(x_rec_callstack, callstack)
+VARYING(x_rec_callstack_frame, callstack_frame)
+FIXED(x_rec_string_ref, string_ref)
+VARYING(x_rec_frame_image, frame_image)
 FIXED(x_context_switch_thread, id_count)
 
-/* clang-format off */
-#define USES(TYPE, FN) [REC_##TYPE] = &(FN##_codec) /* NOLINT(bugprone-macro-parentheses) */
-static const struct record_codec *const codecs[REC_TYPE_COUNT] = {
-    USES(HEADER, x_header), USES(PACKAGES, x_rec_count), USES(PACKAGE, x_rec_topology_node),
-    USES(DIE, x_rec_topology_node), USES(CORE, x_rec_topology_node), USES(CPU, x_cpu),
-    USES(CRASH, x_rec_crash), USES(FRAME_SETS, x_rec_count), USES(FRAME_SET, x_frame_set),
-    USES(FRAME, x_frame), USES(SECTION_LISTS, x_rec_count), USES(SECTION_LIST, x_rec_section_list),
-    USES(SECTION, x_rec_section), USES(SECTION_CATEGORIES, x_rec_count),
-    USES(SECTION_CATEGORY, x_rec_section_category), USES(STRINGS, x_rec_count), USES(STRING, x_rec_string),
-    USES(STRING_POINTERS, x_rec_count), USES(STRING_POINTER, x_rec_pair), USES(THREAD_NAMES, x_rec_count),
-    USES(THREAD_NAME, x_rec_pair), USES(EXTERNAL_NAMES, x_rec_count),
-    USES(EXTERNAL_NAME, x_rec_external_name), USES(LOCAL_THREADS, x_rec_count), USES(LOCAL_THREAD, x_rec_id),
-    USES(EXTERNAL_THREADS, x_rec_count), USES(EXTERNAL_THREAD, x_rec_id), USES(SOURCE_LOCATIONS, x_rec_count),
-    USES(SOURCE_LOCATION, x_location), USES(SOURCE_LOCATION_EXPANDS, x_rec_count),
-    USES(SOURCE_LOCATION_EXPAND, x_rec_id), USES(SOURCE_LOCATION_PAYLOADS, x_rec_count),
-    USES(SOURCE_LOCATION_PAYLOAD, x_location_payload), USES(ZONE_STATS, x_rec_count),
-    USES(ZONE_STAT, x_rec_zone_stat), USES(GPU_ZONE_STATS, x_rec_count), USES(GPU_ZONE_STAT, x_rec_zone_stat),
-    USES(LOCKS, x_rec_count), USES(LOCK, x_lock), USES(LOCK_THREAD, x_rec_id),
-    USES(LOCK_EVENTS, x_lock_events), USES(LOCK_EVENT, x_rec_lock_event),
-    USES(MESSAGES, x_count_of_times), USES(MESSAGE, x_rec_message), USES(ZONE_EXTRAS, x_rec_count),
-    USES(ZONE_EXTRA, x_rec_zone_extra), USES(THREADS, x_rec_threads), USES(THREAD, x_thread),
-    USES(ZONE_BEGIN, x_rec_zone_begin), USES(ZONE_END, x_rec_zone_end), USES(THREAD_MESSAGES, x_rec_count),
-    USES(THREAD_MESSAGE, x_rec_id), USES(SWITCH_SAMPLES, x_count_of_times),
-    USES(SWITCH_SAMPLE, x_rec_sample), USES(SAMPLES, x_count_of_times), USES(SAMPLE, x_rec_sample),
-    USES(GPU_CONTEXTS, x_rec_threads), USES(GPU_CONTEXT, x_rec_gpu_context),
-    USES(GPU_NOTE_NAMES, x_rec_count), USES(GPU_NOTE_NAME, x_rec_gpu_note_name),
-    USES(GPU_THREADS, x_rec_count), USES(GPU_THREAD, x_gpu_thread),
-    USES(GPU_ZONE_BEGIN, x_rec_gpu_zone_begin), USES(GPU_ZONE_END, x_rec_gpu_zone_end),
-    USES(GPU_NOTE_QUERIES, x_rec_count), USES(GPU_NOTE_QUERY, x_rec_gpu_note_query),
-    USES(GPU_NOTE, x_rec_gpu_note), USES(PLOTS, x_rec_count), USES(PLOT, x_plot),
-    USES(PLOT_POINT, x_rec_plot_point), USES(POOLS, x_rec_pools), USES(POOL, x_pool),
-    USES(MEMORY_EVENT, x_memory_event), USES(POOL_END, x_rec_pool_end), USES(CALLSTACKS, x_rec_count),
-    USES(CALLSTACK, x_callstack), USES(CALLSTACK_FRAMES, x_rec_count),
-    USES(CALLSTACK_FRAME, x_callstack_frame), USES(APP_INFOS, x_rec_count),
-    USES(APP_INFO, x_app_info), USES(FRAME_IMAGE_DICT, x_rec_blob), USES(FRAME_IMAGES, x_rec_count),
-    USES(FRAME_IMAGE, x_frame_image), USES(CONTEXT_SWITCH_THREADS, x_rec_count),
-    USES(CONTEXT_SWITCH_THREAD, x_context_switch_thread), USES(CONTEXT_SWITCH, x_rec_context_switch),
-    USES(CPU_SWITCH_LISTS, x_rec_count), USES(CPU_SWITCH_LIST, x_count_of_times),
-    USES(CPU_SWITCH, x_rec_cpu_switch), USES(TID_TO_PIDS, x_rec_count), USES(TID_TO_PID, x_rec_pair),
-    USES(CPU_THREADS, x_rec_count), USES(CPU_THREAD, x_rec_cpu_thread), USES(SYMBOLS, x_rec_symbols),
-    USES(SYMBOL, x_rec_symbol), USES(SYMBOL_CODES, x_rec_count), USES(SYMBOL_CODE, x_rec_symbol_code),
-    USES(CODE_SYMBOLS, x_rec_count), USES(CODE_SYMBOL, x_rec_pair), USES(HW_SAMPLES, x_rec_count),
-    USES(HW_SAMPLE, x_rec_id), USES(HW_SAMPLE_LIST, x_count_of_times),
-    USES(HW_SAMPLE_TIME, x_rec_time), USES(SOURCE_FILES, x_rec_count),
-    USES(SOURCE_FILE, x_rec_source_file),
+/* The codec of a record's struct. */
+static const struct record_codec *const plain[REC_TYPE_COUNT] = {
+#define RECORD(NAME, STRUCT, TEXT) [REC_##NAME] = &x_rec_##STRUCT##_codec,
+    RECORD_TYPES(RECORD)
+#undef RECORD
 };
-#undef USES
-/* clang-format on */
+
+/* Those of types that do more than their struct says. */
+static const struct record_codec *const special[REC_TYPE_COUNT] = {
+    [REC_CPU] = &x_cpu_codec,
+    [REC_FRAME_SET] = &x_frame_set_codec,
+    [REC_SOURCE_LOCATION_PAYLOAD] = &x_location_payload_codec,
+    [REC_LOCK] = &x_lock_codec,
+    [REC_LOCK_EVENTS] = &x_lock_events_codec,
+    [REC_MESSAGES] = &x_count_of_times_codec,
+    [REC_THREAD] = &x_thread_codec,
+    [REC_SWITCH_SAMPLES] = &x_count_of_times_codec,
+    [REC_SAMPLES] = &x_count_of_times_codec,
+    [REC_GPU_THREAD] = &x_gpu_thread_codec,
+    [REC_PLOT] = &x_plot_codec,
+    [REC_POOL] = &x_pool_codec,
+    [REC_CONTEXT_SWITCH_THREAD] = &x_context_switch_thread_codec,
+    [REC_CPU_SWITCH_LIST] = &x_count_of_times_codec,
+    [REC_HW_SAMPLE_LIST] = &x_count_of_times_codec,
+};
+
+static const struct record_codec *codec_of(enum record_type type)
+{
+    return special[type] ? special[type] : plain[type];
+}
 
 /* ---- interface */
 
@@ -393,10 +376,10 @@ int codec_init(struct codec *c, const struct file_layout *layout, struct err *e)
     if (!c->scratch)
         return err_no_memory(e, "call stacks of a trace file");
     for (unsigned i = 0; i < REC_TYPE_COUNT; i++)
-        c->scratch->sizes[i] = codecs[i]->size ? (uint8_t)codecs[i]->size(c) : 0;
+        c->scratch->sizes[i] = codec_of(i)->size ? (uint8_t)codec_of(i)->size(c) : 0;
     for (unsigned i = 0; i < 2; i++) {
         struct codec state = {.layout = layout, .continuous = i == 1};
-        c->scratch->frame_sizes[i] = (uint8_t)x_frame_size(&state);
+        c->scratch->frame_sizes[i] = (uint8_t)x_rec_frame_size(&state);
     }
     return 0;
 }
@@ -414,13 +397,13 @@ size_t codec_size(const struct codec *c, enum record_type type)
 
 codec_read_fn *codec_reader(enum record_type type)
 {
-    return codecs[type]->read;
+    return codec_of(type)->read;
 }
 
 size_t codec_read_varying(struct codec *c, enum record_type type, const uint8_t *bytes, size_t len,
                           void *rec, uint64_t *need)
 {
-    return codecs[type]->try(c, bytes, len, rec, need);
+    return codec_of(type)->try(c, bytes, len, rec, need);
 }
 
 void codec_write(struct codec *c, enum record_type type, const void *recs, size_t n,
@@ -436,12 +419,12 @@ void codec_write(struct codec *c, enum record_type type, const void *recs, size_
         part = part < n ? part : n;
         if (size) {
             uint8_t *to = out_stream_reserve(out, part * size);
-            codecs[type]->write(c, to, p, part);
+            codec_of(type)->write(c, to, p, part);
             out_stream_commit(out, to + part * size);
             if (type == REC_MEMORY_EVENT)
                 out_stream_end_events(out);
         } else {
-            codecs[type]->put(c, p, out);
+            codec_of(type)->put(c, p, out);
         }
         p += part * stride;
         n -= part;

@@ -25,118 +25,120 @@
 #include "trace/file/store_records.h"
 
 /*
- * One row per record type, in file order: RECORD(NAME, struct). `count` rows announce the number of
- * records of the next deeper row(s).
+ * One row per record type, in file order: RECORD(NAME, struct, name for messages). `count` rows
+ * announce the number of records of the next deeper row(s), after which they are named.
  */
-#define RECORD_TYPES(RECORD)                                                                       \
-    RECORD(HEADER, header)                                                                         \
-    RECORD(PACKAGES, count)                                                                        \
-    RECORD(PACKAGE, topology_node)                                                                 \
-    RECORD(DIE, topology_node)                                                                     \
-    RECORD(CORE, topology_node)                                                                    \
-    RECORD(CPU, topology_node)                                                                     \
-    RECORD(CRASH, crash)                                                                           \
-    RECORD(FRAME_SETS, count)                                                                      \
-    RECORD(FRAME_SET, frame_set)                                                                   \
-    RECORD(FRAME, frame)                                                                           \
-    RECORD(SECTION_LISTS, count)                                                                   \
-    RECORD(SECTION_LIST, section_list)                                                             \
-    RECORD(SECTION, section)                                                                       \
-    RECORD(SECTION_CATEGORIES, count)                                                              \
-    RECORD(SECTION_CATEGORY, section_category)                                                     \
-    RECORD(STRINGS, count)                                                                         \
-    RECORD(STRING, string)                                                                         \
-    RECORD(STRING_POINTERS, count)                                                                 \
-    RECORD(STRING_POINTER, pair)                                                                   \
-    RECORD(THREAD_NAMES, count)                                                                    \
-    RECORD(THREAD_NAME, pair)                                                                      \
-    RECORD(EXTERNAL_NAMES, count)                                                                  \
-    RECORD(EXTERNAL_NAME, external_name)                                                           \
-    RECORD(LOCAL_THREADS, count)                                                                   \
-    RECORD(LOCAL_THREAD, id)                                                                       \
-    RECORD(EXTERNAL_THREADS, count)                                                                \
-    RECORD(EXTERNAL_THREAD, id)                                                                    \
-    RECORD(SOURCE_LOCATIONS, count)                                                                \
-    RECORD(SOURCE_LOCATION, source_location)                                                       \
-    RECORD(SOURCE_LOCATION_EXPANDS, count)                                                         \
-    RECORD(SOURCE_LOCATION_EXPAND, id)                                                             \
-    RECORD(SOURCE_LOCATION_PAYLOADS, count)                                                        \
-    RECORD(SOURCE_LOCATION_PAYLOAD, source_location)                                               \
-    RECORD(ZONE_STATS, count)                                                                      \
-    RECORD(ZONE_STAT, zone_stat)                                                                   \
-    RECORD(GPU_ZONE_STATS, count)                                                                  \
-    RECORD(GPU_ZONE_STAT, zone_stat)                                                               \
-    RECORD(LOCKS, count)                                                                           \
-    RECORD(LOCK, lock)                                                                             \
-    RECORD(LOCK_THREAD, id)                                                                        \
-    RECORD(LOCK_EVENTS, count)                                                                     \
-    RECORD(LOCK_EVENT, lock_event)                                                                 \
-    RECORD(MESSAGES, count)                                                                        \
-    RECORD(MESSAGE, message)                                                                       \
-    RECORD(ZONE_EXTRAS, count)                                                                     \
-    RECORD(ZONE_EXTRA, zone_extra)                                                                 \
-    RECORD(THREADS, threads)                                                                       \
-    RECORD(THREAD, thread)                                                                         \
-    RECORD(ZONE_BEGIN, zone_begin)                                                                 \
-    RECORD(ZONE_END, zone_end)                                                                     \
-    RECORD(THREAD_MESSAGES, count)                                                                 \
-    RECORD(THREAD_MESSAGE, id)                                                                     \
-    RECORD(SWITCH_SAMPLES, count)                                                                  \
-    RECORD(SWITCH_SAMPLE, sample)                                                                  \
-    RECORD(SAMPLES, count)                                                                         \
-    RECORD(SAMPLE, sample)                                                                         \
-    RECORD(GPU_CONTEXTS, threads)                                                                  \
-    RECORD(GPU_CONTEXT, gpu_context)                                                               \
-    RECORD(GPU_NOTE_NAMES, count)                                                                  \
-    RECORD(GPU_NOTE_NAME, gpu_note_name)                                                           \
-    RECORD(GPU_THREADS, count)                                                                     \
-    RECORD(GPU_THREAD, gpu_thread)                                                                 \
-    RECORD(GPU_ZONE_BEGIN, gpu_zone_begin)                                                         \
-    RECORD(GPU_ZONE_END, gpu_zone_end)                                                             \
-    RECORD(GPU_NOTE_QUERIES, count)                                                                \
-    RECORD(GPU_NOTE_QUERY, gpu_note_query)                                                         \
-    RECORD(GPU_NOTE, gpu_note)                                                                     \
-    RECORD(PLOTS, count)                                                                           \
-    RECORD(PLOT, plot)                                                                             \
-    RECORD(PLOT_POINT, plot_point)                                                                 \
-    RECORD(POOLS, pools)                                                                           \
-    RECORD(POOL, pool)                                                                             \
-    RECORD(MEMORY_EVENT, memory_event)                                                             \
-    RECORD(POOL_END, pool_end)                                                                     \
-    RECORD(CALLSTACKS, count)                                                                      \
-    RECORD(CALLSTACK, callstack)                                                                   \
-    RECORD(CALLSTACK_FRAMES, count)                                                                \
-    RECORD(CALLSTACK_FRAME, callstack_frame)                                                       \
-    RECORD(APP_INFOS, count)                                                                       \
-    RECORD(APP_INFO, string_ref)                                                                   \
-    RECORD(FRAME_IMAGE_DICT, blob)                                                                 \
-    RECORD(FRAME_IMAGES, count)                                                                    \
-    RECORD(FRAME_IMAGE, frame_image)                                                               \
-    RECORD(CONTEXT_SWITCH_THREADS, count)                                                          \
-    RECORD(CONTEXT_SWITCH_THREAD, id_count)                                                        \
-    RECORD(CONTEXT_SWITCH, context_switch)                                                         \
-    RECORD(CPU_SWITCH_LISTS, count)                                                                \
-    RECORD(CPU_SWITCH_LIST, count)                                                                 \
-    RECORD(CPU_SWITCH, cpu_switch)                                                                 \
-    RECORD(TID_TO_PIDS, count)                                                                     \
-    RECORD(TID_TO_PID, pair)                                                                       \
-    RECORD(CPU_THREADS, count)                                                                     \
-    RECORD(CPU_THREAD, cpu_thread)                                                                 \
-    RECORD(SYMBOLS, symbols)                                                                       \
-    RECORD(SYMBOL, symbol)                                                                         \
-    RECORD(SYMBOL_CODES, count)                                                                    \
-    RECORD(SYMBOL_CODE, symbol_code)                                                               \
-    RECORD(CODE_SYMBOLS, count)                                                                    \
-    RECORD(CODE_SYMBOL, pair)                                                                      \
-    RECORD(HW_SAMPLES, count)                                                                      \
-    RECORD(HW_SAMPLE, id)                                                                          \
-    RECORD(HW_SAMPLE_LIST, count)                                                                  \
-    RECORD(HW_SAMPLE_TIME, time)                                                                   \
-    RECORD(SOURCE_FILES, count)                                                                    \
-    RECORD(SOURCE_FILE, source_file)
+/* clang-format off */
+#define RECORD_TYPES(RECORD) \
+    RECORD(HEADER, header, "header") \
+    RECORD(PACKAGES, count, "packages") \
+    RECORD(PACKAGE, topology_node, "package") \
+    RECORD(DIE, topology_node, "die") \
+    RECORD(CORE, topology_node, "core") \
+    RECORD(CPU, topology_node, "processor") \
+    RECORD(CRASH, crash, "crash") \
+    RECORD(FRAME_SETS, count, "frame sets") \
+    RECORD(FRAME_SET, frame_set, "frame set") \
+    RECORD(FRAME, frame, "frame") \
+    RECORD(SECTION_LISTS, count, "section lists") \
+    RECORD(SECTION_LIST, section_list, "section list") \
+    RECORD(SECTION, section, "section") \
+    RECORD(SECTION_CATEGORIES, count, "section categories") \
+    RECORD(SECTION_CATEGORY, section_category, "section category") \
+    RECORD(STRINGS, count, "strings") \
+    RECORD(STRING, string, "string") \
+    RECORD(STRING_POINTERS, count, "string pointers") \
+    RECORD(STRING_POINTER, pair, "string pointer") \
+    RECORD(THREAD_NAMES, count, "thread names") \
+    RECORD(THREAD_NAME, pair, "thread name") \
+    RECORD(EXTERNAL_NAMES, count, "external names") \
+    RECORD(EXTERNAL_NAME, external_name, "external name") \
+    RECORD(LOCAL_THREADS, count, "local threads") \
+    RECORD(LOCAL_THREAD, id, "local thread") \
+    RECORD(EXTERNAL_THREADS, count, "external threads") \
+    RECORD(EXTERNAL_THREAD, id, "external thread") \
+    RECORD(SOURCE_LOCATIONS, count, "source locations") \
+    RECORD(SOURCE_LOCATION, source_location, "source location") \
+    RECORD(SOURCE_LOCATION_EXPANDS, count, "source location expands") \
+    RECORD(SOURCE_LOCATION_EXPAND, id, "source location expand") \
+    RECORD(SOURCE_LOCATION_PAYLOADS, count, "source location payloads") \
+    RECORD(SOURCE_LOCATION_PAYLOAD, source_location, "source location payload") \
+    RECORD(ZONE_STATS, count, "zone stats") \
+    RECORD(ZONE_STAT, zone_stat, "zone stat") \
+    RECORD(GPU_ZONE_STATS, count, "GPU zone stats") \
+    RECORD(GPU_ZONE_STAT, zone_stat, "GPU zone stat") \
+    RECORD(LOCKS, count, "locks") \
+    RECORD(LOCK, lock, "lock") \
+    RECORD(LOCK_THREAD, id, "lock thread") \
+    RECORD(LOCK_EVENTS, count, "lock events") \
+    RECORD(LOCK_EVENT, lock_event, "lock event") \
+    RECORD(MESSAGES, count, "messages") \
+    RECORD(MESSAGE, message, "message") \
+    RECORD(ZONE_EXTRAS, count, "zone extras") \
+    RECORD(ZONE_EXTRA, zone_extra, "zone extra") \
+    RECORD(THREADS, threads, "threads") \
+    RECORD(THREAD, thread, "thread") \
+    RECORD(ZONE_BEGIN, zone_begin, "zone begin") \
+    RECORD(ZONE_END, zone_end, "zone end") \
+    RECORD(THREAD_MESSAGES, count, "thread messages") \
+    RECORD(THREAD_MESSAGE, id, "thread message") \
+    RECORD(SWITCH_SAMPLES, count, "switch samples") \
+    RECORD(SWITCH_SAMPLE, sample, "switch sample") \
+    RECORD(SAMPLES, count, "samples") \
+    RECORD(SAMPLE, sample, "sample") \
+    RECORD(GPU_CONTEXTS, threads, "GPU contexts") \
+    RECORD(GPU_CONTEXT, gpu_context, "GPU context") \
+    RECORD(GPU_NOTE_NAMES, count, "GPU note names") \
+    RECORD(GPU_NOTE_NAME, gpu_note_name, "GPU note name") \
+    RECORD(GPU_THREADS, count, "GPU threads") \
+    RECORD(GPU_THREAD, gpu_thread, "GPU thread") \
+    RECORD(GPU_ZONE_BEGIN, gpu_zone_begin, "GPU zone begin") \
+    RECORD(GPU_ZONE_END, gpu_zone_end, "GPU zone end") \
+    RECORD(GPU_NOTE_QUERIES, count, "GPU note queries") \
+    RECORD(GPU_NOTE_QUERY, gpu_note_query, "GPU note query") \
+    RECORD(GPU_NOTE, gpu_note, "GPU note") \
+    RECORD(PLOTS, count, "plots") \
+    RECORD(PLOT, plot, "plot") \
+    RECORD(PLOT_POINT, plot_point, "plot point") \
+    RECORD(POOLS, pools, "pools") \
+    RECORD(POOL, pool, "pool") \
+    RECORD(MEMORY_EVENT, memory_event, "memory event") \
+    RECORD(POOL_END, pool_end, "pool end") \
+    RECORD(CALLSTACKS, count, "callstacks") \
+    RECORD(CALLSTACK, callstack, "callstack") \
+    RECORD(CALLSTACK_FRAMES, count, "callstack frames") \
+    RECORD(CALLSTACK_FRAME, callstack_frame, "callstack frame") \
+    RECORD(APP_INFOS, count, "application info lines") \
+    RECORD(APP_INFO, string_ref, "application info line") \
+    RECORD(FRAME_IMAGE_DICT, blob, "frame image dict") \
+    RECORD(FRAME_IMAGES, count, "frame images") \
+    RECORD(FRAME_IMAGE, frame_image, "frame image") \
+    RECORD(CONTEXT_SWITCH_THREADS, count, "context switch threads") \
+    RECORD(CONTEXT_SWITCH_THREAD, id_count, "context switch thread") \
+    RECORD(CONTEXT_SWITCH, context_switch, "context switch") \
+    RECORD(CPU_SWITCH_LISTS, count, "processor switch lists") \
+    RECORD(CPU_SWITCH_LIST, count, "processor switch list") \
+    RECORD(CPU_SWITCH, cpu_switch, "processor switch") \
+    RECORD(TID_TO_PIDS, count, "thread-to-process pairs") \
+    RECORD(TID_TO_PID, pair, "thread-to-process pair") \
+    RECORD(CPU_THREADS, count, "threads by processor time") \
+    RECORD(CPU_THREAD, cpu_thread, "thread by processor time") \
+    RECORD(SYMBOLS, symbols, "symbols") \
+    RECORD(SYMBOL, symbol, "symbol") \
+    RECORD(SYMBOL_CODES, count, "symbol codes") \
+    RECORD(SYMBOL_CODE, symbol_code, "symbol code") \
+    RECORD(CODE_SYMBOLS, count, "code symbols") \
+    RECORD(CODE_SYMBOL, pair, "code symbol") \
+    RECORD(HW_SAMPLES, count, "hardware sample addresses") \
+    RECORD(HW_SAMPLE, id, "hardware sample address") \
+    RECORD(HW_SAMPLE_LIST, count, "hardware sample list") \
+    RECORD(HW_SAMPLE_TIME, time, "hardware sample") \
+    RECORD(SOURCE_FILES, count, "source files") \
+    RECORD(SOURCE_FILE, source_file, "source file")
+/* clang-format on */
 
 enum record_type {
-#define RECORD(NAME, STRUCT) REC_##NAME,
+#define RECORD(NAME, STRUCT, TEXT) REC_##NAME,
     RECORD_TYPES(RECORD)
 #undef RECORD
         REC_TYPE_COUNT
@@ -156,72 +158,89 @@ struct rec_string_ref {
 /*
  * Records whose fields are plain, in file order. The kind of a field says how the file has it
  * (codec_field.h): `delta` and `gpu` are times, in the file the difference from the one before.
+ * R also says what the field means in other records, which check.c holds and a merge renumbers:
+ *
+ *     string, stack, text      sidx, call stack, struct rec_string_ref
+ *     late_string              sidx of a string that comes later in the file
+ *     srcloc, extra            source location, zone extra
+ *     thread                   id; local_, external_ and lock_thread: index in such a list
+ *     address                  of code
+ *     time, end                ns; an end is -1 if there is none
+ *     message                  key of a message
+ *
  * S is a field that only some layouts (`l`) have, and its value where they lack it.
  */
 /* clang-format off */
-#define FIXED_RECORDS(RECORD, F, S) \
+#define FIXED_RECORDS(RECORD, F, R, S) \
     RECORD(count, F(u64, n)) \
     RECORD(id, F(u64, id)) \
-    RECORD(id_count, F(u64, id) F(u64, n)) \
+    RECORD(id_count, R(u64, thread, id) F(u64, n)) \
     RECORD(pair, F(u64, key) F(u64, value)) \
-    RECORD(time, F(delta, time)) \
+    RECORD(time, R(delta, time, time)) \
     /* A package, die, core or cpu with the number of nodes below it (0 for a cpu). */ \
     RECORD(topology_node, F(u32, id) F(u64, n)) \
     RECORD(crash, F(u64, thread) F(i64, time) F(u64, message) /* client pointer */ \
-           F(u32, callstack)) \
+           R(u32, stack, callstack)) \
     RECORD(frame_set, F(u64, name) /* client pointer; 0: the base set */ F(u8, continuous) \
            F(u64, n)) \
     RECORD(section_list, S(l->sections == SECTIONS_BY_CATEGORY, u16, category, 0) F(u64, n)) \
-    RECORD(section, F(time48, start) F(time48, end) F(sidx, text)) \
-    RECORD(section_category, F(u16, category) F(sidx, description)) \
+    RECORD(section, F(time48, start) F(time48, end) R(sidx, late_string, text)) \
+    RECORD(section_category, F(u16, category) R(sidx, late_string, description)) \
     RECORD(external_name, F(u64, id) F(u64, program_key) F(u64, thread_key)) \
-    RECORD(zone_stat, F(i16, srcloc) F(u64, n)) \
-    RECORD(lock, F(u32, id) F(sidx, custom_name) F(i16, srcloc) F(u8, type) F(u8, valid) \
-           F(time, time_announce) F(i64, time_terminate) F(u64, n) /* threads */) \
-    RECORD(lock_event, F(delta, time) F(i16, srcloc) \
-           F(u8, thread) /* index in the lock's thread list */ F(u8, event)) \
+    RECORD(zone_stat, R(i16, srcloc, srcloc) F(u64, n)) \
+    RECORD(lock, F(u32, id) R(sidx, string, custom_name) R(i16, srcloc, srcloc) F(u8, type) \
+           F(u8, valid) F(time, time_announce) F(i64, time_terminate) F(u64, n) /* threads */) \
+    RECORD(lock_event, R(delta, time, time) R(i16, srcloc, srcloc) R(u8, lock_thread, thread) \
+           F(u8, event)) \
     /* From 0.13.2 on with source (default: the program) and severity (default: info). */ \
-    RECORD(message, F(u64, key) F(delta, time) F(string_ref, text) F(u32, color) F(u24, callstack) \
+    RECORD(message, R(u64, message, key) R(delta, time, time) R(string_ref, text, text) \
+           F(u32, color) R(u24, stack, callstack) \
            S(l->message_meta, u8, source, 0) S(l->message_meta, u8, severity, 2)) \
-    RECORD(zone_extra, F(u24, callstack) F(sidx, text) F(sidx, name) F(u24, color)) \
+    RECORD(zone_extra, R(u24, stack, callstack) R(sidx, string, text) R(sidx, string, name) \
+           F(u24, color)) \
     /* THREADS and GPU_CONTEXTS: the totals that precede them. */ \
     RECORD(threads, F(u64, zones) F(u64, child_lists) F(u64, n)) \
     RECORD(thread, F(u64, id) F(u64, zones) F(u64, kernel_samples) F(u8, is_fiber) \
            S(l->group_hint, i32, group_hint, 0) F(u32, n) /* root zones */) \
-    RECORD(zone_begin, F(i16, srcloc) F(delta, start) F(u32, extra) F(u32, n) /* children */) \
-    RECORD(zone_end, F(delta, end) /* -1: never ended */) \
-    RECORD(sample, F(delta, time) F(u24, callstack)) \
+    RECORD(zone_begin, R(i16, srcloc, srcloc) R(delta, time, start) R(u32, extra, extra) \
+           F(u32, n) /* children */) \
+    RECORD(zone_end, R(delta, end, end)) \
+    RECORD(sample, R(delta, time, time) R(u24, stack, callstack)) \
     RECORD(gpu_context, F(u64, thread) F(u8, calibration) F(u64, zones) F(f32, period) \
-           F(u8, type) F(sidx, name) F(u64, overflow)) \
-    RECORD(gpu_note_name, F(i64, id) F(sidx, name)) \
-    RECORD(gpu_thread, F(u64, id) F(u64, n) /* root zones */) \
-    RECORD(gpu_zone_begin, F(delta, cpu_start) F(gpu, gpu_start) F(i16, srcloc) F(u24, callstack) \
-           F(u16, thread) /* local thread index */ F(u64, n) /* children */) \
-    RECORD(gpu_zone_end, F(delta, cpu_end) F(gpu, gpu_end) S(l->gpu_notes, u16, query_id, 0)) \
+           F(u8, type) R(sidx, string, name) F(u64, overflow)) \
+    RECORD(gpu_note_name, F(i64, id) R(sidx, string, name)) \
+    RECORD(gpu_thread, R(u64, thread, id) F(u64, n) /* root zones */) \
+    /* GPU times that were never received are -1 at both ends. */ \
+    RECORD(gpu_zone_begin, R(delta, time, cpu_start) R(gpu, end, gpu_start) R(i16, srcloc, srcloc) \
+           R(u24, stack, callstack) R(u16, local_thread, thread) F(u64, n) /* children */) \
+    RECORD(gpu_zone_end, R(delta, end, cpu_end) R(gpu, end, gpu_end) \
+           S(l->gpu_notes, u16, query_id, 0)) \
     RECORD(gpu_note_query, F(u16, query_id) F(u64, n)) \
     RECORD(gpu_note, F(i64, id) F(f64, value)) \
     RECORD(plot, F(u8, type) F(u8, format) F(u8, show_steps) F(u8, fill) F(u32, color) \
            F(u64, name) /* client pointer */ F(f64, min) F(f64, max) F(f64, sum) F(u64, n)) \
-    RECORD(plot_point, F(delta, time) F(f64, value)) \
+    RECORD(plot_point, R(delta, time, time) F(f64, value)) \
     RECORD(pools, F(u64, n) F(u64, events) /* of all pools */) \
     RECORD(pool, F(u64, key) /* 0: default pool, else client pointer of its name */ \
            F(u64, events) F(u64, active) F(u64, frees)) \
     RECORD(pool_end, F(u64, high) F(u64, low) F(u64, usage) \
            F(u64, name) /* equals the pool's key */) \
-    RECORD(context_switch, F(delta, wakeup) F(delta, start) F(delta, end) F(u8, cpu) F(i8, reason) \
-           F(i8, state) F(u64, thread) S(l->wakeup_cpu, u8, wakeup_cpu, r->cpu)) \
-    RECORD(cpu_switch, F(delta, start) F(delta, end) F(u16, thread) /* external thread index */) \
-    RECORD(cpu_thread, F(u64, tid) F(i64, running_time) F(u32, running_regions) \
+    RECORD(context_switch, R(delta, time, wakeup) R(delta, time, start) R(delta, end, end) \
+           F(u8, cpu) F(i8, reason) F(i8, state) R(u64, thread, thread) \
+           S(l->wakeup_cpu, u8, wakeup_cpu, r->cpu)) \
+    RECORD(cpu_switch, R(delta, time, start) R(delta, end, end) R(u16, external_thread, thread)) \
+    RECORD(cpu_thread, R(u64, thread, tid) F(i64, running_time) F(u32, running_regions) \
            F(u32, migrations)) \
     RECORD(symbols, F(u64, regular) F(u64, inlined) F(u64, n)) \
-    RECORD(symbol, F(u64, address) F(sidx, name) F(sidx, file) F(u32, line) F(sidx, image) \
-           F(sidx, call_file) F(u32, call_line) F(u8, is_inline) F(u24, size))
+    RECORD(symbol, R(u64, address, address) R(sidx, string, name) R(sidx, string, file) \
+           F(u32, line) R(sidx, string, image) R(sidx, string, call_file) F(u32, call_line) \
+           F(u8, is_inline) F(u24, size))
 
 /* Their texts have any size. */
-#define VARYING_RECORDS(RECORD, F, S) \
+#define VARYING_RECORDS(RECORD, F, R) \
     RECORD(blob, F(text32, bytes)) \
     RECORD(string, F(u64, key) F(text64, text)) \
-    RECORD(symbol_code, F(u64, address) F(text32, bytes)) \
+    RECORD(symbol_code, R(u64, address, address) F(text32, bytes)) \
     RECORD(source_file, F(text32, path) F(text32, bytes))
 /* clang-format on */
 
@@ -245,15 +264,17 @@ struct rec_string_ref {
 #define TYPE_OF_text32 struct view
 #define TYPE_OF_text64 struct view
 #define RECORD_MEMBER(KIND, NAME) TYPE_OF_##KIND NAME;
+#define RECORD_REFERENCE(KIND, MEANING, NAME) TYPE_OF_##KIND NAME;
 #define RECORD_MEMBER_SINCE(HAS, KIND, NAME, OTHERWISE) TYPE_OF_##KIND NAME;
 #define RECORD_STRUCT(NAME, FIELDS)                                                                \
     struct rec_##NAME {                                                                            \
         FIELDS                                                                                     \
     };
-FIXED_RECORDS(RECORD_STRUCT, RECORD_MEMBER, RECORD_MEMBER_SINCE)
-VARYING_RECORDS(RECORD_STRUCT, RECORD_MEMBER, RECORD_MEMBER_SINCE)
+FIXED_RECORDS(RECORD_STRUCT, RECORD_MEMBER, RECORD_REFERENCE, RECORD_MEMBER_SINCE)
+VARYING_RECORDS(RECORD_STRUCT, RECORD_MEMBER, RECORD_REFERENCE)
 #undef RECORD_STRUCT
 #undef RECORD_MEMBER
+#undef RECORD_REFERENCE
 #undef RECORD_MEMBER_SINCE
 
 struct rec_header {
@@ -329,6 +350,6 @@ static inline int record_put(const struct record_sink *s, enum record_type type,
     return s->put(s->ctx, type, recs, n, e);
 }
 
-/* sizeof of a record type's struct; the type's name in lower case, for messages. */
+/* sizeof of a record type's struct; the type's name, for messages: "<name> 12 of 40". */
 size_t record_size(enum record_type type);
 const char *record_name(enum record_type type);

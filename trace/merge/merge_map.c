@@ -115,6 +115,40 @@ static void *items(struct merge_input *in, size_t size, struct err *e)
     }                                                                                              \
     static int NAME##_one(struct merge_input *in, struct rec_##STRUCT *r, struct err *e)
 
+/* ---- records whose fields say what they mean: map_rec_STRUCT */
+
+#define MAP_string(v) (*(v) = merge_sidx(in, *(v)), 0)
+#define MAP_late_string(v) MAP_string(v)
+#define MAP_stack(v) (*(v) = callstack(in, *(v)), 0)
+#define MAP_text(v) merge_ref(in, v, e)
+#define MAP_srcloc(v) (*(v) = srcloc(in, *(v)), 0)
+#define MAP_extra(v) (*(v) = extra(in, *(v)), 0)
+#define MAP_thread(v) merge_thread(in, v, e)
+#define MAP_lock_thread(v) 0
+#define MAP_local_thread(v) (*(v) = in->local_map.at[*(v)], 0)
+#define MAP_external_thread(v) (*(v) = in->external_map.at[*(v)], 0)
+#define MAP_address(v) (*(v) = address(in, *(v)), 0)
+#define MAP_time(v) later(in, v, e)
+#define MAP_end(v) later_end(in, v, e)
+#define MAP_message(v) (*(v) ^= in->key_tag, 0)
+#define NOTHING(KIND, NAME)
+#define NOTHING_SINCE(HAS, KIND, NAME, OTHERWISE)
+#define REFERENCE(KIND, MEANING, NAME)                                                             \
+    if (MAP_##MEANING(&r->NAME) != 0)                                                              \
+        return -1;
+#define MAP_REFERENCES(NAME, FIELDS)                                                               \
+    static map_fn map_rec_##NAME __attribute__((unused));                                          \
+    MAP(map_rec_##NAME, NAME)                                                                      \
+    {                                                                                              \
+        (void)in;                                                                                  \
+        (void)r;                                                                                   \
+        (void)e;                                                                                   \
+        FIELDS /* NOLINT(bugprone-macro-parentheses): statements */                                \
+            return 0;                                                                              \
+    }
+FIXED_RECORDS(MAP_REFERENCES, NOTHING, REFERENCE, NOTHING_SINCE)
+VARYING_RECORDS(MAP_REFERENCES, NOTHING, REFERENCE)
+
 /* ---- frames and sections */
 
 MAP(map_frame_set, frame_set)
@@ -180,19 +214,6 @@ MAP(map_thread_id, id)
     return merge_thread(in, &r->id, e);
 }
 
-MAP(map_lock_event, lock_event)
-{
-    r->srcloc = srcloc(in, r->srcloc);
-    return later(in, &r->time, e);
-}
-
-MAP(map_message, message)
-{
-    r->key ^= in->key_tag;
-    r->callstack = callstack(in, r->callstack);
-    return merge_ref(in, &r->text, e) != 0 ? -1 : later(in, &r->time, e);
-}
-
 MAP(map_thread_message, id)
 {
     (void)e;
@@ -202,37 +223,10 @@ MAP(map_thread_message, id)
 
 /* ---- zones */
 
-MAP(map_zone_extra, zone_extra)
-{
-    (void)e;
-    r->callstack = callstack(in, r->callstack);
-    r->text = merge_sidx(in, r->text);
-    r->name = merge_sidx(in, r->name);
-    return 0;
-}
-
 MAP(map_thread, thread)
 {
     in->m->outcome->threads++;
     return merge_thread(in, &r->id, e);
-}
-
-MAP(map_zone_begin, zone_begin)
-{
-    r->srcloc = srcloc(in, r->srcloc);
-    r->extra = extra(in, r->extra);
-    return later(in, &r->start, e);
-}
-
-MAP(map_zone_end, zone_end)
-{
-    return later_end(in, &r->end, e);
-}
-
-MAP(map_sample, sample)
-{
-    r->callstack = callstack(in, r->callstack);
-    return later(in, &r->time, e);
 }
 
 /* ---- GPU */
@@ -246,32 +240,6 @@ MAP(map_gpu_context, gpu_context)
     return merge_thread(in, &r->thread, e);
 }
 
-MAP(map_gpu_note_name, gpu_note_name)
-{
-    (void)e;
-    r->name = merge_sidx(in, r->name);
-    return 0;
-}
-
-MAP(map_gpu_thread, gpu_thread)
-{
-    return merge_thread(in, &r->id, e);
-}
-
-/* GPU times that were never received are -1 at both ends. */
-MAP(map_gpu_zone_begin, gpu_zone_begin)
-{
-    r->srcloc = srcloc(in, r->srcloc);
-    r->callstack = callstack(in, r->callstack);
-    r->thread = in->local_map.at[r->thread];
-    return later(in, &r->cpu_start, e) != 0 ? -1 : later_end(in, &r->gpu_start, e);
-}
-
-MAP(map_gpu_zone_end, gpu_zone_end)
-{
-    return later_end(in, &r->cpu_end, e) != 0 ? -1 : later_end(in, &r->gpu_end, e);
-}
-
 /* ---- plots and memory */
 
 MAP(map_plot, plot)
@@ -281,11 +249,6 @@ MAP(map_plot, plot)
         return -1;
     r->name = named->new_key;
     return 0;
-}
-
-MAP(map_plot_point, plot_point)
-{
-    return later(in, &r->time, e);
 }
 
 MAP(map_pool, pool)
@@ -345,55 +308,13 @@ MAP(map_callstack_frame, callstack_frame)
 
 /* ---- the scheduler */
 
-MAP(map_switch_thread, id_count)
-{
-    return merge_thread(in, &r->id, e);
-}
-
-MAP(map_context_switch, context_switch)
-{
-    if (later(in, &r->wakeup, e) != 0 || later(in, &r->start, e) != 0 ||
-        later_end(in, &r->end, e) != 0)
-        return -1;
-    return merge_thread(in, &r->thread, e);
-}
-
-MAP(map_cpu_switch, cpu_switch)
-{
-    r->thread = in->external_map.at[r->thread];
-    return later(in, &r->start, e) != 0 ? -1 : later_end(in, &r->end, e);
-}
-
 /* A process has the number of its first thread. */
 MAP(map_tid_to_pid, pair)
 {
     return merge_thread(in, &r->key, e) != 0 ? -1 : merge_thread(in, &r->value, e);
 }
 
-MAP(map_cpu_thread, cpu_thread)
-{
-    return merge_thread(in, &r->tid, e);
-}
-
 /* ---- symbols and code */
-
-MAP(map_symbol, symbol)
-{
-    (void)e;
-    r->address = address(in, r->address);
-    r->name = merge_sidx(in, r->name);
-    r->file = merge_sidx(in, r->file);
-    r->image = merge_sidx(in, r->image);
-    r->call_file = merge_sidx(in, r->call_file);
-    return 0;
-}
-
-MAP(map_symbol_code, symbol_code)
-{
-    (void)e;
-    r->address = address(in, r->address);
-    return 0;
-}
 
 MAP(map_code_symbol, pair)
 {
@@ -408,11 +329,6 @@ MAP(map_hw_sample, id)
     (void)e;
     r->id = address(in, r->id);
     return 0;
-}
-
-MAP(map_hw_sample_time, time)
-{
-    return later(in, &r->time, e);
 }
 
 /* A file that the output already has was given no path. */
@@ -433,37 +349,37 @@ static map_fn *const maps[REC_TYPE_COUNT] = {
     [REC_SECTION_CATEGORY] = map_section_category,
     [REC_LOCK] = map_lock,
     [REC_LOCK_THREAD] = map_thread_id,
-    [REC_LOCK_EVENT] = map_lock_event,
-    [REC_MESSAGE] = map_message,
-    [REC_ZONE_EXTRA] = map_zone_extra,
+    [REC_LOCK_EVENT] = map_rec_lock_event,
+    [REC_MESSAGE] = map_rec_message,
+    [REC_ZONE_EXTRA] = map_rec_zone_extra,
     [REC_THREAD] = map_thread,
-    [REC_ZONE_BEGIN] = map_zone_begin,
-    [REC_ZONE_END] = map_zone_end,
+    [REC_ZONE_BEGIN] = map_rec_zone_begin,
+    [REC_ZONE_END] = map_rec_zone_end,
     [REC_THREAD_MESSAGE] = map_thread_message,
-    [REC_SWITCH_SAMPLE] = map_sample,
-    [REC_SAMPLE] = map_sample,
+    [REC_SWITCH_SAMPLE] = map_rec_sample,
+    [REC_SAMPLE] = map_rec_sample,
     [REC_GPU_CONTEXT] = map_gpu_context,
-    [REC_GPU_NOTE_NAME] = map_gpu_note_name,
-    [REC_GPU_THREAD] = map_gpu_thread,
-    [REC_GPU_ZONE_BEGIN] = map_gpu_zone_begin,
-    [REC_GPU_ZONE_END] = map_gpu_zone_end,
+    [REC_GPU_NOTE_NAME] = map_rec_gpu_note_name,
+    [REC_GPU_THREAD] = map_rec_gpu_thread,
+    [REC_GPU_ZONE_BEGIN] = map_rec_gpu_zone_begin,
+    [REC_GPU_ZONE_END] = map_rec_gpu_zone_end,
     [REC_PLOT] = map_plot,
-    [REC_PLOT_POINT] = map_plot_point,
+    [REC_PLOT_POINT] = map_rec_plot_point,
     [REC_POOL] = map_pool,
     [REC_MEMORY_EVENT] = map_memory_event,
     [REC_POOL_END] = map_pool_end,
     [REC_CALLSTACK] = map_callstack,
     [REC_CALLSTACK_FRAME] = map_callstack_frame,
-    [REC_CONTEXT_SWITCH_THREAD] = map_switch_thread,
-    [REC_CONTEXT_SWITCH] = map_context_switch,
-    [REC_CPU_SWITCH] = map_cpu_switch,
+    [REC_CONTEXT_SWITCH_THREAD] = map_rec_id_count,
+    [REC_CONTEXT_SWITCH] = map_rec_context_switch,
+    [REC_CPU_SWITCH] = map_rec_cpu_switch,
     [REC_TID_TO_PID] = map_tid_to_pid,
-    [REC_CPU_THREAD] = map_cpu_thread,
-    [REC_SYMBOL] = map_symbol,
-    [REC_SYMBOL_CODE] = map_symbol_code,
+    [REC_CPU_THREAD] = map_rec_cpu_thread,
+    [REC_SYMBOL] = map_rec_symbol,
+    [REC_SYMBOL_CODE] = map_rec_symbol_code,
     [REC_CODE_SYMBOL] = map_code_symbol,
     [REC_HW_SAMPLE] = map_hw_sample,
-    [REC_HW_SAMPLE_TIME] = map_hw_sample_time,
+    [REC_HW_SAMPLE_TIME] = map_rec_time,
     [REC_SOURCE_FILE] = map_source_file,
 };
 
