@@ -12,96 +12,96 @@
 /*
  * Canonical kinds, one for all variants of an item: MemAllocCallstackNamed is WIRE_MEM_ALLOC with
  * two flags, ZoneEnd16 is WIRE_ZONE_END with another time encoding. WIRE_NONE is an id that clients
- * use internally and never send.
+ * use internally and never send. After each kind: the function of the decoder that handles it.
  */
 #define WIRE_KINDS(X)                                                                              \
-    X(NONE)                                                                                        \
-    X(ZONE_BEGIN)                                                                                  \
-    X(ZONE_END)                                                                                    \
-    X(ZONE_TEXT)                                                                                   \
-    X(ZONE_NAME)                                                                                   \
-    X(ZONE_COLOR)                                                                                  \
-    X(ZONE_VALUE)                                                                                  \
-    X(ZONE_VALIDATION)                                                                             \
-    X(MESSAGE)                                                                                     \
-    X(MESSAGE_LITERAL)                                                                             \
-    X(APP_INFO)                                                                                    \
-    X(CALLSTACK_SERIAL)                                                                            \
-    X(CALLSTACK)                                                                                   \
-    X(CALLSTACK_ALLOC)                                                                             \
-    X(SAMPLE)                                                                                      \
-    X(SWITCH_SAMPLE)                                                                               \
-    X(HW_SAMPLE)                                                                                   \
-    X(FRAME_MARK)                                                                                  \
-    X(FRAME_START)                                                                                 \
-    X(FRAME_END)                                                                                   \
-    X(FRAME_VSYNC)                                                                                 \
-    X(FRAME_IMAGE)                                                                                 \
-    X(LOCK_ANNOUNCE)                                                                               \
-    X(LOCK_TERMINATE)                                                                              \
-    X(LOCK_WAIT)                                                                                   \
-    X(LOCK_OBTAIN)                                                                                 \
-    X(LOCK_RELEASE)                                                                                \
-    X(LOCK_MARK)                                                                                   \
-    X(LOCK_NAME)                                                                                   \
-    X(MEM_ALLOC)                                                                                   \
-    X(MEM_FREE)                                                                                    \
-    X(MEM_DISCARD)                                                                                 \
-    X(MEM_NAME)                                                                                    \
-    X(GPU_CONTEXT)                                                                                 \
-    X(GPU_CONTEXT_NAME)                                                                            \
-    X(GPU_ZONE_BEGIN)                                                                              \
-    X(GPU_ZONE_END)                                                                                \
-    X(GPU_TIME)                                                                                    \
-    X(GPU_CALIBRATION)                                                                             \
-    X(GPU_TIME_SYNC)                                                                               \
-    X(GPU_NOTE_NAME)                                                                               \
-    X(GPU_NOTE)                                                                                    \
-    X(PLOT)                                                                                        \
-    X(PLOT_CONFIG)                                                                                 \
-    X(CONTEXT_SWITCH)                                                                              \
-    X(THREAD_WAKEUP)                                                                               \
-    X(TID_TO_PID)                                                                                  \
-    X(THREAD_CONTEXT)                                                                              \
-    X(THREAD_GROUP_HINT)                                                                           \
-    X(FIBER_ENTER)                                                                                 \
-    X(FIBER_LEAVE)                                                                                 \
-    X(SECTION_SETUP)                                                                               \
-    X(SECTION_ENTER)                                                                               \
-    X(SECTION_LEAVE)                                                                               \
-    X(SYS_TIME)                                                                                    \
-    X(SYS_POWER)                                                                                   \
-    X(CPU_TOPOLOGY)                                                                                \
-    X(PARAM)                                                                                       \
-    X(CRASH_REPORT)                                                                                \
-    X(CRASH)                                                                                       \
-    X(TERMINATE)                                                                                   \
-    X(KEEP_ALIVE)                                                                                  \
-    X(SINGLE_STRING)                                                                               \
-    X(SECOND_STRING)                                                                               \
-    X(SRCLOC_PAYLOAD)                                                                              \
-    X(CALLSTACK_PAYLOAD)                                                                           \
-    X(CALLSTACK_ALLOC_PAYLOAD)                                                                     \
-    X(FRAME_IMAGE_DATA)                                                                            \
-    X(SOURCE_LOCATION)                                                                             \
-    X(CALLSTACK_FRAME_SIZE)                                                                        \
-    X(CALLSTACK_FRAME)                                                                             \
-    X(SYMBOL)                                                                                      \
-    X(ACK_NOOP)                                                                                    \
-    X(ACK_NO_SOURCE)                                                                               \
-    X(ACK_NO_SYMBOL_CODE)                                                                          \
-    X(STRING_DATA)                                                                                 \
-    X(THREAD_NAME)                                                                                 \
-    X(PLOT_NAME)                                                                                   \
-    X(FRAME_NAME)                                                                                  \
-    X(FIBER_NAME)                                                                                  \
-    X(EXTERNAL_NAME)                                                                               \
-    X(EXTERNAL_THREAD_NAME)                                                                        \
-    X(SYMBOL_CODE)                                                                                 \
-    X(SOURCE_CODE)
+    X(NONE, on_none)                                                                               \
+    X(ZONE_BEGIN, on_zone_begin)                                                                   \
+    X(ZONE_END, on_zone_end)                                                                       \
+    X(ZONE_TEXT, on_zone_text)                                                                     \
+    X(ZONE_NAME, on_zone_text)                                                                     \
+    X(ZONE_COLOR, on_zone_color)                                                                   \
+    X(ZONE_VALUE, on_zone_number)                                                                  \
+    X(ZONE_VALIDATION, on_zone_number)                                                             \
+    X(MESSAGE, on_message)                                                                         \
+    X(MESSAGE_LITERAL, on_message_literal)                                                         \
+    X(APP_INFO, on_app_info)                                                                       \
+    X(CALLSTACK_SERIAL, on_callstack_serial)                                                       \
+    X(CALLSTACK, on_callstack)                                                                     \
+    X(CALLSTACK_ALLOC, on_callstack)                                                               \
+    X(SAMPLE, on_sample)                                                                           \
+    X(SWITCH_SAMPLE, on_sample)                                                                    \
+    X(HW_SAMPLE, on_hw_sample)                                                                     \
+    X(FRAME_MARK, on_frame_mark)                                                                   \
+    X(FRAME_START, on_frame_mark)                                                                  \
+    X(FRAME_END, on_frame_mark)                                                                    \
+    X(FRAME_VSYNC, on_frame_mark)                                                                  \
+    X(FRAME_IMAGE, on_frame_image)                                                                 \
+    X(LOCK_ANNOUNCE, on_lock_announce)                                                             \
+    X(LOCK_TERMINATE, on_lock_terminate)                                                           \
+    X(LOCK_WAIT, on_lock_event)                                                                    \
+    X(LOCK_OBTAIN, on_lock_event)                                                                  \
+    X(LOCK_RELEASE, on_lock_event)                                                                 \
+    X(LOCK_MARK, on_lock_mark)                                                                     \
+    X(LOCK_NAME, on_lock_name)                                                                     \
+    X(MEM_ALLOC, on_memory_event)                                                                  \
+    X(MEM_FREE, on_memory_event)                                                                   \
+    X(MEM_DISCARD, on_mem_discard)                                                                 \
+    X(MEM_NAME, on_mem_name)                                                                       \
+    X(GPU_CONTEXT, on_gpu_context)                                                                 \
+    X(GPU_CONTEXT_NAME, on_gpu_text)                                                               \
+    X(GPU_ZONE_BEGIN, on_gpu_zone_begin)                                                           \
+    X(GPU_ZONE_END, on_gpu_zone_end)                                                               \
+    X(GPU_TIME, on_gpu_time)                                                                       \
+    X(GPU_CALIBRATION, on_gpu_sync)                                                                \
+    X(GPU_TIME_SYNC, on_gpu_sync)                                                                  \
+    X(GPU_NOTE_NAME, on_gpu_text)                                                                  \
+    X(GPU_NOTE, on_gpu_note)                                                                       \
+    X(PLOT, on_plot)                                                                               \
+    X(PLOT_CONFIG, on_plot_config)                                                                 \
+    X(CONTEXT_SWITCH, on_context_switch)                                                           \
+    X(THREAD_WAKEUP, on_thread_wakeup)                                                             \
+    X(TID_TO_PID, on_tid_to_pid)                                                                   \
+    X(THREAD_CONTEXT, on_thread_context)                                                           \
+    X(THREAD_GROUP_HINT, on_thread_hint)                                                           \
+    X(FIBER_ENTER, on_fiber_enter)                                                                 \
+    X(FIBER_LEAVE, on_fiber_leave)                                                                 \
+    X(SECTION_SETUP, on_section)                                                                   \
+    X(SECTION_ENTER, on_section)                                                                   \
+    X(SECTION_LEAVE, on_section)                                                                   \
+    X(SYS_TIME, on_sys_time)                                                                       \
+    X(SYS_POWER, on_sys_power)                                                                     \
+    X(CPU_TOPOLOGY, on_cpu_topology)                                                               \
+    X(PARAM, on_param)                                                                             \
+    X(CRASH_REPORT, on_crash_report)                                                               \
+    X(CRASH, on_session)                                                                           \
+    X(TERMINATE, on_session)                                                                       \
+    X(KEEP_ALIVE, on_session)                                                                      \
+    X(SINGLE_STRING, on_string)                                                                    \
+    X(SECOND_STRING, on_string)                                                                    \
+    X(SRCLOC_PAYLOAD, on_srcloc_payload)                                                           \
+    X(CALLSTACK_PAYLOAD, on_callstack_payload)                                                     \
+    X(CALLSTACK_ALLOC_PAYLOAD, on_callstack_alloc_payload)                                         \
+    X(FRAME_IMAGE_DATA, on_image_data)                                                             \
+    X(SOURCE_LOCATION, on_source_location)                                                         \
+    X(CALLSTACK_FRAME_SIZE, on_frame_size)                                                         \
+    X(CALLSTACK_FRAME, on_frame)                                                                   \
+    X(SYMBOL, on_symbol)                                                                           \
+    X(ACK_NOOP, on_ack)                                                                            \
+    X(ACK_NO_SOURCE, on_ack)                                                                       \
+    X(ACK_NO_SYMBOL_CODE, on_ack)                                                                  \
+    X(STRING_DATA, on_name)                                                                        \
+    X(THREAD_NAME, on_name)                                                                        \
+    X(PLOT_NAME, on_name)                                                                          \
+    X(FRAME_NAME, on_name)                                                                         \
+    X(FIBER_NAME, on_name)                                                                         \
+    X(EXTERNAL_NAME, on_name)                                                                      \
+    X(EXTERNAL_THREAD_NAME, on_external_thread_name)                                               \
+    X(SYMBOL_CODE, on_name)                                                                        \
+    X(SOURCE_CODE, on_name)
 
 enum wire_kind {
-#define X(NAME) WIRE_##NAME,
+#define X(NAME, HANDLER) WIRE_##NAME,
     WIRE_KINDS(X)
 #undef X
         WIRE_KIND_COUNT
