@@ -5,26 +5,7 @@
 #include "lib/tidetrace_internal.h"
 #include "report/faults_report.h"
 
-struct faults_result {
-    struct tidetrace_result base;
-    struct faults faults;
-};
-
-static int faults_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
-                       struct err *e)
-{
-    static const struct leak_report_options options = {.format = REPORT_JSON};
-    struct faults_result *f = (struct faults_result *)r;
-    struct faults part = f->faults;
-    vec_part(&part.rows, first, count);
-    return faults_write(&part, &f->base.selection, &options, out, e);
-}
-
-static void faults_free(struct tidetrace_result *r)
-{
-    struct faults_result *f = (struct faults_result *)r;
-    faults_release(&f->faults);
-}
+LIB_RESULT_OF_ROWS(faults)
 
 static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
@@ -55,14 +36,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     return lib_give(to, &out, sizeof out, e);
 }
 
-static const struct result_type faults_type = {.size = sizeof(struct faults_result),
-                                               .build = build,
-                                               .write = faults_json,
-                                               .row = give_row,
-                                               .release = faults_free};
-
-LIB_ASK(faults, tidetrace_site_options, faults_type)
-LIB_ROW(fault_row, faults_type)
+LIB_QUESTION(faults, tidetrace_site_options, fault_row)
 
 static const uint32_t causes[FAULT_CAUSES] = {
     [FAULT_NEVER_SEEN] = TIDETRACE_FAULT_NEVER_SEEN,

@@ -5,26 +5,7 @@
 #include "lib/tidetrace_internal.h"
 #include "report/leaks_report.h"
 
-struct growth_result {
-    struct tidetrace_result base;
-    struct growth growth;
-};
-
-static int growth_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
-                       struct err *e)
-{
-    static const struct leak_report_options options = {.format = REPORT_JSON};
-    struct growth_result *g = (struct growth_result *)r;
-    struct growth part = g->growth;
-    vec_part(&part.rows, first, count);
-    return growth_write(&part, &g->base.selection, &options, out, e);
-}
-
-static void growth_free(struct tidetrace_result *r)
-{
-    struct growth_result *g = (struct growth_result *)r;
-    growth_release(&g->growth);
-}
+LIB_RESULT_OF_ROWS(growth)
 
 static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
@@ -66,11 +47,4 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     return lib_give(to, &out, sizeof out, e);
 }
 
-static const struct result_type growth_type = {.size = sizeof(struct growth_result),
-                                               .build = build,
-                                               .write = growth_json,
-                                               .row = give_row,
-                                               .release = growth_free};
-
-LIB_ASK(growth, tidetrace_growth_options, growth_type)
-LIB_ROW(growth_row, growth_type)
+LIB_QUESTION(growth, tidetrace_growth_options, growth_row)

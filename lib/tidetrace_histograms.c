@@ -11,8 +11,8 @@ struct histograms_result {
     VEC(struct tidetrace_class_row) rows;
 };
 
-static int histograms_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
-                           struct err *e)
+static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                      struct err *e)
 {
     const struct histograms_result *h = (const struct histograms_result *)r;
     (void)first;
@@ -20,7 +20,7 @@ static int histograms_json(struct tidetrace_result *r, uint64_t first, uint64_t 
     return histograms_write(&h->histograms, &h->base.selection, REPORT_JSON, out, e);
 }
 
-static void histograms_free(struct tidetrace_result *r)
+static void release(struct tidetrace_result *r)
 {
     struct histograms_result *h = (struct histograms_result *)r;
     vec_release(&h->rows);
@@ -82,11 +82,4 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     return lib_give(to, out, sizeof *out, e);
 }
 
-static const struct result_type histograms_type = {.size = sizeof(struct histograms_result),
-                                                   .build = build,
-                                                   .write = histograms_json,
-                                                   .row = give_row,
-                                                   .release = histograms_free};
-
-LIB_ASK(histograms, tidetrace_selection, histograms_type)
-LIB_ROW(class_row, histograms_type)
+LIB_QUESTION(histograms, tidetrace_selection, class_row)

@@ -175,6 +175,42 @@ int result_give(const struct result_type *type, struct tidetrace_result *r, uint
         return result_give(&(TYPE), result, row, out, error);                                      \
     }
 
+/*
+ * The type, the request and the rows of a question whose functions in its file are build,
+ * write_json, give_row and release.
+ */
+#define LIB_QUESTION(NAME, OPTIONS, ROW)                                                           \
+    static const struct result_type NAME##_type = {.size = sizeof(struct NAME##_result),           \
+                                                   .build = build,                                 \
+                                                   .write = write_json,                            \
+                                                   .row = give_row,                                \
+                                                   .release = release};                            \
+    LIB_ASK(NAME, OPTIONS, NAME##_type)                                                            \
+    LIB_ROW(ROW, NAME##_type)
+
+/* The result of a question, a struct TYPE, and its release. */
+#define LIB_RESULT(NAME, TYPE, FIELD)                                                              \
+    struct NAME##_result {                                                                         \
+        struct tidetrace_result base;                                                              \
+        struct TYPE FIELD;                                                                         \
+    };                                                                                             \
+    static void release(struct tidetrace_result *r)                                                \
+    {                                                                                              \
+        TYPE##_release(&((struct NAME##_result *)r)->FIELD);                                       \
+    }
+
+/* The same of a struct NAME with `rows`, and what writes them. */
+#define LIB_RESULT_OF_ROWS(NAME)                                                                   \
+    LIB_RESULT(NAME, NAME, NAME)                                                                   \
+    static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,   \
+                          struct err *e)                                                           \
+    {                                                                                              \
+        static const struct leak_report_options options = {.format = REPORT_JSON};                 \
+        struct NAME part = ((struct NAME##_result *)r)->NAME;                                      \
+        vec_part(&part.rows, first, count);                                                        \
+        return NAME##_write(&part, &r->selection, &options, out, e);                               \
+    }
+
 /* ERR_USAGE unless the result is of this type and has such a row. */
 int result_row(const struct tidetrace_result *r, const struct result_type *type, uint64_t row,
                struct err *e);

@@ -13,7 +13,7 @@ struct leaks_result {
     struct leaks leaks;
 };
 
-static int leaks_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
                       struct err *e)
 {
     struct leaks_result *l = (struct leaks_result *)r;
@@ -23,7 +23,7 @@ static int leaks_json(struct tidetrace_result *r, uint64_t first, uint64_t count
     return leaks_write(&part, &l->base.selection, &l->suppress, &options, out, e);
 }
 
-static void leaks_free(struct tidetrace_result *r)
+static void release(struct tidetrace_result *r)
 {
     struct leaks_result *l = (struct leaks_result *)r;
     leaks_release(&l->leaks);
@@ -80,11 +80,4 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     return lib_give(to, &out, sizeof out, e);
 }
 
-static const struct result_type leaks_type = {.size = sizeof(struct leaks_result),
-                                              .build = build,
-                                              .write = leaks_json,
-                                              .row = give_row,
-                                              .release = leaks_free};
-
-LIB_ASK(leaks, tidetrace_leak_options, leaks_type)
-LIB_ROW(leak_row, leaks_type)
+LIB_QUESTION(leaks, tidetrace_leak_options, leak_row)

@@ -11,25 +11,16 @@
 #define SAMPLES 8
 #define SAMPLES_MAX 100000
 
-struct map_result {
-    struct tidetrace_result base;
-    struct memory_map map;
-};
+LIB_RESULT(map, memory_map, map)
 
-static int map_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
-                    struct err *e)
+static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                      struct err *e)
 {
     static const struct map_report_options options = {.format = REPORT_JSON};
     const struct map_result *m = (const struct map_result *)r;
     (void)first;
     (void)count;
     return memory_map_write(&m->map, m->base.selection.trace, &options, out, e);
-}
-
-static void map_free(struct tidetrace_result *r)
-{
-    struct map_result *m = (struct map_result *)r;
-    memory_map_release(&m->map);
 }
 
 static int take_options(struct map_options *to, const struct tidetrace_map_options *o,
@@ -97,11 +88,4 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     return lib_give(to, &out, sizeof out, e);
 }
 
-static const struct result_type map_type = {.size = sizeof(struct map_result),
-                                            .build = build,
-                                            .write = map_json,
-                                            .row = give_row,
-                                            .release = map_free};
-
-LIB_ASK(map, tidetrace_map_options, map_type)
-LIB_ROW(map_row, map_type)
+LIB_QUESTION(map, tidetrace_map_options, map_row)

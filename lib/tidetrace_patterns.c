@@ -5,26 +5,7 @@
 #include "lib/tidetrace_internal.h"
 #include "report/patterns_report.h"
 
-struct patterns_result {
-    struct tidetrace_result base;
-    struct patterns patterns;
-};
-
-static int patterns_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
-                         struct err *e)
-{
-    static const struct leak_report_options options = {.format = REPORT_JSON};
-    struct patterns_result *p = (struct patterns_result *)r;
-    struct patterns part = p->patterns;
-    vec_part(&part.rows, first, count);
-    return patterns_write(&part, &p->base.selection, &options, out, e);
-}
-
-static void patterns_free(struct tidetrace_result *r)
-{
-    struct patterns_result *p = (struct patterns_result *)r;
-    patterns_release(&p->patterns);
-}
+LIB_RESULT_OF_ROWS(patterns)
 
 static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
@@ -71,11 +52,4 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     return lib_give(to, &out, sizeof out, e);
 }
 
-static const struct result_type patterns_type = {.size = sizeof(struct patterns_result),
-                                                 .build = build,
-                                                 .write = patterns_json,
-                                                 .row = give_row,
-                                                 .release = patterns_free};
-
-LIB_ASK(patterns, tidetrace_site_options, patterns_type)
-LIB_ROW(pattern_row, patterns_type)
+LIB_QUESTION(patterns, tidetrace_site_options, pattern_row)

@@ -5,14 +5,11 @@
 #include "lib/tidetrace_internal.h"
 #include "report/related_report.h"
 
-struct related_result {
-    struct tidetrace_result base;
-    struct related related;
-};
+LIB_RESULT(related, related, related)
 
 /* Rows are those of plots, then those of messages. A page may cross the border. */
-static int related_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
-                        struct err *e)
+static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                      struct err *e)
 {
     const struct related_result *m = (const struct related_result *)r;
     struct related part = m->related;
@@ -27,12 +24,6 @@ static int related_json(struct tidetrace_result *r, uint64_t first, uint64_t cou
         part.messages.at += first - plots;
     part.messages.len = (size_t)(count - (to - from));
     return related_write(&part, &m->base.selection, REPORT_JSON, 0, out, e);
-}
-
-static void related_free(struct tidetrace_result *r)
-{
-    struct related_result *m = (struct related_result *)r;
-    related_release(&m->related);
 }
 
 static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
@@ -97,14 +88,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     return lib_give(to, &out, sizeof out, e);
 }
 
-static const struct result_type related_type = {.size = sizeof(struct related_result),
-                                                .build = build,
-                                                .write = related_json,
-                                                .row = give_row,
-                                                .release = related_free};
-
-LIB_ASK(related, tidetrace_related_options, related_type)
-LIB_ROW(related_row, related_type)
+LIB_QUESTION(related, tidetrace_related_options, related_row)
 
 static int give_head(struct tidetrace_result *r, struct tidetrace_related_head *to, struct err *e)
 {

@@ -37,8 +37,8 @@ static struct row_list *rows_of(struct summary *s)
 }
 
 /* Passes the writer a copy of the summary with fewer rows. */
-static int report_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
-                       struct err *e)
+static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                      struct err *e)
 {
     struct report_result *report = (struct report_result *)r;
     const struct report_options options = {.format = REPORT_JSON, .sort = report->sort};
@@ -52,7 +52,7 @@ static int report_json(struct tidetrace_result *r, uint64_t first, uint64_t coun
     return report_write(&part, &options, out, e);
 }
 
-static void report_release(struct tidetrace_result *r)
+static void release(struct tidetrace_result *r)
 {
     summary_release(&((struct report_result *)r)->summary);
 }
@@ -61,7 +61,7 @@ _Static_assert((int)TIDETRACE_BY_CALLSTACK == GROUP_CALLSTACK &&
                    (int)TIDETRACE_BY_FRAME == GROUP_FRAME && (int)TIDETRACE_BY_TYPE == GROUP_TYPE,
                "groupings keep their numbers");
 
-static int build_report(struct tidetrace_result *base, const void *theirs, struct err *e)
+static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
 {
     struct report_result *r = (struct report_result *)base;
     struct tidetrace *t = base->traces[0];
@@ -106,14 +106,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
                : lib_give(to, &out, sizeof out, e);
 }
 
-static const struct result_type report_type = {.size = sizeof(struct report_result),
-                                               .build = build_report,
-                                               .write = report_json,
-                                               .row = give_row,
-                                               .release = report_release};
-
-LIB_ASK(report, tidetrace_report_options, report_type)
-LIB_ROW(report_row, report_type)
+LIB_QUESTION(report, tidetrace_report_options, report_row)
 
 static int give_totals(struct tidetrace_result *r, struct tidetrace_totals *to, struct err *e)
 {

@@ -5,23 +5,15 @@
 #include "lib/tidetrace_internal.h"
 #include "report/resident_report.h"
 
-struct resident_result {
-    struct tidetrace_result base;
-    struct resident resident;
-};
+LIB_RESULT(resident, resident, resident)
 
-static int resident_page(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
-                         struct err *e)
+static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                      struct err *e)
 {
     const struct resident_result *of = (const struct resident_result *)r;
     const struct leak_report_options options = {
         .format = REPORT_JSON, .first = count ? first : r->rows, .limit = count};
     return resident_write(&of->resident, &r->selection, &options, out, e);
-}
-
-static void release(struct tidetrace_result *r)
-{
-    resident_release(&((struct resident_result *)r)->resident);
 }
 
 static int build(struct tidetrace_result *base, const void *theirs, struct err *e)
@@ -57,11 +49,4 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     return lib_give(to, &out, sizeof out, e);
 }
 
-static const struct result_type resident_type = {.size = sizeof(struct resident_result),
-                                                 .build = build,
-                                                 .write = resident_page,
-                                                 .row = give_row,
-                                                 .release = release};
-
-LIB_ASK(resident, tidetrace_resident_options, resident_type)
-LIB_ROW(resident_row, resident_type)
+LIB_QUESTION(resident, tidetrace_resident_options, resident_row)

@@ -8,25 +8,16 @@
 #define BUCKETS 200
 #define BUCKETS_MAX 1000000
 
-struct timeline_result {
-    struct tidetrace_result base;
-    struct timeline line;
-};
+LIB_RESULT(timeline, timeline, line)
 
-static int timeline_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
-                         struct err *e)
+static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                      struct err *e)
 {
     static const struct timeline_report_options options = {.format = REPORT_JSON};
     const struct timeline_result *t = (const struct timeline_result *)r;
     (void)first;
     (void)count;
     return timeline_write(&t->line, t->base.selection.trace, &options, out, e);
-}
-
-static void timeline_free(struct tidetrace_result *r)
-{
-    struct timeline_result *t = (struct timeline_result *)r;
-    timeline_release(&t->line);
 }
 
 static int check_options(const struct tidetrace_timeline_options *o, struct err *e)
@@ -93,11 +84,4 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
     return lib_give(to, &out, sizeof out, e);
 }
 
-static const struct result_type timeline_type = {.size = sizeof(struct timeline_result),
-                                                 .build = build,
-                                                 .write = timeline_json,
-                                                 .row = give_row,
-                                                 .release = timeline_free};
-
-LIB_ASK(timeline, tidetrace_timeline_options, timeline_type)
-LIB_ROW(bucket_row, timeline_type)
+LIB_QUESTION(timeline, tidetrace_timeline_options, bucket_row)

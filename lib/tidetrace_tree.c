@@ -12,8 +12,8 @@ struct tree_result {
     struct tree_nodes nodes; /* in row order */
 };
 
-static int tree_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
-                     struct err *e)
+static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                      struct err *e)
 {
     static const uint32_t none;
     struct tree_result *t = (struct tree_result *)r;
@@ -23,7 +23,7 @@ static int tree_json(struct tidetrace_result *r, uint64_t first, uint64_t count,
     return tree_write(&t->tree, &options, out, e);
 }
 
-static void tree_free(struct tidetrace_result *r)
+static void release(struct tidetrace_result *r)
 {
     struct tree_result *t = (struct tree_result *)r;
     vec_release(&t->nodes.list);
@@ -125,11 +125,4 @@ static int give_row(struct tidetrace_result *r, uint64_t row, void *to, struct e
                : lib_give(to, &out, sizeof out, e);
 }
 
-static const struct result_type tree_type = {.size = sizeof(struct tree_result),
-                                             .build = build,
-                                             .write = tree_json,
-                                             .row = give_row,
-                                             .release = tree_free};
-
-LIB_ASK(tree, tidetrace_tree_options, tree_type)
-LIB_ROW(tree_row, tree_type)
+LIB_QUESTION(tree, tidetrace_tree_options, tree_row)
