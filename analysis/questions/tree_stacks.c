@@ -347,7 +347,7 @@ static bool group_by_thread(struct tree_stacks *s, struct tree_stack_list *list)
         tree_stacks_step(s);
     }
     map_release(&of_texts);
-    for (size_t i = 0; i < list->threads.len; i++) {
+    for (size_t i = 0; i < list->threads.len && ok; i++) {
         thread = &list->threads.at[i];
         tree_node_pass(&list->sum, &thread->sum.inclusive, thread->sum.callstack,
                        thread->sum.callstack_bytes);
