@@ -199,7 +199,10 @@ static int load_page(void *ctx, struct trace *t, struct err *e)
     page_source_init(&c->page, t);
     if (c->page_size)
         c->page.size = c->page_size;
-    return page_source_load(&c->page, c->question.trace, &c->question.selection, e);
+    int status = page_source_load(&c->page, c->question.trace, &c->question.selection,
+                                  c->question.resolve.wanted, e);
+    c->summary.stream = page_source_figures(&c->page);
+    return status;
 }
 
 static int load_related(void *ctx, struct trace *t, struct err *e)
@@ -240,6 +243,7 @@ static int load_stream(void *ctx, struct trace *t, struct err *e)
     if (found != 0)
         return found < 0 ? -1 : 0;
     stream_figures_init(&c->stream, t);
+    c->stream.by_thread = c->summary.by == GROUP_THREAD;
     if (stream_figures_load(&c->stream, c->question.trace, NULL, NULL, e) != 0)
         return -1;
     c->summary.stream = c->stream.counted ? &c->stream : NULL;

@@ -24,6 +24,8 @@ void page_source_init(struct page_source *p, struct trace *t)
 
 void page_source_release(struct page_source *p)
 {
+    if (p->counting)
+        stream_figures_release(&p->figures);
     page_texts_release(&p->texts);
     related_input_release(&p->input);
 }
@@ -31,13 +33,23 @@ void page_source_release(struct page_source *p)
 static int take(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct page_source *p = ctx;
-    bool is_input = type == REC_PLOT || type == REC_PLOT_POINT || type == REC_MESSAGE;
-    return is_input ? related_input_put(&p->input, type, recs, n, e)
-                    : page_texts_put(&p->texts, type, recs, n, e);
+    switch (type) {
+    case REC_POOL:
+    case REC_MEMORY_EVENT:
+    case REC_POOL_END:
+        p->counting = p->counting && stream_figures_try(&p->figures, type, recs, n);
+        return 0;
+    case REC_PLOT:
+    case REC_PLOT_POINT:
+    case REC_MESSAGE:
+        return related_input_put(&p->input, type, recs, n, e);
+    default:
+        return page_texts_put(&p->texts, type, recs, n, e);
+    }
 }
 
 int page_source_load(struct page_source *p, const char *path, const struct selection_options *only,
-                     struct err *e)
+                     bool resolves, struct err *e)
 {
     const struct record_sink sink = {p, take};
     bool wanted[REC_TYPE_COUNT];
@@ -48,14 +60,24 @@ int page_source_load(struct page_source *p, const char *path, const struct selec
         wanted[i] |= more[i];
     if (related_input_init(&p->input, p->trace, NULL, RELATED_INPUT_BUDGET, e) != 0)
         return -1;
+    p->counting = !selection_is_narrow(only) && !resolves;
+    if (p->counting && stream_figures_beside(&p->figures, p->trace, wanted, e) != 0)
+        return -1;
+    p->figures.by_thread = p->counting;
     const struct trace_load_options options = {.zones = true,
                                                .frames = only->has_frame,
                                                .kernel = true,
                                                .beside = &sink,
                                                .beside_wanted = wanted};
-    if (trace_load_with(p->trace, path, &options, NULL, NULL, e) != 0)
+    if (trace_load_with(p->trace, path, &options, NULL, NULL, e) != 0 ||
+        (p->counting && stream_figures_loaded(&p->figures, e) != 0))
         return -1;
     return trace_load_looks(p->trace, path, e);
+}
+
+struct stream_figures *page_source_figures(struct page_source *p)
+{
+    return p->counting && p->figures.counted ? &p->figures : NULL;
 }
 
 int page_source_write(struct page_source *p, const struct summary *s, const struct skiplist *skip,

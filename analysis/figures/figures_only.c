@@ -197,7 +197,7 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
         return err_set(e, ERR_INPUT, "allocations of 2^62 bytes cannot be counted");
     struct counter_page *page = pool_page(f->counting.account, callstack, e);
     struct account_thread *thread = pool_thread(f->counting.account, op->thread, e);
-    if (!page || !thread || accounting_op(&o->threads, op, e) != 0)
+    if (!page || !thread || accounting_op(&o->figures.threads, op, e) != 0)
         return -1;
     const int64_t time = op->time > 0 ? op->time : 0;
     const bool later = time > f->now;
@@ -362,17 +362,4 @@ int figures_only_part(struct trace *t, uint32_t pool, unsigned part, struct view
         return -1;
     *bytes = buf_view(&o->feeds.at[pool]->bytes[part]);
     return bytes->len ? 0 : memory_refuse("an older release stored fewer figures", e);
-}
-
-int figures_only_threads(struct trace *t, const struct selection *s, struct accounting *into,
-                         struct err *e)
-{
-    const struct only *o = t->memory.only.figures;
-    for (uint32_t i = 0; i < o->feeds.len; i++) {
-        uint32_t pool = s->pool_of[i];
-        if (o->feeds.at[i] && pool != UINT32_MAX &&
-            accounting_borrow(into, pool, &o->threads, i, e) != 0)
-            return -1;
-    }
-    return 0;
 }

@@ -83,13 +83,6 @@ int figures_only_load(struct trace *t, struct err *e);
 int figures_only_find(struct trace *t, struct stream_figures **f, struct err *e);
 
 /*
- * Shows the figures by allocating thread and the selection's pools in `into`, which must be newly
- * initialised. After figures_only_find; the trace must outlive `into`.
- */
-int figures_only_threads(struct trace *t, const struct selection *s, struct accounting *into,
-                         struct err *e);
-
-/*
  * The log of steps is bounded: when it is long, the peaks so far are kept, by sites as frames are
  * named by then. `name` names frames for that; without it, names are those that came by themselves.
  * Does nothing for other traces.

@@ -32,8 +32,8 @@ static void put_threads(const struct only *o, uint32_t pool, struct buf *out)
     const struct trace_threads *threads = &o->trace->threads;
     uint64_t iter = 0;
     uint32_t number;
-    figures_put(out, count_keys(&o->threads, pool));
-    for (struct counter c; accounting_next(&o->threads, pool, &iter, &number, &c);) {
+    figures_put(out, count_keys(&o->figures.threads, pool));
+    for (struct counter c; accounting_next(&o->figures.threads, pool, &iter, &number, &c);) {
         figures_put(out, number < threads->list.len ? threads->list.at[number].id : 0);
         figures_put_all(out, &c, COUNTER_FIELDS);
     }
@@ -173,7 +173,7 @@ static int take_threads(struct only *o, struct cursor *c, uint32_t pool, struct 
     uint64_t n = figures_take(c), count = 0;
     if (c->short_read || n > cursor_left(c) / CALLSTACK_LEAST)
         return refuse(c, "more threads than there are bytes", e);
-    if (accounting_put_pool(&o->threads, pool, figures, e) != 0)
+    if (accounting_put_pool(&o->figures.threads, pool, figures, e) != 0)
         return -1;
     for (uint64_t i = 0; i < n; i++) {
         struct counter one;
@@ -182,7 +182,7 @@ static int take_threads(struct only *o, struct cursor *c, uint32_t pool, struct 
         if (c->short_read || !number || one.count == 0)
             return refuse(c, "an unknown thread", e);
         count += one.count;
-        if (accounting_put_counter(&o->threads, pool, (uint32_t)*number, &one, e) != 0)
+        if (accounting_put_counter(&o->figures.threads, pool, (uint32_t)*number, &one, e) != 0)
             return -1;
     }
     return count == figures->allocations ? 0 : refuse(c, "they do not add up", e);

@@ -45,7 +45,6 @@ void only_forget(struct only *o)
         release_feed(o, o->feeds.at[i]);
     vec_release(&o->feeds);
     stream_figures_release(&o->figures);
-    accounting_release(&o->threads);
     o->sealed = false;
 }
 
@@ -58,8 +57,6 @@ void only_release(void *figures)
 
 void only_start(struct only *o)
 {
-    static const struct accounting_options by_thread = {.by_thread = true};
-    accounting_init(&o->threads, &by_thread);
     stream_figures_init(&o->figures, o->trace);
     o->figures.of_store = true;
     o->figures.counting.pageable.budget = COUNTERS_BUDGET;

@@ -41,10 +41,9 @@ struct only {
     const struct figures_part *const *parts;
     size_t part_count;
     struct stream_figures figures;
-    struct accounting threads; /* by allocating thread */
-    VEC(struct feed *) feeds;  /* by number of pool; NULL: without steps */
-    bool sealed;               /* the peaks of groups are known, and no step came since */
-    uint64_t fold_steps;       /* FOLD_STEPS, but for tests */
+    VEC(struct feed *) feeds; /* by number of pool; NULL: without steps */
+    bool sealed;              /* the peaks of groups are known, and no step came since */
+    uint64_t fold_steps;      /* FOLD_STEPS, but for tests */
     void (*name)(void *ctx, struct trace *t); /* see figures_only_name_by */
     void *name_ctx;
 };

@@ -8,8 +8,6 @@
 #include "analysis/figures/stream_pipe.h"
 #include "trace/file/record.h"
 
-#define SIZE_MASK ((UINT64_C(1) << 48) - 1)
-
 #define TIME_LAST (INT64_MAX >> STEP_TIME)
 
 /*
@@ -39,11 +37,17 @@ struct stream_room {
 /* Bytes of counters, and of blocks allocated in one nanosecond, unless it sets less. */
 #define COUNTERS_IN_MEMORY ((size_t)64 << 20)
 
+/* Bytes of everything for a trace that is loaded with its events, if its budget is not less. */
+#define BESIDE_A_STORE ((size_t)32 << 20)
+
 void stream_figures_init(struct stream_figures *f, struct trace *t)
 {
     *f = (struct stream_figures){.trace = t};
     const struct accounting_options counters = {.pageable = &f->counting.pageable};
+    const struct accounting_options by_thread = {.by_thread = true,
+                                                 .pageable = &f->counting.pageable};
     accounting_init(&f->callstacks, &counters);
+    accounting_init(&f->threads, &by_thread);
     stream_log_init(&f->counting.log, &f->spool);
     pageable_init(&f->counting.pageable, t->spool.dir, COUNTERS_IN_MEMORY);
     f->frees.loose = STEP_TIME;
@@ -75,6 +79,7 @@ void stream_figures_release(struct stream_figures *f)
     stream_pipe_close(f->pipe);
     forget_threads(f);
     accounting_release(&f->callstacks);
+    accounting_release(&f->threads);
     pageable_release(&f->counting.pageable);
     vec_release(&f->pools);
     stream_log_release(&f->counting.log);
@@ -262,13 +267,16 @@ static inline int add_event(struct stream_figures *f, struct stream_portion *to,
     uint64_t value = step_with_size(r->callstack_alloc, size);
     uint64_t waiting = value;
     bool later = r->time_free > f->sums.now;
-    if (__builtin_expect(size >> STEP_SIZE_ROOM != 0, 0)) {
+    bool same_thread = r->thread_free == r->thread_alloc;
+    bool tells_owner = f->by_thread && !same_thread && is_freed(r->time_free);
+    if (__builtin_expect(size >> STEP_SIZE_ROOM != 0 || tells_owner, 0)) {
+        uint64_t large = size | (uint64_t)r->thread_alloc << 48;
         value = waiting = r->callstack_alloc;
-        if (put_large(to, &value, size, e) != 0 || (later && keep_large(f, &waiting, size, e) != 0))
+        if (put_large(to, &value, large, e) != 0 ||
+            (later && keep_large(f, &waiting, large, e) != 0))
             return -1;
     }
     size_t n = to->allocation_count++;
-    bool same_thread = r->thread_free == r->thread_alloc;
     to->allocations[n] = (struct due_item){key_of(f->sums.now, r->thread_alloc), value};
     to->freed[n] = later && same_thread ? r->time_free : FREED_ELSEWHERE;
     if (later)
@@ -379,7 +387,7 @@ static int begin_steps(struct stream_figures *f, uint64_t events, struct err *e)
 static int begin_pool(struct stream_figures *f, const struct rec_pool *r, struct err *e)
 {
     uint32_t number;
-    f->counting.account = NULL;
+    f->counting.account = f->counting.by_thread = NULL;
     if (r->events == 0)
         return 0;
     if (memory_pool(&f->trace->memory, r->key, &number, e) != 0)
@@ -388,9 +396,12 @@ static int begin_pool(struct stream_figures *f, const struct rec_pool *r, struct
         return unsuited(f, e);
     f->pool = f->trace->memory.pools.at[number];
     f->counting.account = accounting_add_pool(&f->callstacks, number, e);
+    if (f->by_thread)
+        f->counting.by_thread = accounting_add_pool(&f->threads, number, e);
     f->sums = (struct stream_sums){.now = INT64_MIN, .totals.low_address = UINT64_MAX};
     due_queue_restart(&f->frees);
-    if (!f->counting.account || begin_threads(f, e) != 0)
+    if (!f->counting.account || (f->by_thread && !f->counting.by_thread) ||
+        begin_threads(f, e) != 0)
         return -1;
     if (begin_steps(f, r->events, e) != 0)
         return -1;
@@ -416,6 +427,11 @@ static int end_pool(struct stream_figures *f, struct err *e)
     figures->total_bytes = totals->total_bytes;
     totals->live = figures->live;
     totals->live_bytes = figures->live_bytes;
+    if (f->by_thread) {
+        f->counting.by_thread->figures = *figures;
+        f->counting.by_thread->epoch = f->counting.account->epoch;
+        f->counting.by_thread->now = f->counting.account->now;
+    }
     if (!f->of_store) {
         f->pool->totals = *totals;
         f->pool->disorder = f->sums.disorder;
@@ -479,6 +495,22 @@ static int sum_stacks(const struct stream_figures *f, struct err *e)
     return 0;
 }
 
+int stream_figures_beside(struct stream_figures *f, struct trace *t, bool *wanted, struct err *e)
+{
+    bool is_less = t->memory_budget && t->memory_budget < BESIDE_A_STORE;
+    stream_figures_init(f, t);
+    f->of_store = true;
+    wanted[REC_POOL] = wanted[REC_MEMORY_EVENT] = wanted[REC_POOL_END] = true;
+    return stream_figures_bound(f, is_less ? t->memory_budget : BESIDE_A_STORE, e);
+}
+
+int stream_figures_loaded(struct stream_figures *f, struct err *e)
+{
+    stream_figures_end(f);
+    f->counted = !f->trace->memory.only.is;
+    return sum_stacks(f, e);
+}
+
 int stream_figures_read(struct stream_figures *f, const char *path, struct trace_counts *counts,
                         struct trace_info *info, struct err *e)
 {
@@ -487,12 +519,9 @@ int stream_figures_read(struct stream_figures *f, const char *path, struct trace
     const struct record_sink sink = stream_figures_sink(f);
     const struct trace_load_options options = {
         .no_events = true, .beside = &sink, .beside_wanted = wanted};
-    int status = trace_load_with(f->trace, path, &options, counts, info, e);
-    stream_figures_end(f);
-    if (status == 0)
-        status = sum_stacks(f, e);
-    f->counted = status == 0 && !f->trace->memory.only.is;
-    return status;
+    return trace_load_with(f->trace, path, &options, counts, info, e) == 0
+               ? stream_figures_loaded(f, e)
+               : -1;
 }
 
 static bool can_be_read_again(const char *path)

@@ -7,9 +7,9 @@
  * up by site when the sites are known. The only figure that cannot be added up, a site's own peak,
  * is computed from a log of the steps, which has call stack and size only.
  *
- * Memory: 16 bytes for each block that is live and freed later (base/due_queue.h), the counters of
- * call stacks, and the log within the budget of the store's spool. stream_figures_bound makes the
- * first of them spill, too.
+ * Memory: 16 bytes for each block that is live and freed later (base/due_queue.h), 8 more by
+ * thread if another thread frees it, the counters of call stacks, and the log within the budget of
+ * the store's spool. stream_figures_bound makes the first of them spill, too.
  *
  * The figures are those of memory_sweep and analysis/figures/accounting.h. Some files cannot be
  * counted in this way: those with several pools of one name, which a summary combines; with several
@@ -69,6 +69,7 @@ struct stream_run {
     uint64_t key[LOG_RUN];   /* time and thread, as in analysis/figures/stream_parts.h */
     int64_t freed[LOG_RUN];  /* see struct stream_candidate */
     uint64_t epoch[LOG_RUN]; /* the pool's newest peak before it */
+    uint16_t owner[LOG_RUN]; /* the thread that allocated the block, if `by_thread` is counted */
 };
 
 /*
@@ -76,7 +77,8 @@ struct stream_run {
  * thread.
  */
 struct stream_counting {
-    struct pool_account *account; /* of the current pool */
+    struct pool_account *account;   /* of the current pool */
+    struct pool_account *by_thread; /* the same by thread; NULL: not counted */
     struct stream_thread *threads;
     size_t thread_count;
     struct pageable pageable; /* of their candidates and of the counters */
@@ -98,12 +100,14 @@ struct stream_pipe;
 
 struct stream_figures {
     struct trace *trace;
-    size_t memory; /* see stream_figures_bound; 0: no bound */
+    size_t memory;  /* see stream_figures_bound; 0: no bound */
+    bool by_thread; /* set before the first record: `threads` are counted, too */
     bool unsuited, counted;
     bool of_store;   /* the records come from the trace itself, which already has totals */
     bool disorder;   /* in some pool */
     uint64_t bounds; /* of the groupings computed last: peaks that are lower bounds */
     struct accounting callstacks; /* by the trace's numbers of pools, and call stack */
+    struct accounting threads;    /* the same by the thread that allocated */
     VEC(struct stream_pool) pools;
     struct pool *pool;  /* the current one; NULL: none with events */
     struct spool spool; /* of the log, if `has_spool`: threads must not share a spool */
@@ -158,6 +162,15 @@ bool stream_figures_try(struct stream_figures *f, enum record_type type, const v
 /* After the last record: ends the counting of all pools. Releases data needed only for counting. */
 void stream_figures_end(struct stream_figures *f);
 
+/*
+ * For a trace that is loaded with its events, which are counted by stream_figures_try beside that:
+ * begins, and flags the records in `wanted`.
+ */
+int stream_figures_beside(struct stream_figures *f, struct trace *t, bool *wanted, struct err *e);
+
+/* Ends it, and gives the trace the sums by call stack. f->counted: it has events. */
+int stream_figures_loaded(struct stream_figures *f, struct err *e);
+
 /* A grouping of call stacks. */
 struct stream_grouping {
     const uint32_t *groups; /* by call stack; 0 from group_count on */
@@ -205,8 +218,10 @@ int stream_figures_peaks(struct stream_figures *f, uint32_t pool, const struct s
                          bool by_hash, struct map *peaks, struct err *e);
 
 /*
- * The figures by call stack and the selection's pools. `into` must be newly initialised; `f` must
- * outlive it.
+ * The figures by call stack, or f->threads, and the selection's pools. `into` must be newly
+ * initialised; `f` must outlive it.
  */
 int stream_figures_callstacks(const struct stream_figures *f, const struct selection *s,
                               struct accounting *into, struct err *e);
+int stream_figures_threads(const struct stream_figures *f, const struct selection *s,
+                           struct accounting *into, struct err *e);

@@ -431,14 +431,26 @@ int stream_figures_group(struct stream_figures *f, const struct selection *s,
     return status;
 }
 
-int stream_figures_callstacks(const struct stream_figures *f, const struct selection *s,
-                              struct accounting *into, struct err *e)
+static int borrow(const struct stream_figures *f, const struct accounting *from,
+                  const struct selection *s, struct accounting *into, struct err *e)
 {
     for (size_t i = 0; i < f->pools.len; i++) {
         uint32_t number = f->pools.at[i].number;
         uint32_t pool = s->pool_of[number];
-        if (pool != UINT32_MAX && accounting_borrow(into, pool, &f->callstacks, number, e) != 0)
+        if (pool != UINT32_MAX && accounting_borrow(into, pool, from, number, e) != 0)
             return -1;
     }
     return 0;
+}
+
+int stream_figures_callstacks(const struct stream_figures *f, const struct selection *s,
+                              struct accounting *into, struct err *e)
+{
+    return borrow(f, &f->callstacks, s, into, e);
+}
+
+int stream_figures_threads(const struct stream_figures *f, const struct selection *s,
+                           struct accounting *into, struct err *e)
+{
+    return borrow(f, &f->threads, s, into, e);
 }

@@ -15,14 +15,15 @@
 
 /*
  * A step has 16 bytes. The key is time << 16 | thread. The value is size << 24 | call stack or,
- * with STEP_LARGE, index << 24 | call stack, with the size in a list. Times and sizes have 48 bits,
- * call stacks 24.
+ * with STEP_LARGE, index << 24 | call stack, with size and owner in a list. Times and sizes have 48
+ * bits, call stacks 24.
  */
 #define STEP_TIME 16
 #define STEP_SIZE 24
 #define STEP_CALLSTACK ((UINT64_C(1) << STEP_SIZE) - 1)
 #define STEP_LARGE (UINT64_C(1) << 63)
 #define STEP_SIZE_ROOM 39 /* bits */
+#define SIZE_MASK ((UINT64_C(1) << 48) - 1)
 
 static inline bool step_is_large(uint64_t value)
 {
@@ -49,7 +50,10 @@ static inline uint64_t step_with_size(uint64_t value, uint64_t size)
 #define STREAM_ALLOCATIONS 4098u /* maximum of a portion, with frees among them */
 #define STREAM_FREES 5120u
 
-/* Sizes that do not fit in steps. */
+/*
+ * Sizes that do not fit in steps, and those of blocks freed by another thread, if threads are
+ * counted: owner << 48 | size.
+ */
 struct stream_sizes {
     uint64_t *at;
     size_t len, cap;

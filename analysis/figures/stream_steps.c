@@ -100,21 +100,21 @@ static void count_pool(struct stream_run *r, struct pool_account *account)
 /* ---- counters of call stacks */
 
 /* Whether a page may be allocated now; page pointers before it count, too. */
-static bool may_add_page(struct stream_counting *c, uint32_t number)
+static bool may_add_page(struct stream_counting *c, const struct pool_account *account,
+                         uint32_t number)
 {
-    size_t places = c->account->pages.len;
+    size_t places = account->pages.len;
     c->counter_pages += 1 + (number > places ? (number - places) / PLACES_PER_PAGE : 0);
     return c->counter_pages <= PAGES_FREE + c->log.len / STEPS_PER_PAGE;
 }
 
-static __attribute__((noinline)) struct counter_page *add_page(struct stream_counting *c,
-                                                               uint32_t number, struct err *e)
+static __attribute__((noinline)) int
+add_page(struct stream_counting *c, struct pool_account *account, uint32_t number, struct err *e)
 {
-    if (may_add_page(c, number))
-        return pool_add_page(c->account, number, e);
+    if (may_add_page(c, account, number))
+        return pool_add_page(account, number, e) ? 0 : -1;
     c->scattered = true;
-    err_set(e, ERR_INPUT, "call stacks far apart");
-    return NULL;
+    return err_set(e, ERR_INPUT, "call stacks far apart");
 }
 
 /* The pages of counters. */
@@ -123,14 +123,14 @@ struct pages {
     size_t len;
 };
 
-static struct pages pages_of(const struct stream_counting *c)
+static struct pages pages_of(const struct pool_account *account)
 {
-    return (struct pages){c->account->pages.at, c->account->pages.len};
+    return (struct pages){account->pages.at, account->pages.len};
 }
 
-static inline struct counter_page *find_page(const struct pages *p, uint32_t callstack)
+static inline struct counter_page *find_page(const struct pages *p, uint32_t key)
 {
-    uint32_t number = callstack >> COUNTER_PAGE_SHIFT;
+    uint32_t number = key >> COUNTER_PAGE_SHIFT;
     return number < p->len ? p->at[number] : NULL;
 }
 
@@ -157,42 +157,64 @@ static inline void count_hot(struct counter_hot *h, struct counter_cold *c,
     h->largest = size > h->largest ? size : h->largest;
 }
 
-/* Counts a run, whose call stacks all have counters. */
-static void count_callstacks(const struct stream_run *r, const struct pool_account *account)
+/* Counts a run, whose keys all have counters: call stacks, or the threads that allocated. */
+static inline void count_keys(const struct stream_run *r, const struct pool_account *account,
+                              bool by_thread)
 {
     struct counter_page **pages = account->pages.at;
     for (uint32_t i = 0; i < r->steps.n; i++) {
-        uint32_t callstack = r->steps.what[i] >> 2;
-        struct counter_page *page = pages[callstack >> COUNTER_PAGE_SHIFT];
-        uint32_t place = callstack & (COUNTER_PAGE_KEYS - 1);
+        uint32_t key = by_thread ? r->owner[i] : r->steps.what[i] >> 2;
+        struct counter_page *page = pages[key >> COUNTER_PAGE_SHIFT];
+        uint32_t place = key & (COUNTER_PAGE_KEYS - 1);
         count_hot(&page->hot[place], &page->cold[place], r, i);
     }
 }
 
-/* ---- temporary blocks */
-
-static struct counter_cold *cold_of(const struct stream_counting *c, uint32_t callstack)
+static void count_callstacks(const struct stream_run *r, const struct pool_account *account)
 {
-    struct counter_page *page = c->account->pages.at[callstack >> COUNTER_PAGE_SHIFT];
-    return &page->cold[callstack & (COUNTER_PAGE_KEYS - 1)];
+    count_keys(r, account, false);
 }
 
-static void judge_one(struct stream_counting *c, const struct stream_candidate *block, int64_t time)
+static void count_owners(const struct stream_run *r, const struct pool_account *account)
+{
+    count_keys(r, account, true);
+}
+
+/* ---- temporary blocks */
+
+static void count_temporary(struct pool_account *account, uint32_t key, uint64_t size)
+{
+    struct counter_page *page = account->pages.at[key >> COUNTER_PAGE_SHIFT];
+    counter_temporary(account, &page->cold[key & (COUNTER_PAGE_KEYS - 1)], size);
+}
+
+/* Counts a temporary block of a thread. */
+static void add_temporary(struct stream_counting *c, uint16_t thread, uint32_t callstack,
+                          uint64_t size)
+{
+    count_temporary(c->account, callstack, size);
+    if (c->by_thread)
+        count_temporary(c->by_thread, thread, size);
+}
+
+static void judge_one(struct stream_counting *c, uint16_t thread,
+                      const struct stream_candidate *block, int64_t time)
 {
     if (block->freed == time)
-        counter_temporary(c->account, cold_of(c, block->callstack), block->size);
+        add_temporary(c, thread, block->callstack, block->size);
 }
 
 /*
  * A thread has a step at `time`, later than before: its candidates that are freed right then are
  * temporary.
  */
-static __attribute__((noinline)) void judge(struct stream_counting *c, struct stream_thread *t,
+static __attribute__((noinline)) void judge(struct stream_counting *c, uint16_t thread,
                                             int64_t time)
 {
-    judge_one(c, &t->first, time);
+    const struct stream_thread *t = &c->threads[thread];
+    judge_one(c, thread, &t->first, time);
     for (size_t i = 0; i < t->more.len; i++)
-        judge_one(c, &t->more.at[i], time);
+        judge_one(c, thread, &t->more.at[i], time);
 }
 
 /* A thread has another step in one nanosecond. False if memory is short. */
@@ -219,7 +241,7 @@ static int count_threads(struct stream_counting *c, const struct stream_run *r, 
         }
         /* A candidate's free is a step of this thread, too: none is before this one. */
         if (__builtin_expect(t->soonest == time, 0))
-            judge(c, t, time);
+            judge(c, (uint16_t)r->key[i], time);
         t->latest = time;
         t->soonest = r->freed[i];
         t->first.freed = r->freed[i];
@@ -256,12 +278,13 @@ static inline const struct due_item *choose_item(const struct cursor *at, uint64
     return (const void *)(from + (apart & -(ptrdiff_t)alloc));
 }
 
-static __attribute__((noinline)) int make_page(struct stream_counting *c, struct pages *pages,
-                                               uint32_t callstack, struct err *e)
+static __attribute__((noinline)) int make_page(struct stream_counting *c,
+                                               struct pool_account *account, struct pages *pages,
+                                               uint32_t key, struct err *e)
 {
-    if (!add_page(c, callstack >> COUNTER_PAGE_SHIFT, e))
+    if (add_page(c, account, key >> COUNTER_PAGE_SHIFT, e) != 0)
         return -1;
-    *pages = pages_of(c);
+    *pages = pages_of(account);
     return 0;
 }
 
@@ -270,7 +293,7 @@ static __attribute__((noinline)) void take_free_at_once(struct stream_counting *
 {
     struct stream_run *r = &c->run;
     if (r->freed[i] == FREES_TEMPORARY)
-        counter_temporary(c->account, cold_of(c, r->steps.what[i] >> 2), r->steps.size[i]);
+        add_temporary(c, r->owner[i], r->steps.what[i] >> 2, r->steps.size[i]);
     r->steps.what[i] |= LOG_FREE;
     r->freed[i] = FREED_ELSEWHERE;
 }
@@ -283,7 +306,8 @@ static __attribute__((noinline)) void take_free_at_once(struct stream_counting *
 static int merge_run(struct stream_counting *c, struct cursor *cursor, uint32_t n, struct err *e)
 {
     struct stream_run *r = &c->run;
-    struct pages pages = pages_of(c);
+    struct pages pages = pages_of(c->account);
+    struct pages threads = c->by_thread ? pages_of(c->by_thread) : (struct pages){0};
     struct cursor at = *cursor;
     int64_t now = c->account->now;
     for (uint32_t i = 0; i < n; i++) {
@@ -303,10 +327,17 @@ static int merge_run(struct stream_counting *c, struct cursor *cursor, uint32_t 
         const struct counter_page *page = find_page(&pages, callstack);
         if (__builtin_expect(page != NULL, 1))
             expect_step(page, callstack & (COUNTER_PAGE_KEYS - 1), r->freed[i]);
-        else if (make_page(c, &pages, callstack, e) != 0)
+        else if (make_page(c, c->account, &pages, callstack, e) != 0)
             return -1;
-        if (__builtin_expect(step_is_large(item->value), 0))
-            r->steps.size[i] = at.large[r->steps.size[i]];
+        r->owner[i] = (uint16_t)key;
+        if (__builtin_expect(step_is_large(item->value), 0)) {
+            uint64_t large = at.large[r->steps.size[i]];
+            r->owner[i] = (uint16_t)(large >> 48);
+            r->steps.size[i] = large & SIZE_MASK;
+        }
+        if (c->by_thread && !find_page(&threads, r->owner[i]) &&
+            make_page(c, c->by_thread, &threads, r->owner[i], e) != 0)
+            return -1;
         if (__builtin_expect(later & (uint64_t)r->freed[i] >> 63, 0))
             take_free_at_once(c, i);
     }
@@ -347,6 +378,8 @@ int stream_count(void *ctx, void *portion, struct err *e)
             return -1;
         count_pool(&c->run, c->account);
         count_callstacks(&c->run, c->account);
+        if (c->by_thread)
+            count_owners(&c->run, c->by_thread);
         if (count_threads(c, &c->run, e) != 0)
             return -1;
         sum_bits(&c->run.steps);

@@ -130,8 +130,7 @@ static int key_by_moment(void *ctx, const struct memory_op *op, uint32_t *key, s
 bool summary_streams(const struct summary_options *options)
 {
     bool moments = options->by == GROUP_ZONE || options->by == GROUP_FRAME;
-    return !moments && options->by != GROUP_THREAD &&
-           !(options->only && selection_is_narrow(options->only));
+    return !moments && !(options->only && selection_is_narrow(options->only));
 }
 
 int summary_load(struct stream_figures *f, struct trace *t, const char *path,
@@ -144,6 +143,7 @@ int summary_load(struct stream_figures *f, struct trace *t, const char *path,
     stream_figures_init(f, t);
     if (!summary_streams(options))
         return trace_load_with(t, path, &load, counts, info, e);
+    f->by_thread = options->by == GROUP_THREAD;
     int status = stream_figures_load(f, path, counts, info, e);
     options->stream = status == 0 && f->counted ? f : NULL;
     return status;
@@ -207,7 +207,7 @@ static int take_stream(struct builder *b, struct stream_figures *stream, struct 
     int status = stream_figures_group(stream, from, groupings, n, e);
     b->s->peak_bounds = stream->bounds;
     if (status == 0 && b->options->by == GROUP_THREAD)
-        status = figures_only_threads(b->trace, from, &b->accounts[BY_GROUP], e);
+        status = stream_figures_threads(stream, from, &b->accounts[BY_GROUP], e);
     return status;
 }
 
@@ -700,12 +700,10 @@ static int build(struct builder *b, struct err *e)
 /* Options for a trace of figures only: it has no events to sweep. */
 static int take_only(struct summary_options *options, struct trace *t, struct err *e)
 {
-    struct summary_options by_site = *options;
-    by_site.by = options->by == GROUP_THREAD ? GROUP_SITE : options->by;
-    bool may = summary_streams(&by_site);
     if (!t->memory.only.is || options->stream || options->stored)
         return 0;
-    return may ? figures_only_find(t, &options->stream, e)
+    return summary_streams(options)
+               ? figures_only_find(t, &options->stream, e)
                : memory_refuse("rows by zone and frame, and selections of anything but pools, "
                                "need them",
                                e);

@@ -51,8 +51,8 @@ struct summary_options {
     bool callers;                         /* fill in `callers` of rows by site and function */
     bool all_leaks;                       /* copied to the summary */
     /*
-     * Figures counted while the trace was loaded, whose store then has no memory events; NULL: it
-     * has them. See summary_streams for the possible options.
+     * Figures counted while the trace was loaded, whose store need not have memory events; NULL: it
+     * has them. With by_thread if rows are by thread. See summary_streams for the possible options.
      */
     struct stream_figures *stream;
     /*

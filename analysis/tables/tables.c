@@ -3,8 +3,6 @@
 #include "analysis/figures/stream_figures.h"
 #include "analysis/tables/table_cells.h"
 
-#define COUNTING ((size_t)32 << 20) /* bytes, beside the store, for figures by call stack */
-
 /* Records that become rows, and are counted if that can be done before the trace is loaded. */
 struct counted_records {
     struct record_sink rows;
@@ -17,16 +15,6 @@ static int put_record(void *ctx, enum record_type type, const void *recs, size_t
     struct counted_records *c = ctx;
     c->counting = c->counting && stream_figures_try(&c->figures, type, recs, n);
     return record_put(&c->rows, type, recs, n, e);
-}
-
-static int begin_counting(struct counted_records *c, struct trace *t, bool wanted[REC_TYPE_COUNT],
-                          struct err *e)
-{
-    stream_figures_init(&c->figures, t);
-    c->figures.of_store = true;
-    c->counting = true;
-    wanted[REC_POOL] = wanted[REC_MEMORY_EVENT] = wanted[REC_POOL_END] = true;
-    return stream_figures_bound(&c->figures, COUNTING, e);
 }
 
 /* Loads the trace and makes all rows. */
@@ -44,16 +32,17 @@ static int load_rows(const struct tables_source *source, const struct table_sink
                                             .beside_wanted = wanted};
     int status = 0;
     table_records_wanted(sink, wanted);
-    if (!load.no_events && !(only && selection_is_narrow(only)))
-        status = begin_counting(&c, t, wanted, e);
+    c.counting = !load.no_events && !(only && selection_is_narrow(only));
+    if (c.counting)
+        status = stream_figures_beside(&c.figures, t, wanted, e);
     if (status == 0)
         status = source->load(source->ctx, t, &load, e);
     if (status == 0 && t->memory.only.is && !load.no_events)
         status = memory_refuse("the tables have a row for each", e);
     if (status == 0)
         status = table_records_finish(records, e);
-    if (c.counting)
-        stream_figures_end(&c.figures);
+    if (status == 0 && c.counting)
+        status = stream_figures_loaded(&c.figures, e);
     if (status == 0)
         status = table_store_rows(sink, t, c.counting ? &c.figures : NULL, e);
     if (c.counting)

@@ -65,7 +65,8 @@ static int load_page(void *ctx, struct trace *t, struct err *e)
 {
     struct view_command *c = ctx;
     page_source_init(&c->page, t);
-    return page_source_load(&c->page, c->question.trace, &c->question.selection, e);
+    return page_source_load(&c->page, c->question.trace, &c->question.selection,
+                            c->question.resolve.wanted, e);
 }
 
 static void unload_page(void *ctx)
@@ -77,8 +78,11 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct view_command *c = ctx;
     struct summary s;
-    const struct summary_options options = {
-        .only = &c->question.selection, .skip = &c->skip, .by = GROUP_THREAD, .stacks = true};
+    const struct summary_options options = {.only = &c->question.selection,
+                                            .skip = &c->skip,
+                                            .by = GROUP_THREAD,
+                                            .stacks = true,
+                                            .stream = page_source_figures(&c->page)};
     if (trace_load_resident(t, c->question.trace, e) != 0 || summary_build(&s, t, &options, e) != 0)
         return -1;
     int status = page_source_write(&c->page, &s, &c->skip, out, e);

@@ -110,8 +110,10 @@ static void check_stream(struct trace *t, const struct summary *s, const struct 
     struct err e = {0};
     struct stream_figures f;
     struct summary streamed;
-    const struct summary_options options = {.skip = skip, .stacks = true, .stream = &f};
+    const struct summary_options options = {
+        .by = GROUP_THREAD, .skip = skip, .stacks = true, .stream = &f};
     stream_figures_init(&f, t);
+    f.by_thread = true;
     const struct record_sink sink = stream_figures_sink(&f);
     /* Times that begin anew beside another pool are left to the sweep. */
     if (trace_save(t, &sink, &e) != 0) {
@@ -132,6 +134,12 @@ static void check_stream(struct trace *t, const struct summary *s, const struct 
         const struct summary_row *b = &s->sites.at[i];
         check(memcmp(&a->figures, &b->figures, sizeof a->figures) == 0);
         check(a->key == b->key && a->callstack == b->callstack);
+    }
+    check(streamed.groups.len == s->groups.len);
+    for (size_t i = 0; i < s->groups.len; i++) {
+        const struct summary_row *a = &streamed.groups.at[i];
+        const struct summary_row *b = &s->groups.at[i];
+        check(a->key == b->key && memcmp(&a->figures, &b->figures, sizeof a->figures) == 0);
     }
     summary_release(&streamed);
     stream_figures_release(&f);

@@ -40,6 +40,7 @@ static void answer_begin(struct answer *a, const char *path, bool stream)
     memset(a, 0, sizeof *a);
     assert_int_equal(trace_init(&a->trace, NULL, &e), 0);
     stream_figures_init(&a->stream, &a->trace);
+    a->stream.by_thread = true;
     int status = stream ? stream_figures_load(&a->stream, path, NULL, NULL, &e)
                         : trace_load(&a->trace, path, NULL, NULL, &e);
     if (status != 0)
@@ -55,8 +56,8 @@ static void answer_end(struct answer *a)
 /* Whether the file at `path` can be counted while it is read; all figures are the same anyway. */
 static bool compare_ways(const char *path, const char *pool)
 {
-    static const enum grouping all[] = {GROUP_SITE, GROUP_FUNCTION, GROUP_CALLSTACK, GROUP_TYPE,
-                                        GROUP_POOL};
+    static const enum grouping all[] = {GROUP_SITE, GROUP_FUNCTION, GROUP_CALLSTACK,
+                                        GROUP_TYPE, GROUP_POOL,     GROUP_THREAD};
     const struct selection_options every = EVERY_BLOCK(pool);
     struct answer stream, store, swept;
     answer_begin(&stream, path, true);
@@ -348,7 +349,7 @@ static void test_questions_that_need_more(void **state)
     (void)state;
     const struct selection_options size = {.has_size = true, .size_max = 5};
     assert_true(summary_streams(&(struct summary_options){.by = GROUP_SITE}));
-    assert_false(summary_streams(&(struct summary_options){.by = GROUP_THREAD}));
+    assert_true(summary_streams(&(struct summary_options){.by = GROUP_THREAD}));
     assert_false(summary_streams(&(struct summary_options){.by = GROUP_ZONE}));
     assert_false(summary_streams(&(struct summary_options){.by = GROUP_FRAME}));
     assert_false(summary_streams(&(struct summary_options){.by = GROUP_SITE, .only = &size}));

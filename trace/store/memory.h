@@ -195,8 +195,8 @@ struct memory {
     struct memory_observer observer; /* op == NULL: none */
     /*
      * By call stack id, of all allocations; ids from its length on have none. Kept while events
-     * come in, and set by code that counts a file without its events. Empty for a loaded trace: ids
-     * in a file are not checked when its events are read.
+     * come in, and set by code that counts a file. Empty for a trace that is only loaded: ids in a
+     * file are not checked when its events are read.
      */
     VEC(struct callstack_sum) stack_sums;
     struct memory_replay replay;
