@@ -112,6 +112,15 @@ struct mixed_frame {
     uint32_t node;  /* of the stack that begins with it */
 };
 
+/* A mixed stack that differs from the walk's last one only in its innermost Python instruction. */
+struct walk_step {
+    uint64_t instruction;
+    uint64_t serial; /* of the walk when it was made; 0: none */
+    uint32_t source, node;
+};
+
+#define CLIENT_STEPS_BITS 3u
+
 /*
  * Frames that a walk keeps, native and Python's: more than call stacks show, so that it can go on
  * from the last one at another depth. A Python function of CPython 3.8 to 3.10 takes three native
@@ -140,6 +149,8 @@ struct walk {
     uint64_t end;               /* where its outermost frame ends; of a whole walk 0 */
     uint32_t evaluators_beyond; /* frames of Python's evaluator beyond it */
     struct python_line line;    /* of the source described last */
+    uint64_t serial;            /* counts changes, but not those of the innermost instruction */
+    struct walk_step steps[1u << CLIENT_STEPS_BITS]; /* by a hash of the instruction */
     struct walk_mixed {
         uint32_t node;                        /* of the mixed stack; 0: it has changed since */
         uint32_t natives, items, activations; /* that are the same since, outermost ones */

@@ -328,6 +328,7 @@ void threads_recover(struct thread *t)
     t->walk.count = t->walk.item_count = t->walk.activation_count = 0;
     t->walk.items_cut = false;
     t->walk.last = (struct walk_mixed){0};
+    t->walk.serial++;
     memset(t->known, 0, sizeof t->known);
     tls.depth = 0;
     tls.entered = 0;

@@ -305,7 +305,8 @@ static __attribute__((noinline)) bool walk_whole(struct thread *t, struct cursor
     }
     keep(walk, 0, count);
     walk->named = 0;
-    walk->last.node = walk->last.natives = 0;
+    python_stack_changed(walk);
+    walk->last.natives = 0;
     walk->whole = !more;
     walk->end = more ? c->sp : 0;
     walk->epoch = epoch;
@@ -354,7 +355,7 @@ static inline bool walk_known(struct thread *t, struct cursor *c, uint32_t depth
             (walk->whole ? i + rest <= depth : i + rest == walk->count && walk->count == depth) &&
             walk->frames[0].sp <= c->high && still_so(walk, rest - 1)) {
             if (!is_as_before(walk, rest, fresh, i)) {
-                walk->last.node = 0;
+                python_stack_changed(walk);
                 walk->last.inner = UINT32_MAX; /* mix: not the same, even if only shorter */
                 if (walk->last.natives > rest)
                     walk->last.natives = rest;
@@ -559,7 +560,7 @@ static uint32_t name_mixed(struct thread *t, void *python, uint64_t high, bool d
             return 0;
         f->node = node;
     }
-    return last->node = node;
+    return python_stack_named(walk, node);
 }
 
 uint32_t unwind_stack(struct thread *t, const struct origin *origin, bool defines)

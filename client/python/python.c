@@ -257,15 +257,10 @@ static __attribute__((noinline)) uint32_t read_new(struct thread *t, struct pyth
     return t->walk.item_count;
 }
 
-uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high, bool defines)
+bool python_read_other(struct thread *t, struct python *p, uint64_t at, uint64_t low, uint64_t high,
+                       bool defines)
 {
-    struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
-    uint64_t at = (uintptr_t)thread;
-    if (client_unlikely(p->current() != thread))
+    if (p->current() != (void *)(uintptr_t)at)
         return read_unheld(t, p, at, low, high, defines);
-    if (client_unlikely(!python_state_is_own(p, tls.python_cell, at)))
-        return read_new(t, p, at, low, high, defines);
-    if (client_unlikely(!python_read_state(t, p, at, low, high, defines)))
-        return count_in(&state.header->python_unread);
-    return t->walk.item_count;
+    return read_new(t, p, at, low, high, defines);
 }

@@ -170,20 +170,58 @@ static inline void python_freeing(const void *block)
 }
 
 /*
- * Reads the activations on the part of the stack between `low` and `high`, and up to state.depth
- * innermost frames into the items of the walk. `defines`: new sources may be described, as
- * when memory was allocated. Returns the number of items; 0: there are none, or they could not be
- * read, which is counted.
- */
-uint32_t python_read(struct thread *t, void *thread, uint64_t low, uint64_t high, bool defines);
-
-/*
  * Reads a thread state's activations, as python_read does. It may be read, see python-frames.md.
- * The walk has the items afterwards, and no `mixed_node` if they are not those of its last reading.
+ * The walk has the items afterwards, and no `last.node` if their mixed stack is not known.
  * False: the structures are not what they should be.
  */
 bool python_read_state(struct thread *t, struct python *p, uint64_t at, uint64_t low, uint64_t high,
                        bool defines);
+
+/* The same as python_read of a state that the thread does not hold, or not yet. */
+bool python_read_other(struct thread *t, struct python *p, uint64_t at, uint64_t low, uint64_t high,
+                       bool defines);
+
+/*
+ * Reads the activations on the part of the stack between `low` and `high`, and up to state.depth
+ * innermost frames into the items of the walk. `defines`: new sources may be described, as
+ * when memory was allocated. False: there are none, or they could not be read, which is counted.
+ */
+static inline bool python_read(struct thread *t, void *thread, uint64_t low, uint64_t high,
+                               bool defines)
+{
+    struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
+    uint64_t at = (uintptr_t)thread;
+    if (client_unlikely(p->current() != thread || !python_state_is_own(p, tls.python_cell, at)))
+        return python_read_other(t, p, at, low, high, defines);
+    if (client_likely(python_read_state(t, p, at, low, high, defines)))
+        return t->walk.item_count > 0;
+    atomic_fetch_add_explicit(&state.header->python_unread, 1, memory_order_relaxed);
+    return false;
+}
+
+/* The mixed stack has changed: more of it than the innermost Python instruction. */
+static inline void python_stack_changed(struct walk *walk)
+{
+    walk->last.node = 0;
+    walk->serial++;
+}
+
+static inline struct walk_step *python_step(struct walk *walk, uint64_t instruction)
+{
+    return &walk->steps[instruction * UINT64_C(0x9e3779b97f4a7c15) >> (64 - CLIENT_STEPS_BITS)];
+}
+
+/* The mixed stack has that node: also when its innermost function comes to the instruction again.
+ */
+static inline uint32_t python_stack_named(struct walk *walk, uint32_t node)
+{
+    if (walk->item_count) {
+        const struct python_item *i = &walk->items[walk->item_count - 1];
+        *python_step(walk, i->instruction) =
+            (struct walk_step){i->instruction, walk->serial, i->source, node};
+    }
+    return walk->last.node = node;
+}
 
 /* Whether a native frame is the evaluator's. */
 static inline bool python_is_evaluator(const struct python *p, uint64_t pc)

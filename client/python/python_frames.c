@@ -10,6 +10,7 @@
 
 #define FRAMES_MOST 100000u /* that are followed to the end of an activation */
 #define STATE_BYTES 512u    /* a thread state has at least */
+#define BYTES_LEAST 32u     /* a cframe has at least, and the frame of an activation */
 #define GENERATOR 1u        /* the owner of a generator's frame */
 #define NOT_BEGUN 16u       /* frames that a call stack leaves out, at most: nearly always none */
 
@@ -46,13 +47,24 @@ static inline bool is_pointer(uint64_t address)
 /* Whether a cframe, or the frame of an activation, may be there on the C stack. */
 static inline bool is_within(uint64_t address, uint64_t low, uint64_t high)
 {
-    enum { BYTES = 32 };
-    return (address & 7) == 0 && address >= low && address < high - BYTES;
+    return (address & 7) == 0 && address >= low && address < high - BYTES_LEAST;
 }
 
 static inline bool is_last(const struct python_layout *l, uint64_t frame)
 {
     return *(const uint8_t *)(uintptr_t)(frame + l->last) == l->last_value;
+}
+
+static inline uint64_t code_at(const struct python_layout *l, uint64_t frame)
+{
+    return word_at(frame + l->code) & ~(uint64_t)l->code_tags;
+}
+
+/* What a frame runs. */
+static inline uint64_t instruction_at(const struct python_layout *l, uint64_t frame)
+{
+    uint64_t instruction = word_at(frame + l->instruction);
+    return l->bytecode ? instruction : (uint32_t)instruction;
 }
 
 /* ---- the last reading */
@@ -65,39 +77,6 @@ static __attribute__((noinline)) unsigned skip_to_last(const struct python_layou
     for (; n < FRAMES_MOST && is_pointer(*frame) && !is_last(l, *frame); n++)
         *frame = word_at(*frame + l->previous);
     return n;
-}
-
-/*
- * Goes on beyond an activation of the last reading: to its caller, and to that one's cframe. False:
- * it is not that activation. Frames and activations are two chains before 3.12: where both are as
- * before, each activation runs the same frames.
- */
-static inline __attribute__((always_inline)) bool
-pass_activation(const struct walk *walk, const struct python_layout *l,
-                const struct python_activation *a, struct place *at, enum python_chain chain)
-{
-    uint64_t guess = a->address, same = guess;
-    __asm__("" : "+r"(same));
-    if (guess != (chain == PYTHON_ENTRIES ? at->frame : at->cframe))
-        return false;
-    if (chain == PYTHON_ENTRIES) {
-        at->frame = word_at(same + l->previous);
-        return true;
-    }
-    at->cframe = word_at(same + l->cframe_previous);
-    return a == walk->activations ||
-           (at->cframe == a[-1].address && word_at(a[-1].address + l->frame) == at->frame);
-}
-
-/*
- * Whether the activations of the last reading before `end` are on this part of the C stack. They
- * are in the order of their addresses.
- */
-static inline bool are_within(const struct walk *walk, const struct python_activation *end,
-                              uint64_t low, uint64_t high)
-{
-    return end == walk->activations ||
-           (end[-1].address >= low && is_within(walk->activations->address, low, high));
 }
 
 /*
@@ -124,10 +103,10 @@ static inline __attribute__((always_inline)) bool pass_frames(const struct pytho
                                                               const struct python_item *end,
                                                               uint64_t *frame)
 {
-    uint64_t previous = l->previous, instruction = l->instruction, at, next;
+    uint64_t previous = l->previous, instruction = l->instruction, at = *frame, next;
     const struct python_item *i = *item - 1;
     __asm__("" : "+r"(previous), "+r"(instruction));
-    bool same = is_item(i, *frame, instruction, &at);
+    bool same = is_item(i, at, instruction, &at);
     next = at;
     while (same && i - end >= 4 && is_item(i - 1, word_at(next + previous), instruction, &next) &&
            is_item(i - 2, word_at(next + previous), instruction, &next) &&
@@ -145,37 +124,56 @@ static inline __attribute__((always_inline)) bool pass_frames(const struct pytho
 }
 
 /*
- * Whether all from that place on is as in the last reading, from its frame before `*item` outwards.
- * *item: the frame where it is not, or the one after. As many frames as a call stack shows are
- * compared: those beyond are compared once they are shown.
+ * Whether the activations of the last reading before `end`, of which there is one, are on this part
+ * of the C stack. They are in the order of their addresses.
+ */
+static inline bool are_within(const struct walk *walk, const struct python_activation *end,
+                              uint64_t low, uint64_t high)
+{
+    return end[-1].address >= low && walk->activations->address < high - BYTES_LEAST;
+}
+
+/*
+ * Whether all from that place on is as in the last reading, from its frame before `*item` and its
+ * activation before `a` outwards. *item: the frame where it is not, or the one after.
+ *
+ * As many frames as a call stack shows are compared: those beyond are compared once they are shown.
+ * Frames and activations are two chains before 3.12: where both are as before, each activation runs
+ * the same frames.
  */
 static inline __attribute__((always_inline)) bool
 follow(const struct walk *walk, const struct python_layout *l, const struct python_item **item,
-       const struct python_activation *a, struct place at, uint64_t high, enum python_chain chain)
+       const struct python_activation *a, const struct place *from, enum python_chain chain)
 {
     const struct python_item *shown = walk->items;
+    const struct python_activation *inner = a;
+    uint64_t frame = from->frame, cframe = from->cframe;
     bool beyond = false;
     if (client_unlikely(*item - shown > state.depth + NOT_BEGUN))
         shown = *item - (state.depth + NOT_BEGUN);
-    if (!are_within(walk, a, at.low, high))
-        return false;
     while (a-- > walk->activations) {
         const struct python_item *end = walk->items + a->first;
-        bool ends = chain == PYTHON_CFRAMES && client_unlikely(shown > end);
-        if (ends)
-            end = shown;
-        if (*item > end && !pass_frames(l, item, end, &at.frame))
+        uint64_t address = a->address, same = address;
+        __asm__("" : "+r"(same));
+        if (chain == PYTHON_CFRAMES) {
+            if (address != cframe || (a + 1 != inner && word_at(same + l->frame) != frame))
+                return false;
+            end = end < shown ? shown : end;
+            cframe = word_at(same + l->cframe_previous);
+        }
+        if (*item > end && !pass_frames(l, item, end, &frame))
             return false;
-        if (ends)
-            return a->address == at.cframe;
-        if (chain == PYTHON_ENTRIES && a == walk->activations && client_unlikely(walk->items_cut))
-            beyond = skip_to_last(l, &at.frame) > 0;
-        if (!pass_activation(walk, l, a, &at, chain))
-            return false;
-        if (client_unlikely(shown > walk->items && *item <= shown))
+        if (chain == PYTHON_ENTRIES) {
+            if (client_unlikely(walk->items_cut) && a == walk->activations)
+                beyond = skip_to_last(l, &frame) > 0;
+            if (address != frame)
+                return false;
+            frame = word_at(same + l->previous);
+        }
+        if (client_unlikely(shown > walk->items) && *item <= shown)
             return true;
     }
-    return (beyond || at.frame) == walk->items_cut;
+    return (beyond || frame) == walk->items_cut;
 }
 
 /*
@@ -184,14 +182,13 @@ follow(const struct walk *walk, const struct python_layout *l, const struct pyth
  */
 static inline __attribute__((always_inline)) bool
 follow_single(const struct walk *walk, const struct python_layout *l,
-              const struct python_item **item, const struct python_activation *a, struct place at,
-              uint64_t high, enum python_chain chain)
+              const struct python_item **item, const struct python_activation *a,
+              const struct place *at, enum python_chain chain)
 {
     const uint64_t previous = l->previous, instruction = l->instruction, code = l->code;
     const uint64_t cframe_previous = l->cframe_previous;
-    uint64_t frame = at.frame, cframe = at.cframe;
-    bool same = chain == PYTHON_NATIVES || are_within(walk, a, at.low, high);
-    while (same && *item > walk->items) {
+    uint64_t frame = at->frame, cframe = at->cframe;
+    while (*item > walk->items) {
         uint64_t guess = (--*item)->address, address = guess;
         __asm__("" : "+r"(address));
         /* A number does not imply the code object, as an address does. */
@@ -207,7 +204,7 @@ follow_single(const struct walk *walk, const struct python_layout *l,
             cframe = word_at(address + cframe_previous);
         }
     }
-    return same && !frame;
+    return !frame;
 }
 
 /*
@@ -215,38 +212,19 @@ follow_single(const struct walk *walk, const struct python_layout *l,
  * many frames may be as before.
  */
 static inline __attribute__((always_inline)) bool
-is_unchanged(const struct walk *walk, const struct python_layout *l, uint32_t frames,
-             uint32_t activations, struct place at, uint64_t high, enum python_chain chain,
-             uint32_t *joins)
+is_like_last(const struct walk *walk, const struct python_layout *l, uint32_t frames,
+             uint32_t activations, const struct place *at, uint64_t high, uint32_t *joins,
+             enum python_chain chain)
 {
     const struct python_item *item = walk->items + frames;
     const struct python_activation *a = walk->activations + activations;
-    bool same = chain == PYTHON_PAIRS || chain == PYTHON_NATIVES
-                    ? follow_single(walk, l, &item, a, at, high, chain)
-                    : follow(walk, l, &item, a, at, high, chain);
+    bool single = chain == PYTHON_PAIRS || chain == PYTHON_NATIVES;
+    bool same = (chain == PYTHON_NATIVES || !activations || are_within(walk, a, at->low, high)) &&
+                (single ? follow_single(walk, l, &item, a, at, chain)
+                        : follow(walk, l, &item, a, at, chain));
     if (!same)
         *joins = (uint32_t)(item - walk->items);
     return same;
-}
-
-static inline __attribute__((always_inline)) bool
-is_as_before(const struct walk *walk, const struct python_layout *l, uint32_t frames,
-             const struct place *at, uint64_t high, uint32_t *joins)
-{
-    uint32_t activations = walk->activation_count;
-    if (l->chain == PYTHON_CFRAMES)
-        return is_unchanged(walk, l, frames, activations, *at, high, PYTHON_CFRAMES, joins);
-    if (l->chain == PYTHON_ENTRIES)
-        return is_unchanged(walk, l, frames, activations, *at, high, PYTHON_ENTRIES, joins);
-    *joins = 0;
-    /* If there are more, they are to be counted. */
-    if (walk->items_cut)
-        return false;
-    if (l->chain == PYTHON_PAIRS)
-        return is_unchanged(walk, l, frames, activations, *at, high, PYTHON_PAIRS, joins);
-    /* The native frames are as they were. */
-    return walk->last.node &&
-           is_unchanged(walk, l, frames, activations, *at, high, PYTHON_NATIVES, joins);
 }
 
 /* Looks for the frame in the last reading; true: it is the innermost one of those not met yet. */
@@ -283,7 +261,7 @@ static inline __attribute__((always_inline)) bool join(struct reader *r, enum py
         (!*a || *a > walk->last.activations || natives > walk->last.natives ||
          walk->activations[*a - 1].natives != natives))
         return false;
-    r->joined = is_unchanged(walk, &r->p->layout, r->rest, *a, r->at, r->high, chain, &joins);
+    r->joined = is_like_last(walk, &r->p->layout, r->rest, *a, &r->at, r->high, &joins, chain);
     r->joins = joins;
     return r->joined;
 }
@@ -313,12 +291,11 @@ static bool find_source(struct thread *t, struct python *p, bool defines, struct
 static inline void fill_item(struct python_item *item, const struct python_layout *l,
                              uint64_t frame)
 {
-    uint64_t instruction = word_at(frame + l->instruction);
     item->address = frame;
     __asm__("");
-    item->instruction = l->bytecode ? instruction : (uint32_t)instruction;
+    item->instruction = instruction_at(l, frame);
     __asm__("");
-    item->code = word_at(frame + l->code) & ~(uint64_t)l->code_tags;
+    item->code = code_at(l, frame);
 }
 
 /* False: the frame cannot be described. */
@@ -525,7 +502,7 @@ static void keep(const struct reader *r)
     bool cut = r->joined ? walk->items_cut : r->cut;
     if (r->count || r->activations || kept != walk->item_count ||
         activations != walk->activation_count || cut != walk->items_cut)
-        walk->last.node = 0;
+        python_stack_changed(walk);
     lower(&walk->last.items, kept);
     lower(&walk->last.activations, activations);
     for (uint32_t i = 0; i < r->count; i++)
@@ -540,46 +517,24 @@ static void keep(const struct reader *r)
     walk->items_cut = cut;
 }
 
-/* The usual change: only the innermost frame has gone on, in the same function. */
-static bool is_stepped(const struct reader *r)
-{
-    const struct python_layout *l = &r->p->layout;
-    struct walk *walk = r->walk;
-    uint32_t n = r->joins, joins;
-    struct place at = r->at;
-    struct python_item *item = &walk->items[n];
-    if (!r->rest || n + 1 != r->rest || item->address != at.frame)
-        return false;
-    struct python_item now;
-    fill_item(&now, l, at.frame);
-    at.frame = word_at(at.frame + l->previous);
-    if (now.code != item->code || !is_as_before(walk, l, n, &at, r->high, &joins) ||
-        !find_source(r->t, r->p, r->defines, &now))
-        return false;
-    item->instruction = now.instruction;
-    item->source = now.source;
-    walk->last.node = 0;
-    lower(&walk->last.items, n);
-    return true;
-}
-
 /* Forgets the last reading. */
 static void drop(struct walk *walk)
 {
+    python_stack_changed(walk);
     walk->item_count = walk->activation_count = 0;
     walk->items_cut = false;
-    walk->last.node = walk->last.items = walk->last.activations = 0;
+    walk->last.items = walk->last.activations = 0;
 }
 
 /* Where the thread's frames begin; false: its structures are not what they should be. */
 static inline bool begin_place(const struct python_layout *l, uint64_t at, uint64_t low,
-                               struct place *place)
+                               struct place *place, enum python_chain chain)
 {
-    uint64_t cframe = l->cframe ? word_at(at + l->cframe) : at;
-    if (client_unlikely(!is_pointer(cframe)))
+    place->low = low;
+    place->cframe = l->cframe ? word_at(at + l->cframe) : at;
+    if (client_unlikely(!is_pointer(place->cframe)))
         return false;
-    *place =
-        (struct place){word_at((l->chain == PYTHON_PAIRS ? at : cframe) + l->frame), cframe, low};
+    place->frame = word_at((chain == PYTHON_PAIRS ? at : place->cframe) + l->frame);
     return true;
 }
 
@@ -600,9 +555,7 @@ static __attribute__((noinline)) bool read_changed(struct thread *t, struct pyth
                        .rest_activations = walk->activation_count,
                        .joins = known ? walk->joins : 0,
                        .defines = defines};
-    bool read = begin_place(&p->layout, at, low, &r.at);
-    if (read && is_stepped(&r))
-        return true;
+    bool read = begin_place(&p->layout, at, low, &r.at, chain);
     read = read && (chain == PYTHON_CFRAMES   ? read_cframes(&r)
                     : chain == PYTHON_PAIRS   ? read_pairs(&r, at)
                     : chain == PYTHON_NATIVES ? read_natives(&r)
@@ -614,15 +567,71 @@ static __attribute__((noinline)) bool read_changed(struct thread *t, struct pyth
     return read;
 }
 
+/* The usual change: only the innermost frame has gone on, in the same function. */
+static __attribute__((noinline)) bool step(struct thread *t, struct python *p,
+                                           struct python_item *item, bool defines)
+{
+    struct walk *walk = &t->walk;
+    const struct walk_step *known = python_step(walk, item->instruction);
+    bool same = known->instruction == item->instruction && known->serial == walk->serial;
+    lower(&walk->last.items, walk->item_count - 1);
+    walk->last.node = same ? known->node : 0;
+    if (same)
+        item->source = known->source;
+    else if (!find_source(t, p, defines, item))
+        drop(walk);
+    return walk->item_count > 0;
+}
+
+/* The same as python_read_state, for one chain. */
+static inline __attribute__((always_inline)) bool read_state(struct thread *t, struct python *p,
+                                                             uint64_t at, uint64_t low,
+                                                             uint64_t high, bool defines,
+                                                             enum python_chain chain)
+{
+    const struct python_layout *l = &p->layout;
+    struct walk *walk = &t->walk;
+    struct place place;
+    bool known = walk->codes_freed == atomic_load_explicit(&p->codes_freed, memory_order_relaxed);
+    walk->joins = 0;
+    /* Before 3.11, more frames than items are to be counted, and native frames lead to some. */
+    if (client_unlikely(!known || !begin_place(l, at, low, &place, chain) || !walk->item_count) ||
+        (chain == PYTHON_PAIRS && walk->items_cut) ||
+        (chain == PYTHON_NATIVES && (walk->items_cut || !walk->last.node)))
+        return read_changed(t, p, at, low, high, defines);
+    struct python_item *item = &walk->items[walk->item_count - 1];
+    uint64_t before = item->instruction, now = before;
+    if (client_likely(item->address == place.frame))
+        now = instruction_at(l, place.frame);
+    if (now != before && code_at(l, place.frame) == item->code)
+        item->instruction = now;
+    bool stepped = item->instruction != before;
+    if (client_likely(is_like_last(walk, l, walk->item_count, walk->activation_count, &place, high,
+                                   &walk->joins, chain)))
+        return !stepped || step(t, p, item, defines);
+    item->instruction = before;
+    return read_changed(t, p, at, low, high, defines);
+}
+
+#define READ_STATE(name, chain)                                                                    \
+    static __attribute__((noinline)) bool name(struct thread *t, struct python *p, uint64_t at,    \
+                                               uint64_t low, uint64_t high, bool defines)          \
+    {                                                                                              \
+        return read_state(t, p, at, low, high, defines, chain);                                    \
+    }
+READ_STATE(read_state_entries, PYTHON_ENTRIES)
+READ_STATE(read_state_cframes, PYTHON_CFRAMES)
+READ_STATE(read_state_pairs, PYTHON_PAIRS)
+READ_STATE(read_state_natives, PYTHON_NATIVES)
+
 bool python_read_state(struct thread *t, struct python *p, uint64_t at, uint64_t low, uint64_t high,
                        bool defines)
 {
-    struct walk *walk = &t->walk;
-    struct place place;
-    if (client_likely(walk->codes_freed ==
-                          atomic_load_explicit(&p->codes_freed, memory_order_relaxed) &&
-                      begin_place(&p->layout, at, low, &place) &&
-                      is_as_before(walk, &p->layout, walk->item_count, &place, high, &walk->joins)))
-        return true;
-    return read_changed(t, p, at, low, high, defines);
+    if (p->layout.chain == PYTHON_CFRAMES)
+        return read_state_cframes(t, p, at, low, high, defines);
+    if (p->layout.chain == PYTHON_ENTRIES)
+        return read_state_entries(t, p, at, low, high, defines);
+    if (p->layout.chain == PYTHON_PAIRS)
+        return read_state_pairs(t, p, at, low, high, defines);
+    return read_state_natives(t, p, at, low, high, defines);
 }

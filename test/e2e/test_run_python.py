@@ -49,6 +49,12 @@ def cells(n):
     return inner(1000)
 async def later(n):
     return bytearray(n)
+def turns():
+    for i in range(20):
+        keep.append(bytearray(3100))
+        keep.append(bytearray(3200))
+        keep.extend(map(bytearray, (3300, 3400)))
+        keep.append(bytearray(3500)); exec("keep.append(bytearray(3600))")
 def drive(c):
     try:
         c.send(None)
@@ -61,6 +67,7 @@ def work():
     keep.append(deep(25))
     keep.append(cells(3))
     keep.append(drive(later(2500)))
+    turns()
     keep.append(
         [bytes(700),
          bytes(800)])

@@ -169,7 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         put_natives(t, p, image, data[size - 1] % 3);
         if (read_image(t, p, image)) {
             first = t->walk;
-            t->walk.last.node = 1; /* so the native frames are as they were */
+            python_stack_named(&t->walk, 1); /* so the native frames are as they were */
             if (!read_image(t, p, image))
                 abort();
             compare(&first, &t->walk);
