@@ -551,6 +551,10 @@ const checks = {
     assert.deepEqual(await frames(pasted), zoomed);
     await pasted.goto(shared.replace(/#.*/, "#tab=nonsense&range=9-3&frames=only%20x&at=9.9.9&pools=77&site=-4"));
     await pasted.waitForSelector("html[data-ready]");
+    await pasted.goto("about:blank");
+    await pasted.goto(shared.replace(/#.*/, "#tab=tree&flame-what=moved&plot-what=x&tree-sort=moved&flame-color=change"));
+    await pasted.waitForSelector("html[data-ready]");
+    assert.equal(await pasted.inputValue("#flame-what"), "peak");
     assert.equal(errors.length, 0);
     await done();
   },

@@ -5,7 +5,7 @@
 import { $, afterPaint } from "./dom.js";
 
 const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "1" : "0") : control.value);
-const setValue = (control, text) => (control.type === "checkbox" ? (control.checked = text === "1") : (control.value = text));
+const setValue = (control, text, initial) => (control.type === "checkbox" ? (control.checked = text === "1") : (control.value = !control.options || [...control.options].some((o) => o.value === text) ? text : initial)); // links of other pages have other choices
 
 export class State {
   over = new AbortController(); // the page is about to show other data
@@ -34,7 +34,7 @@ export class State {
     this.busy = true;
     try {
       const state = { ...this.initial, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
-      for (const id of this.controls) setValue($(id), state[id]);
+      for (const id of this.controls) setValue($(id), state[id], this.initial[id]);
       this.apply(state);
       for (const id of this.tables) $(id).table.order = state[id];
     } finally {
