@@ -1300,6 +1300,10 @@ const checks = {
     }
     assert.deepEqual(await page.locator("#budgets li").allInnerTexts(), ["failed: count>+5%: count is 9,598, was 9,001 (+6.6 %)"]);
     await done();
+    const phone = await open("runs", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+    const change = await phone.page.locator("#rows-table tbody td:visible").first().boundingBox();
+    assert.ok(change.x + change.width <= 390, `the change is beside the name, not at ${JSON.stringify(change)}`);
+    await phone.done();
     const one = await open("oneside", { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true });
     assert.match(await text(one.page, "program"), /: 2 runs$/);
     assert.deepEqual(await one.page.locator("#rows-table thead th:visible").allInnerTexts(), ["Function", "Now", "Outcome"]);
