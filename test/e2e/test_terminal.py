@@ -330,10 +330,10 @@ class Waiting(Case):
         run("import", "--format", "heaptrack", text, many)
         for args, stages in ((("timeline", MEMSCEN), 2), (("map", MEMSCEN), 2),
                              (("tree", MEMSCEN), 3), (("tree", many), 5), (("report", many), 6),
-                             (("report", "--format", "html", many, "-fo", out / "page"), 14),
+                             (("report", "--format", "html", many, "-fo", out / "page"), 13),
                              (("diff", many, many), 14),
                              (("export", "--format", "parquet", many, "-fo", out / "many"), 13),
-                             (("report", "--by", "thread", MEMSCEN), 1),
+                             (("report", "--by", "zone", MEMSCEN), 1),
                              (("diff", MEMSCEN, MEMSCEN), 4),
                              (("export", "--format", "parquet", MEMSCEN, "-fo", out), 2),
                              (("export", "--format", "sqlite", MEMSCEN, "-fo", out / "db"), 4)):
