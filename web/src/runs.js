@@ -111,7 +111,7 @@ export class RunsApp {
       { name: "Before", of: "base", minor: true, value: (r) => r.base.median ?? -1, show: (r) => side(r.base, show(r)), title: "the median, and the standard deviation of a run" },
       { name: "Now", minor: this.doc.base.length > 0, value: (r) => r.now.median ?? -1, show: (r) => side(r.now, show(r)), title: "the median, and the standard deviation of a run" },
       { name: "Change", of: "base", value: size, show: (r) => changeText(r, show(r)), title: "of the means, and its interval; sorted by size, up or down" },
-      { name: "Interval", of: "noise", text: true, value: (r) => (r.base.mean > 0 ? size(r) / r.base.mean : 0), show: (r) => interval(r, this.most), title: `from -${percent(this.most, 1)} to +${percent(this.most, 1)} of the mean before; what is beyond ends at the edge` },
+      { name: "Interval", of: "noise", text: true, minor: true, value: (r) => (r.base.mean > 0 ? size(r) / r.base.mean : 0), show: (r) => interval(r, this.most), title: `from -${percent(this.most, 1)} to +${percent(this.most, 1)} of the mean before; what is beyond ends at the edge` },
       { name: "Outcome", text: true, value: outcome },
     ];
     return columns.filter((c) => !c.of || (this.doc.base.length && (c.of === "base" || this.doc.noise_known)));
