@@ -38,7 +38,7 @@ MEMCHECK = ["valgrind", "-q", f"--error-exitcode={FINDING}", "--leak-check=full"
 # commands, neither, which then have fewer names); a spawn of what is not there succeeds.
 NOT_UNDER_VALGRIND = ("test_server_guard", "test_symbols_helper", "test_symbols_addr2line")
 # Until it exits, a capture keeps a thread that ends it on a signal, and that thread's descriptor.
-KEPT_TO_THE_END = re.compile(r"stop_(init|end_with) \(stop\.c:\d+\).* capture_run \(", re.S)
+KEPT_TO_THE_END = re.compile(r"stop_(init|watch|end_with) \(stop\.c:\d+\).* capture_run \(", re.S)
 
 
 class Run:
