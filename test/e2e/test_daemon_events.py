@@ -78,7 +78,8 @@ class Listener:
         self.server.server_close()
 
     def events(self):
-        return [event["event"] for _, _, event in self.got]
+        """In their order: up to four are sent at a time, and one may arrive before an earlier one."""
+        return [event["event"] for _, _, event in sorted(self.got, key=lambda got: got[2]["time"])]
 
 
 class Telling(Web):
