@@ -476,6 +476,16 @@ static const struct browser_hit *choose_hit(const struct browser *b, uint64_t he
     return to == BROWSER_LIGHTER ? (after ? after : first) : before ? before : last;
 }
 
+/* The path of the node at the cursor: in a folded chain, of the match that brought it there. */
+static uint64_t cursor_path(struct browser *b)
+{
+    const struct browser_row *row = browser_row(b, b->cursor);
+    uint32_t node = row->node;
+    while (node != row->head && tree_path(b->tree, node) != b->found)
+        node = b->tree->nodes.at[node].parent;
+    return tree_path(b->tree, tree_path(b->tree, node) == b->found ? node : row->node);
+}
+
 bool browser_find(struct browser *b, const char *text, enum browser_to where,
                   struct browser_match *match)
 {
@@ -494,10 +504,10 @@ bool browser_find(struct browser *b, const char *text, enum browser_to where,
         buf_clear(&b->searched);
         return true;
     }
-    const struct browser_hit *to =
-        b->hits.len ? choose_hit(b, tree_path(b->tree, chosen_node(b)), where) : NULL;
+    const struct browser_hit *to = b->hits.len ? choose_hit(b, cursor_path(b), where) : NULL;
     for (size_t i = 0; i < b->hits.len && to; i++)
         match->at += !is_before(to, &b->hits.at[i]);
     match->count = b->hits.len;
+    b->found = to ? to->path : 0;
     return !to || reveal(b, to->stack, to->depth);
 }

@@ -47,6 +47,7 @@ struct browser {
     struct map chosen;            /* the path of a child that is shown however small it is */
     VEC(struct browser_hit) hits; /* in the tree, */
     struct buf searched;          /* and for what, in lower case; empty: not known */
+    uint64_t found;               /* the path of the match that the cursor was moved to last */
     /* Called during a search, with the call stacks searched, of how many: false stops it. */
     bool (*searching)(void *ctx, size_t done, size_t of); /* may be NULL */
     void *searching_ctx;

@@ -357,6 +357,30 @@ static void test_fold(void **state)
     close_fixture(&f);
 }
 
+/* The next match is another one, also within a row. */
+static void test_search_folded(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    struct browser_match found;
+    size_t within = 0;
+    open_fixture(&f, 3, &(struct tree_options){0});
+    assert_true(browser_set_fold(&f.browser, true));
+    assert_true(browser_find(&f.browser, "e", BROWSER_HEAVIEST, &found));
+    for (size_t i = 1; i <= found.count; i++) {
+        size_t before = f.browser.cursor;
+        assert_true(browser_find(&f.browser, "e", BROWSER_LIGHTER, &found));
+        assert_int_equal(found.at, i % found.count + 1);
+        within += f.browser.cursor == before;
+    }
+    assert_true(within > 0);
+    for (size_t i = found.count; i > 0; i--) {
+        assert_true(browser_find(&f.browser, "e", BROWSER_HEAVIER, &found));
+        assert_int_equal(found.at, i);
+    }
+    close_fixture(&f);
+}
+
 /* The call stack of a node goes through it, and none of those through it has more. */
 static void test_callstacks(void **state)
 {
@@ -814,6 +838,7 @@ int main(void)
         cmocka_unit_test(test_built_anew),
         cmocka_unit_test(test_search),
         cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_search_folded),
         cmocka_unit_test(test_callstacks),
         cmocka_unit_test(test_one_count_for_all),
         cmocka_unit_test(test_limited_trees),
