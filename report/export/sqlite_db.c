@@ -324,7 +324,7 @@ static int make_indices(struct sqlite_db *d, struct progress *p, struct err *e)
     uint64_t steps = 0;
     for (size_t i = 0; i < sizeof indices / sizeof *indices; i++)
         steps += indices[i].steps * d->batches[indices[i].table].count;
-    *p = progress_again(p);
+    progress_again(p);
     p->total = p->total ? steps : 0;
     sqlite3_progress_handler(d->db, STEPS_A_TICK, tick, &t);
     int status = execute(d, small_cache, e);

@@ -17,20 +17,35 @@ struct progress progress_begin(uint64_t total, bool quiet)
 {
     bool wanted = !quiet && isatty(STDERR_FILENO) == 1;
     uint64_t now = (uint64_t)monotonic_ns();
-    return (struct progress){
-        .total = wanted ? total : 0, .began = now, .first = now + FIRST_NS, .next = now + FIRST_NS};
+    return (struct progress){.total = wanted ? total : 0, .began = now, .next = now + FIRST_NS};
 }
 
-static void show(struct progress *p, uint64_t done, uint64_t total)
+/* Whether this is the first look at a stage, which may have begun long after the one before. */
+static bool is_new_stage(const struct progress *p, uint64_t done, uint64_t total)
+{
+    return p->of == 0 ? done < total / 8
+                      : (unsigned __int128)done * p->of < (unsigned __int128)p->last * total;
+}
+
+static void show(struct progress *p, const char *stage, uint64_t done, uint64_t total)
 {
     char percent[FORMAT_SIZE];
     uint64_t now = (uint64_t)monotonic_ns();
-    if (total == 0 || done == 0 || now < p->next)
+    if (total == 0 || done == 0)
         return;
     done = done < total ? done : total;
-    uint64_t rest = (uint64_t)((unsigned __int128)(now - p->began) * (total - done) / done);
+    if (is_new_stage(p, done, total)) {
+        p->began = now;
+        p->from = done;
+    }
+    p->last = done;
+    p->of = total;
+    if (now < p->next || done == p->from)
+        return;
+    uint64_t rest =
+        (uint64_t)((unsigned __int128)(now - p->began) * (total - done) / (done - p->from));
     uint64_t seconds = rest / SECOND_NS + (rest % SECOND_NS != 0);
-    fprintf(stderr, "\r\033[K%s%s, ", p->before ? p->before : "",
+    fprintf(stderr, "\r\033[K%s%s, ", p->before ? p->before : stage,
             format_percent(percent, done, total));
     if (seconds < 60)
         fprintf(stderr, "%u s left", (unsigned)seconds);
@@ -42,18 +57,14 @@ static void show(struct progress *p, uint64_t done, uint64_t total)
 
 void progress_show(struct progress *p, uint64_t done)
 {
-    show(p, done, p->total);
+    show(p, "", done, p->total);
 }
 
-struct progress progress_again(struct progress *p)
+void progress_again(struct progress *p)
 {
     progress_clear(p);
-    struct progress again = progress_begin(p->total, false);
-    uint64_t soon = again.began + EVERY_NS;
-    again.first = p->first;
-    again.next = p->first > soon ? p->first : soon;
-    again.before = p->before;
-    return again;
+    p->began = (uint64_t)monotonic_ns();
+    p->from = p->of = 0;
 }
 
 void progress_clear(struct progress *p)
@@ -75,9 +86,9 @@ int progress_read(void *ctx, uint64_t file_bytes, struct err *e)
     struct progress *p = ctx;
     (void)e;
     if (file_bytes == UINT64_MAX)
-        *p = progress_again(p);
+        progress_again(p);
     else
-        progress_show(p, file_bytes);
+        show(p, "reading: ", file_bytes, p->total);
     return 0;
 }
 
@@ -85,7 +96,7 @@ static void progress_sweep(void *ctx, uint64_t done, uint64_t of)
 {
     struct progress *p = ctx;
     if (p->total)
-        show(p, done, of);
+        show(p, "counting: ", done, of);
 }
 
 void progress_watch(struct progress *p, struct trace *t)

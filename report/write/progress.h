@@ -14,8 +14,9 @@ struct err;
 
 struct progress {
     uint64_t total;       /* 0: unknown, nothing is shown */
-    uint64_t began, next; /* monotonic ns; `next`: of the next change of the line */
-    uint64_t first;       /* of the first one, a second after the command began */
+    uint64_t began, next; /* monotonic ns, of the stage and of the next change of the line */
+    uint64_t from;        /* what was done when the stage began; */
+    uint64_t last, of;    /* and at the last look, of how much. Less than before: another stage */
     bool shown;
     const char *before; /* what the line begins with; NULL: nothing */
     uint64_t done;      /* of what progress_add counts */
@@ -45,8 +46,8 @@ void progress_add(void *ctx, size_t n);
 void progress_watch_events(struct progress *p, struct trace *t, unsigned passes, bool quiet);
 void progress_unwatch_events(struct progress *p, struct trace *t);
 
-/* Removes the line, and begins anew with the same total. */
-struct progress progress_again(struct progress *p);
+/* Removes the line; another stage begins. */
+void progress_again(struct progress *p);
 
 /* Removes the line; call it before anything else is printed. */
 void progress_clear(struct progress *p);
