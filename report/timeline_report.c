@@ -13,7 +13,6 @@
 #define MARK_WIDTH 12u /* columns of a label of the axis, and blanks */
 
 /* Where a chart of one series shows the RSS above the use. */
-#define RESIDENT_MARK "─"
 
 /* A column of a chart that stands for time without events. */
 #define GAP_MARK "┊"
@@ -93,11 +92,10 @@ static unsigned eighths_of(uint64_t n, uint64_t most, unsigned rows)
     return filled == 0 && n ? 1 : filled;
 }
 
-/* A chart: a value of each bucket as a bar, and in that of one series the RSS as a line above. */
+/* A chart: a value of each bucket as a bar. */
 struct chart {
     const struct timeline_series *series; /* NULL: the RSS as bars */
     bool live;                            /* blocks, not bytes */
-    bool resident;                        /* the line */
     unsigned rows;
     uint64_t most, peak; /* the highest of all, and the highest bar */
 };
@@ -125,13 +123,11 @@ static void draw_row(struct writer *w, const struct chart *c, unsigned row)
         }
         uint64_t n = bar_of(w->t, c, i);
         unsigned filled = eighths_of(n, c->most, c->rows);
-        unsigned line = c->resident ? eighths_of(resident_in(w->t, i), c->most, c->rows) : 0;
         unsigned base = row * 8;
         unsigned here = filled <= base ? 0 : filled - base > 8 ? 8 : filled - base;
         bool marked = w->doc.form.colors && c->series && !c->live && n == c->peak && here;
-        bool above = !here && line > base && line <= base + 8;
         buf_puts(&w->doc.buf, marked ? "\033[31m" : "");
-        buf_puts(&w->doc.buf, above ? RESIDENT_MARK : eighths[here]);
+        buf_puts(&w->doc.buf, eighths[here]);
         buf_puts(&w->doc.buf, marked ? "\033[0m" : "");
     }
     buf_puts(&w->doc.buf, "\n");
@@ -141,10 +137,9 @@ static void draw_chart(struct writer *w, struct chart c)
 {
     char text[FORMAT_SIZE];
     for (size_t i = 0; i < w->t->count; i++) {
-        uint64_t n = bar_of(w->t, &c, i), line = c.resident ? resident_in(w->t, i) : 0;
+        uint64_t n = bar_of(w->t, &c, i);
         c.peak = n > c.peak ? n : c.peak;
         c.most = n > c.most ? n : c.most;
-        c.most = line > c.most ? line : c.most;
     }
     for (unsigned row = c.rows; row-- > 0;) {
         bool top = row + 1 == c.rows;
@@ -259,11 +254,11 @@ static void list_peaks(struct writer *w, const struct timeline_series *s)
 }
 
 /* "resident (RSS of the process): 493 MiB at the end: anonymous …; highest 493 MiB at 1.48 s" */
-static void put_resident(struct writer *w, const char *before)
+static void put_resident(struct writer *w)
 {
     char a[FORMAT_SIZE], b[FORMAT_SIZE], c[FORMAT_SIZE];
     const struct kernel_reading *high = highest_resident(w), *last = &w->t->kernel.last;
-    buf_printf(&w->doc.buf, "%sresident (RSS of the process): %s at %s", before,
+    buf_printf(&w->doc.buf, "\nresident (RSS of the process): %s at %s",
                format_bytes(a, last->resident), format_duration(b, last->time));
     buf_printf(&w->doc.buf, " (anonymous %s, files %s, shared %s)",
                format_bytes(a, last->anonymous), format_bytes(b, last->file),
@@ -282,11 +277,8 @@ static void text_series(struct writer *w, const struct timeline_series *s, bool 
     format_terminal(&w->doc.buf, s->name);
     buf_printf(&w->doc.buf, ": %s in use at the end", format_bytes(text, end->last));
     buf_printf(&w->doc.buf, " in %s\n", format_counted(text, end->last_live, "block"));
-    bool resident = w->t->series.len == 1 && highest_resident(w);
-    draw_chart(w, (struct chart){.series = s, .resident = resident, .rows = w->options->rows});
+    draw_chart(w, (struct chart){.series = s, .rows = w->options->rows});
     draw_axis(w);
-    if (resident)
-        put_resident(w, RESIDENT_MARK " ");
     list_peaks(w, s);
     buf_puts(&w->doc.buf, "blocks\n");
     draw_chart(w, (struct chart){.series = s, .live = true, .rows = 2});
@@ -317,14 +309,13 @@ static void put_gaps(struct writer *w)
     buf_puts(&w->doc.buf, " (--range shows all)\n");
 }
 
-/* With several pools, whose sum the RSS is not. */
+/* On a separate scale: the RSS is often far higher than what is in use. */
 static void text_resident(struct writer *w)
 {
-    if (w->t->series.len < 2 || !highest_resident(w))
+    if (!highest_resident(w))
         return;
-    buf_puts(&w->doc.buf, "\n");
-    put_resident(w, "");
-    draw_chart(w, (struct chart){.rows = w->options->rows});
+    put_resident(w);
+    draw_chart(w, (struct chart){.rows = (w->options->rows + 1) / 2});
     draw_axis(w);
 }
 
