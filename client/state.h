@@ -119,7 +119,7 @@ struct walk_step {
     uint32_t source, node;
 };
 
-#define CLIENT_STEPS_BITS 3u
+#define CLIENT_STEPS 32u
 
 /*
  * Frames that a walk keeps, native and Python's: more than call stacks show, so that it can go on
@@ -149,8 +149,10 @@ struct walk {
     uint64_t end;               /* where its outermost frame ends; of a whole walk 0 */
     uint32_t evaluators_beyond; /* frames of Python's evaluator beyond it */
     struct python_line line;    /* of the source described last */
-    uint64_t serial;            /* counts changes, but not those of the innermost instruction */
-    struct walk_step steps[1u << CLIENT_STEPS_BITS]; /* by a hash of the instruction */
+    uint64_t serials;           /* so many numbers were given to mixed stacks: */
+    uint64_t serial;            /* this one's, whatever its innermost instruction is, */
+    uint64_t bare;              /* and its own without native frames in the innermost function */
+    struct walk_step steps[CLIENT_STEPS];
     struct walk_mixed {
         uint32_t node;                        /* of the mixed stack; 0: it has changed since */
         uint32_t natives, items, activations; /* that are the same since, outermost ones */

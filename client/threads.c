@@ -17,6 +17,7 @@
 #include "client/events.h"
 #include "client/got.h"
 #include "client/kernel_map.h"
+#include "client/python/python.h"
 #include "client/quiet.h"
 #include "client/real.h"
 #include "client/record_write.h"
@@ -328,7 +329,7 @@ void threads_recover(struct thread *t)
     t->walk.count = t->walk.item_count = t->walk.activation_count = 0;
     t->walk.items_cut = false;
     t->walk.last = (struct walk_mixed){0};
-    t->walk.serial++;
+    python_stack_changed(&t->walk);
     memset(t->known, 0, sizeof t->known);
     tls.depth = 0;
     tls.entered = 0;

@@ -336,6 +336,41 @@ static inline bool is_as_before(const struct walk *walk, uint32_t known,
 }
 
 /*
+ * Whether the walk's first `count` frames lead to the innermost Python function, as in the last
+ * mixed stack.
+ */
+static inline bool lead_to_innermost(const struct walk *walk, uint32_t count)
+{
+    uint32_t n = walk->activation_count;
+    if (!n || walk->last.activations != n)
+        return false;
+    const struct python_activation *a = &walk->activations[n - 1];
+    /* The evaluator's own frame may be at another call. */
+    return a->natives && a->natives <= count + 1 && a->natives <= walk->count &&
+           walk->frames[a->natives - 1].sp <= a->address;
+}
+
+/*
+ * The walk's frames after the first `from` are others than in the last walk. Where all of them run
+ * within the innermost Python function, and all in the interpreter, the mixed stack has none.
+ */
+static void natives_changed(struct walk *walk, const struct python *p, uint32_t from)
+{
+    walk->last.inner = UINT32_MAX; /* mix: not the same, even if only shorter */
+    if (walk->last.natives > from)
+        walk->last.natives = from;
+    if (!lead_to_innermost(walk, from)) {
+        python_stack_changed(walk);
+        return;
+    }
+    uint32_t i = walk->activations[walk->activation_count - 1].natives;
+    while (i < walk->count && python_is_interpreter(p, walk->frames[i].pc))
+        i++;
+    walk->last.node = 0;
+    walk->serial = i == walk->count ? walk->bare : ++walk->serials;
+}
+
+/*
  * Walks until a frame is found in the last walk, which then becomes this one. Frames of both are
  * ordered by stack pointer. False: nothing was found, and the walk is at frame `*count`.
  */
@@ -343,6 +378,7 @@ static inline bool walk_known(struct thread *t, struct cursor *c, uint32_t depth
                               bool *lost)
 {
     struct walk *walk = &t->walk;
+    const struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
     struct walk_frame *fresh = walk->scratch;
     uint32_t i = 0, rest = walk->count; /* frames of the last walk from here outwards */
     for (; i < depth; i++) {
@@ -354,13 +390,10 @@ static inline bool walk_known(struct thread *t, struct cursor *c, uint32_t depth
         if (f->sp == c->sp && f->pc == c->pc && (f->bp == c->bp || !f->needs_bp) &&
             (walk->whole ? i + rest <= depth : i + rest == walk->count && walk->count == depth) &&
             walk->frames[0].sp <= c->high && still_so(walk, rest - 1)) {
-            if (!is_as_before(walk, rest, fresh, i)) {
-                python_stack_changed(walk);
-                walk->last.inner = UINT32_MAX; /* mix: not the same, even if only shorter */
-                if (walk->last.natives > rest)
-                    walk->last.natives = rest;
-            }
+            bool changed = p && !is_as_before(walk, rest, fresh, i);
             keep(walk, rest, i);
+            if (changed)
+                natives_changed(walk, p, rest);
             walk->named = walk->named < rest ? walk->named : rest;
             return true;
         }
@@ -496,7 +529,7 @@ static inline void put_native(struct mixer *m, bool evaluator)
 {
     const struct python *p = atomic_load_explicit(&state.python, memory_order_relaxed);
     const struct walk_frame *f = &m->walk->frames[m->natives++];
-    if (!evaluator && f->pc - p->low >= p->high - p->low)
+    if (!evaluator && !python_is_interpreter(p, f->pc))
         put_mixed(m, f->pc | (uint64_t)m->walk->epoch << REC_ADDRESS_BITS, 0);
 }
 
@@ -528,6 +561,8 @@ static void mix(struct walk *walk, uint64_t high)
         put_native(&m, false);
     last->inner = inner;
     last->count = same ? last->count : m.count;
+    if (last->count == inner)
+        walk->serial = walk->bare;
     last->natives = walk->count;
     last->items = walk->item_count;
     last->activations = m.activation;

@@ -203,12 +203,13 @@ static inline bool python_read(struct thread *t, void *thread, uint64_t low, uin
 static inline void python_stack_changed(struct walk *walk)
 {
     walk->last.node = 0;
-    walk->serial++;
+    walk->serial = ++walk->serials;
+    walk->bare = ++walk->serials;
 }
 
 static inline struct walk_step *python_step(struct walk *walk, uint64_t instruction)
 {
-    return &walk->steps[instruction * UINT64_C(0x9e3779b97f4a7c15) >> (64 - CLIENT_STEPS_BITS)];
+    return &walk->steps[instruction / 2 % CLIENT_STEPS]; /* instructions have two bytes each */
 }
 
 /* The mixed stack has that node: also when its innermost function comes to the instruction again.
@@ -221,6 +222,12 @@ static inline uint32_t python_stack_named(struct walk *walk, uint32_t node)
             (struct walk_step){i->instruction, walk->serial, i->source, node};
     }
     return walk->last.node = node;
+}
+
+/* Whether a native frame is in the interpreter's own image. */
+static inline bool python_is_interpreter(const struct python *p, uint64_t pc)
+{
+    return pc - p->low < p->high - p->low;
 }
 
 /* Whether a native frame is the evaluator's. */

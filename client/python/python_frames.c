@@ -567,7 +567,10 @@ static __attribute__((noinline)) bool read_changed(struct thread *t, struct pyth
     return read;
 }
 
-/* The usual change: only the innermost frame has gone on, in the same function. */
+/*
+ * The usual change: only the innermost frame has gone on, in the same function, or it calls other
+ * native functions.
+ */
 static __attribute__((noinline)) bool step(struct thread *t, struct python *p,
                                            struct python_item *item, bool defines)
 {
@@ -608,7 +611,7 @@ static inline __attribute__((always_inline)) bool read_state(struct thread *t, s
     bool stepped = item->instruction != before;
     if (client_likely(is_like_last(walk, l, walk->item_count, walk->activation_count, &place, high,
                                    &walk->joins, chain)))
-        return !stepped || step(t, p, item, defines);
+        return (!stepped && walk->last.node) || step(t, p, item, defines);
     item->instruction = before;
     return read_changed(t, p, at, low, high, defines);
 }

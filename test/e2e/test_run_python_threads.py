@@ -20,6 +20,11 @@ void calls_back(void (*function)(int), int n)
     function(n);
     __asm__ volatile("");
 }
+void calls_again(void (*function)(int), int n)
+{
+    function(n);
+    __asm__ volatile("nop");
+}
 void churn(void)
 {
     for (;;) {
@@ -122,6 +127,24 @@ callback = ctypes.PYFUNCTYPE(None, ctypes.c_int)(inner)
 def outer(n):
     blocks.calls_back(callback, n)
 outer(3)
+os._exit(0)
+"""
+ONE_CALL = LOAD + """
+keep, block = [], ctypes.PyDLL(sys.argv[1]).block
+for i in range(20):
+    for call in bytearray, block:
+        keep.append(call(70000))
+os._exit(0)
+"""
+ONE_CALLBACK = LOAD + """
+keep = []
+@ctypes.PYFUNCTYPE(None, ctypes.c_int)
+def inner(n):
+    keep.append(bytearray(70000))
+held = ctypes.PyDLL(sys.argv[1])
+for i in range(20):
+    for call in held.calls_back, held.calls_again:
+        call(inner, 1)
 os._exit(0)
 """
 GREENLETS = LOAD + """
@@ -276,12 +299,33 @@ class Threads(RunCase):
         for python in PYTHONS:
             with self.subTest(python):
                 self.play(HYBRID, python=python, options=["--depth", "200"])
-                blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size", f"{SIZE}:{SIZE}",
-                             "--limit", "0", "--format", "json")
-                block, = json.loads(blocks.stdout)["allocations"]
-                names = [f["function"] for f in block["callstack"]]
+                names, = self.stacks()
                 self.assertEqual(" ".join(n for n in names if n in turn.split()),
                                  " ".join([turn] * 4))
+
+    def stacks(self):
+        """The functions of each block's stack, innermost first."""
+        blocks = run("find", self.trace, "0x0-0xffffffffffff", "--size", f"{SIZE}:{SIZE}",
+                     "--limit", "0", "--format", "json")
+        return [[f["function"] for f in block["callstack"]]
+                for block in json.loads(blocks.stdout)["allocations"]]
+
+    def test_one_call_of_python_and_c_in_turns(self):
+        """The same instruction: only what runs within it differs."""
+        for python in PYTHONS:
+            with self.subTest(python):
+                self.play(ONE_CALL, python=python)
+                self.assertEqual(collections.Counter(s[0] for s in self.stacks()),
+                                 {"block": 20, "<module>": 20})
+
+    def test_one_callback_of_two_functions_in_turns(self):
+        """The same Python frames: only what they are called through differs."""
+        for python in PYTHONS:
+            with self.subTest(python):
+                self.play(ONE_CALLBACK, python=python)
+                self.assertEqual(collections.Counter(f for s in self.stacks() for f in s
+                                                     if f.startswith("calls_")),
+                                 {"calls_back": 20, "calls_again": 20})
 
     def test_greenlets(self):
         if subprocess.run([PYTHONS[0], "-c", "import greenlet"], capture_output=True).returncode:
