@@ -145,9 +145,14 @@ static size_t escape_length(struct view text)
     return n < text.len ? n + 1 : n;
 }
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /*
- * The length of what fits into `columns`, up to a blank behind a word; all of it if it fits. A word
- * that does not fit alone is not broken.
+ * The length of what fits into `columns`, up to a blank behind a word, if possible not that between
+ * a number and its unit; all of it if it fits. A word that does not fit alone is not broken.
  */
 static size_t fitting(struct view line, size_t columns)
 {
@@ -159,7 +164,8 @@ static size_t fitting(struct view line, size_t columns)
             i += escape;
             continue;
         }
-        if (line.p[i] == ' ' && word)
+        bool unit = last && is_digit(line.p[i - 1]) && i + 1 < line.len && !is_digit(line.p[i + 1]);
+        if (line.p[i] == ' ' && word && !unit)
             last = i;
         word |= line.p[i] != ' ';
         used += ((uint8_t)line.p[i] & 0xc0) != 0x80;

@@ -90,6 +90,9 @@ class Fits(Case):
         text = plain(on_terminal("report", ALLSCEN, width=50)[0])
         first = re.match(r".*(\n  .*)+", text)[0]
         self.assertEqual(re.sub(r"\n +", " ", first), sentence)
+        for width in range(60, 100):
+            text = plain(on_terminal("report", MEMSCEN, width=width)[0])
+            self.assertNotRegex(text, r"\d\n +(%|[KM]iB|ms)")
 
 
 class Colours(Case):
