@@ -136,7 +136,7 @@ static unsigned choose_columns(const struct top *t, struct column_shown out[COLU
                                          {COLUMN_OWN, m, metric_width(m)}};
     unsigned n = 0;
     unsigned used = 0;
-    unsigned names = t->screen.width * 2 / 5;
+    unsigned names = t->screen.width / 2;
     names = names > NAME_LEAST ? names : NAME_LEAST;
     unsigned room = t->screen.width > names ? t->screen.width - names : 0;
     for (size_t i = 0; i < 3 && used + first[i].width <= room; i++) {
@@ -213,7 +213,7 @@ static enum screen_style style_of(const struct top *t, const struct tree_node *n
 /* Indents by depth while names have room; then prints the depth as a number. */
 static void put_indent(struct buf *b, unsigned depth, unsigned room)
 {
-    unsigned most = room / 3;
+    unsigned most = room / 5;
     for (unsigned i = 0; i < depth && i < most; i++)
         buf_puts(b, "  ");
     if (depth > most)

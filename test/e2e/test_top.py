@@ -113,6 +113,20 @@ class Browse(Case):
             self.assertTrue(t.settings_are_back())
             self.assertIn(b"\x1b[?1049l", t.raw)
 
+    def test_names_have_room(self):
+        """About half the width, less at most two fifths of it for the depth."""
+        for width in 80, 100, 140:
+            with top(MEMSCEN, width=width, height=60) as t:
+                t.wait_for("q quit")
+                t.keys("c*")
+                t.wait(lambda lines: max((depth for depth, *_ in rows(lines)), default=0) >= 6)
+                lines = t.screen.lines()
+                room = width - lines[2].index("By ")
+                self.assertGreaterEqual(room, width // 2 - 2)
+                for line in lines[4:-1]:
+                    label = line[width - room:]
+                    self.assertLessEqual(len(label) - len(label.lstrip()), room * 2 // 5 + 2)
+
     def test_opening_and_closing(self):
         nodes = tree("--bottom-up", "--metric", "live")
         first = nodes[0][0]
