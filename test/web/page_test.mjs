@@ -1107,6 +1107,8 @@ const checks = {
     await page.mouse.move(axis.x + 2, box.y + 3);
     assert.match(await tip(), /Main thread: frame/);
     assert.match(await tip(), /messages: (\d+, first: )?\S/);
+    const seen = await page.locator("#timeline .tip").evaluate((e) => new Promise((done) => new IntersectionObserver(([part]) => done(part.intersectionRatio)).observe(e)));
+    assert.equal(seen, 1, "the values at the pointer are not cut off");
     await page.mouse.move(5, 5);
     assert.equal(await page.locator("#timeline .tip").isVisible(), false);
     const [bar, colors] = await canvas.evaluate((c) => { // where the first zone begins and ends
