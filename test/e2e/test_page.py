@@ -403,7 +403,9 @@ def hostile_trace(output):
         items += frame_name(address, raw, raw + b".c", line=i + 1, image=b"/lib/" + raw)
         for k in range(3):
             items += callstack(address) + alloc(10, 7 + i, 0x100000 * (i + 1) + 64 * k, 32)
-        items += alloc_plain(10, 7 + i, 0x100000 * (i + 1), 48, pool=0x5000 + i)
+        # The last of many pools has the highest peak.
+        size = 4096 if text == HOSTILE[-1] else 48
+        items += alloc_plain(10, 7 + i, 0x100000 * (i + 1), size, pool=0x5000 + i)
     items += frame_name(0x402000, b"\xff\xfe broken \xc3", b"\xe2\x80", image=b"\xed\xa0\x80")
     items += callstack(0x402000) + alloc(10, 7, 0x9000000, 32)
     items += callstack(0x401000) + alloc(10, 7, 0x9000000, 32)  # a fault: it is live already

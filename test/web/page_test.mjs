@@ -992,6 +992,8 @@ const checks = {
 
   "hostile names stay text": async () => {
     const { page, done } = await open("hostile");
+    const drawn = await page.locator("#timeline-text").textContent();
+    assert.match(drawn, /for 6 of 15 pools and their sum\. Pool default: .* Pool naïve 漢字 🌊: highest 4\.00 KiB/, "the highest pools have lines");
     assert.equal(await page.locator("script").count(), 2);
     assert.equal(await page.locator("img, iframe, object, embed, link, base").count(), 0);
     for (const tab of ["tree", "sites", "blocks", "leaks", "map", "histograms", "notes", "flame"]) await page.click(`#tab-${tab}`);

@@ -22,7 +22,7 @@ import { addTheme } from "./theme.js";
 import { residentMark, seriesMark, Timeline } from "./timeline.js";
 import { Tree, TREE_COLUMNS } from "./tree.js";
 
-const LINES_MAX = 6; // pools with a separate line at first
+const LINES_MAX = 6; // pools with a separate line: those with the highest peaks
 const REHEARSALS = 6;
 
 const idle = window.requestIdleCallback ?? ((run) => setTimeout(run, 50));
@@ -233,7 +233,7 @@ class App {
     const unit = what === "bytes" ? "bytes" : "count";
     const whole = filter.site < 0 && !filter.frames.list.length && filter.threads.every((on, i) => on || i === this.idleThread);
     const pools = model.data.pools.map((_, i) => i).filter((i) => filter.pools[i]);
-    const shown = pools.slice(0, LINES_MAX);
+    const shown = pools.map((pool) => [pool, model.peakStep(pool, 0, model.steps).bytes]).sort((a, b) => b[1] - a[1]).slice(0, LINES_MAX).map(([pool]) => pool).sort((a, b) => a - b);
     const column = { bytes: "max", blocks: "blocks", allocs: "allocs" }[what];
     if (!whole) this.mask ??= model.mask(filter);
     const values = whole ? model.points.map((points) => points[column]) : model.useByStep(this.mask, what);
@@ -247,7 +247,7 @@ class App {
     if (this.showsResident()) lines.push(...this.residentLines(lines[0].values.length));
     this.timeline.draw(lines, unit);
     const each = whole ? { bytes: "highest use", blocks: "blocks in use at the end", allocs: "allocations" }[what] : { bytes: "use at the end", blocks: "blocks in use at the end", allocs: "allocations" }[what];
-    $("timeline-text").textContent = `The plot shows the ${each} of each ${duration(whole ? model.data.figureStep || model.data.time.slot : model.stepNs())}${shown.length < pools.length ? `, for ${shown.length} of ${pools.length} pools and their sum` : ""}.${model.data.figureStep ? " The trace has figures only, no events: the views that need them are left out, and there is one range." : ""} ${this.poolPeaks(pools)}${this.residentText()}`;
+    $("timeline-text").textContent = `The plot shows the ${each} of each ${duration(whole ? model.data.figureStep || model.data.time.slot : model.stepNs())}${shown.length < pools.length ? `, for ${shown.length} of ${pools.length} pools and their sum` : ""}.${model.data.figureStep ? " The trace has figures only, no events: the views that need them are left out, and there is one range." : ""} ${this.poolPeaks(shown)}${this.residentText()}`;
   }
 
   showsResident() {
@@ -274,7 +274,7 @@ class App {
       const peak = this.model.peakStep(pool, 0, this.model.steps);
       return `Pool ${this.model.poolName(pool)}: highest ${bytes(peak.bytes)} at about ${duration(this.model.slotTime(peak.slot))}.`;
     };
-    return pools.slice(0, LINES_MAX).map(text).join(" ");
+    return pools.map(text).join(" ");
   }
 
   addRange() {
