@@ -1140,7 +1140,7 @@ const checks = {
     const data = await dataOf(page);
     assert.match(await page.title(), /^memscen: what changed$/);
     assert.equal((await text(page, "answer")).toLowerCase(), data.answer.toLowerCase());
-    assert.match(await text(page, "findings"), /^Budgets: 1 passed, 1 failed: count>\+5%: count is 9,598, was 9,001 \(\+6\.6 %\) · One run on each side/);
+    assert.match(await text(page, "findings"), /^Checks: 1 passed, 1 failed: count>\+5%: count is 9,598, was 9,001 \(\+6\.6 %\) · One run on each side/);
     assert.equal(await figure(page, "Peak"), "8.00 MiB");
     assert.ok((await page.locator("#flame").boundingBox()).y <= 420);
     for (const id of ["range", "filters", "pools"]) assert.ok(await page.locator(`#${id}`).isHidden());
@@ -1150,7 +1150,7 @@ const checks = {
     await page.mouse.move(box.x + box.width / 2, box.y + 20);
     assert.match(await page.locator("#timeline .tip").innerText(), /now [\d.]+ \w+\s+before ([\d.]+ \w+|ended)/);
     await page.click("#tab-totals");
-    assert.deepEqual(await page.locator("#budgets li").allInnerTexts(), ["passed: peak>+5%: peak is 8.00 MiB (8,388,608), was 8.00 MiB (8,388,608) (+0.0 %)", "failed: count>+5%: count is 9,598, was 9,001 (+6.6 %)"]);
+    assert.deepEqual(await page.locator("#given li").allInnerTexts(), ["passed: peak>+5%: peak is 8.00 MiB (8,388,608), was 8.00 MiB (8,388,608) (+0.0 %)", "failed: count>+5%: count is 9,598, was 9,001 (+6.6 %)"]);
     const cells = await page.locator("#totals-table tbody tr").first().locator("th, td").allInnerTexts();
     assert.deepEqual(cells, ["default", "Peak", "8.00 MiB", "8.00 MiB", "="]);
     assert.equal(await page.locator("#totals-table tbody tr").count(), 18);
@@ -1274,7 +1274,7 @@ const checks = {
     const axe = readFileSync(createRequire(join(folder, "x.js")).resolve("axe-core/axe.min.js"), "utf8");
     assert.match(await page.title(), /^memscen: what changed$/);
     assert.equal(await text(page, "answer"), "Peak 8.00 MiB ±0.0 % in pool default: as before; functions by bytes: 7 grown, 1 shrunk, 8 within the noise");
-    assert.match(await text(page, "findings"), /^Budgets: 0 passed, 1 failed: count>\+5%: count is 9,598, was 9,001 \(\+6\.6 %\)/);
+    assert.match(await text(page, "findings"), /^Checks: 0 passed, 1 failed: count>\+5%: count is 9,598, was 9,001 \(\+6\.6 %\)/);
     assert.match(await page.locator(`#range-figures div:has(dt:text-is("Live at the end")) dd`).innerText(), /^292 KiB ±0\.0 %\s*\+74\.6 KiB \(\+34\.3 %\), \+57\.3 KiB to \+91\.9 KiB\s*grown$/);
     const [first] = await page.locator("#rows-table tbody tr").first().locator("th, td").allInnerTexts();
     assert.match(first, /^decode_pixels/);
@@ -1283,6 +1283,9 @@ const checks = {
     const [bar, mark] = await boxes("decode_pixels");
     assert.ok(bar[0] < mark[0] && mark[1] < bar[1], "the mean's change is within its interval");
     assert.ok((await boxes("realloc_buffer"))[0][1] < bar[0], "shrunk is left of grown");
+    const same = page.locator("#rows-table tbody tr").filter({ has: page.locator("td:nth-child(5):text-is('=')") });
+    assert.ok(await same.count());
+    assert.equal(await same.locator(".interval > *").count(), 0, "what is as before has no interval, as in the text");
     await page.selectOption("#rows-kind", "same");
     assert.equal((await rows(page, "rows-table", 1)).length, 8);
     assert.match(await address(page), /rows-kind=same/);
@@ -1302,7 +1305,7 @@ const checks = {
       }
       await shot(page, `runs-${colorScheme}`, false);
     }
-    assert.deepEqual(await page.locator("#budgets li").allInnerTexts(), ["failed: count>+5%: count is 9,598, was 9,001 (+6.6 %)"]);
+    assert.deepEqual(await page.locator("#given li").allInnerTexts(), ["failed: count>+5%: count is 9,598, was 9,001 (+6.6 %)"]);
     await done();
     const phone = await open("runs", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
     const change = await phone.page.locator("#rows-table tbody td:visible").first().boundingBox();

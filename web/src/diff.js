@@ -6,7 +6,7 @@ import { bytes, count, counted, duration, percent, sentence } from "./format.js"
 import { $, foreign, make, showFigures, signed, Table } from "./dom.js";
 import { BYTES, COLUMNS, Flame } from "./flame.js";
 import { FrameFilters } from "./frame_filters.js";
-import { showBudgets } from "./notes.js";
+import { showGiven } from "./notes.js";
 import { State } from "./state.js";
 import { Tabs } from "./tabs.js";
 import { seriesMark, Timeline } from "./timeline.js";
@@ -216,7 +216,7 @@ export class DiffApp {
     $("answer").replaceChildren(foreign(sentence(data.answer || "no memory data in either trace")));
     $("selection").replaceChildren(...(data.selection ? ["Only allocations ", foreign(data.selection), "."] : []));
     $("selection").hidden = !data.selection;
-    $("findings").replaceChildren(foreign([...showBudgets(data.checks), "One run on each side does not show what is noise: diff BASE... -- NEW... compares several"].join(" · ")));
+    $("findings").replaceChildren(foreign([...showGiven(data.checks), "One run on each side does not show what is noise: diff BASE... -- NEW... compares several"].join(" · ")));
     const [pool] = data.pools.toSorted((a, b) => b.figures[0][1] - a.figures[0][1] || b.figures[0][0] - a.figures[0][0]);
     const show = (k) => (data.poolFigures[k].bytes ? bytes : count);
     const figures = pool ? data.poolFigures.map((f, k) => [f.name, show(k)(pool.figures[k][1]), pool.figures[k][0] === pool.figures[k][1] ? "as before" : `was ${show(k)(pool.figures[k][0])}, ${change(...pool.figures[k])}`]) : [];

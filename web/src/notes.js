@@ -27,12 +27,12 @@ export function showLicences(licences) {
   $("licences").replaceChildren(make("pre", { text: licences.map((l) => `${l.name} ${l.version} (${l.license})\n\n${l.text.trim()}\n`).join("\n\n"), tabindex: "0", "aria-label": "Licences" }));
 }
 
-// The budgets of a comparison; returns their sum.
-export function showBudgets(checks) {
+// The budgets and checks of a comparison; returns their sum.
+export function showGiven(checks) {
   const failed = checks.filter((c) => !c.holds);
-  $("budgets").replaceChildren(...checks.map((c) => make("li", {}, `${c.holds ? "passed" : "failed"}: `, foreign(`${c.name}: ${c.detail}`))));
-  $("budgets-none").hidden = checks.length > 0;
-  return checks.length ? [`Budgets: ${count(checks.length - failed.length)} passed, ${count(failed.length)} failed${failed.map((c, i) => `${i ? ";" : ":"} ${c.name}: ${c.detail}`).join("")}`] : [];
+  $("given").replaceChildren(...checks.map((c) => make("li", {}, `${c.holds ? "passed" : "failed"}: `, foreign(`${c.name}: ${c.detail}`))));
+  $("given-none").hidden = checks.length > 0;
+  return checks.length ? [`${checksSum(checks)}${failed.map((c, i) => `${i ? ";" : ":"} ${c.name}: ${c.detail}`).join("")}`] : [];
 }
 
 export function checksSum(checks) {

@@ -4,7 +4,7 @@
 import { shortPath } from "./calls.js";
 import { bytes, count, counted, percent } from "./format.js";
 import { $, foreign, make, showFigures, signed as plus, Table } from "./dom.js";
-import { showBudgets } from "./notes.js";
+import { showGiven } from "./notes.js";
 import { State } from "./state.js";
 import { Tabs } from "./tabs.js";
 import { inflateJson } from "./unpack.js";
@@ -34,7 +34,7 @@ const outcome = (r) => [r.change === null ? "" : r.changed ? (r.kind ?? (r.chang
 // The interval as a bar and the mean's change as a mark, on an axis of -most to most of the base's mean.
 function interval({ change, low, high, base, changed }, most) {
   const box = make("span", { class: changed ? "interval changed" : "interval", "aria-hidden": "true" });
-  if (low === null || !(base.mean > 0)) return box;
+  if (!change || low === null || !(base.mean > 0)) return box;
   const at = (n) => Math.max(0, Math.min(100, 50 + (50 * n) / base.mean / most));
   const bar = make("span");
   bar.style.left = `${at(low)}%`;
@@ -87,7 +87,7 @@ export class RunsApp {
     const head = peak ? `Peak ${side(peak.now, bytes)}${doc.pools.length > 1 ? ` in pool ${pool.name}` : ""}${base ? `: ${peak.change ? `${changeText(peak, bytes)} (${outcome(peak)})` : "as before"}` : ""}` : "No memory data";
     $("answer").replaceChildren(foreign(base ? `${head}; functions by ${doc.metric}: ${[...kinds, `${count(doc.same)} ${noise(doc.noise_known)}`].join(", ")}` : head));
     $("answer").title = $("answer").textContent;
-    const notes = showBudgets(doc.checks);
+    const notes = showGiven(doc.checks);
     if (base && !doc.noise_known) notes.push("These are too few runs to tell a change from noise");
     if (doc.unstable) notes.push(`${doc.unstable === 1 ? "1 row is unstable: it differs" : `${count(doc.unstable)} rows are unstable: they differ`} much between runs of one side`);
     $("findings").replaceChildren(foreign(notes.join(" · ")));
