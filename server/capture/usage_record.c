@@ -25,7 +25,7 @@ void usage_record_add(struct usage_record *r, const struct memory *memory, doubl
             now.pools[i] = t->live_bytes;
     }
     r->pools = (unsigned)(memory->pools.len < USAGE_POOLS ? memory->pools.len : USAGE_POOLS);
-    r->peak = now.bytes > r->peak ? now.bytes : r->peak;
+    r->peak = memory->peak_bytes;
     if (r->interval == 0)
         r->interval = INTERVAL_FIRST;
     struct usage_sample *last = r->count ? &r->points[r->count - 1] : NULL;

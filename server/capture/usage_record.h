@@ -24,7 +24,7 @@ struct usage_record {
     unsigned count;
     unsigned pools; /* pools with figures */
     struct usage_sample points[USAGE_POINTS];
-    uint64_t peak; /* highest `bytes` of all samples */
+    uint64_t peak; /* highest use so far, also between samples */
 };
 
 #define USAGE_SHAPE 40u

@@ -207,7 +207,7 @@ static void the_record_is_bounded_and_keeps_its_peak(void **state)
     struct usage_record *r = calloc(1, sizeof *r);
     struct pool pool = {0};
     struct pool *pools[] = {&pool};
-    struct memory memory = {0};
+    struct memory memory = {.peak_bytes = 2000000}; /* between two looks */
     (void)state;
     assert_non_null(r);
     memory.pools.at = pools;
@@ -219,7 +219,13 @@ static void the_record_is_bounded_and_keeps_its_peak(void **state)
         usage_record_add(r, &memory, i * 0.1);
         assert_in_range(r->count, 1, USAGE_POINTS);
     }
-    assert_int_equal(r->peak, 1000000);
+    assert_int_equal(r->peak, 2000000);
+    uint8_t percent[USAGE_SHAPE];
+    unsigned highest = 0;
+    assert_int_equal(usage_record_shape(r, percent), USAGE_SHAPE);
+    for (unsigned i = 0; i < USAGE_SHAPE; i++)
+        highest = percent[i] > highest ? percent[i] : highest;
+    assert_int_equal(highest, 50);
     assert_int_equal(r->pools, 1);
     assert_true(r->count >= USAGE_POINTS / 4);
     unsigned peaks = 0;

@@ -32,8 +32,16 @@ struct model_block {
 struct model {
     struct model_block blocks[POOLS][ADDRESSES];
     struct pool_totals totals[POOLS];
-    uint64_t unknown, twice;
+    uint64_t unknown, twice, peak;
 };
+
+static uint64_t model_live(const struct model *m)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < POOLS; i++)
+        sum += m->totals[i].live_bytes;
+    return sum;
+}
 
 static uint64_t address(unsigned i)
 {
@@ -61,6 +69,7 @@ static void model_alloc(struct model *m, unsigned pool, unsigned i, uint64_t siz
     t->allocations++;
     t->live++;
     t->live_bytes += size;
+    m->peak = model_live(m) > m->peak ? model_live(m) : m->peak;
     t->total_bytes += size;
     if (t->low_address == 0 || address(i) < t->low_address)
         t->low_address = address(i);
@@ -171,6 +180,8 @@ static void histories_agree_with_brute_force(void **state)
         for (unsigned i = 0; i < POOLS; i++)
             assert_totals(&m->totals[i], &t.memory.pools.at[i]->totals);
         assert_live_sets(m, &t.memory);
+        assert_true(t.memory.live_bytes == model_live(m));
+        assert_true(t.memory.peak_bytes == m->peak);
         assert_true(t.memory.unknown_frees == m->unknown);
         assert_true(t.memory.double_allocations == m->twice);
         uint64_t faults = 0;

@@ -57,7 +57,7 @@ const checks = {
   "shows the client that is recorded": async () => {
     await says("#recording-head", "Recording (1)");
     await says('#recording tr:has(.spark)', "320 B");
-    assert.deepEqual(await row("recording", 1).locator("th, td").evaluateAll((all) => all.map((e) => e.textContent).filter((_, i) => [0, 1, 2, 5, 6].includes(i))), ['my "prog" 1 alert', "4242", "127.0.0.1", "320 B", "320 B"]);
+    assert.deepEqual(await row("recording", 1).locator("th, td").evaluateAll((all) => all.map((e) => e.textContent).filter((_, i) => [0, 1, 2, 5, 6].includes(i))), ['my "prog" 1 alert', "4242", "127.0.0.1", "320 B", "448 B"]);
     assert.equal(await page.locator("#alerts tbody th").innerText(), 'my "prog"');
     assert.equal(await page.locator("#alerts td").first().textContent(), "live_count>1");
     assert.equal(await page.locator("#alerts td").nth(2).innerText(), "live_count is 2");

@@ -24,6 +24,7 @@ static int carry_pool(struct memory *m, uint32_t number, struct err *e)
     p->before = memory_pool_sums(p);
     p->before.allocations -= p->totals.live; /* the next part counts them */
     p->before.total_bytes = saturating_sub(p->before.total_bytes, p->totals.live_bytes);
+    m->live_bytes = saturating_sub(m->live_bytes, p->totals.live_bytes);
     p->totals = (struct pool_totals){.low_address = UINT64_MAX};
     p->last_time = INT64_MIN;
     p->disorder = 0;

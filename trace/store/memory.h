@@ -181,6 +181,9 @@ struct memory {
     VEC(struct pool *) pools;
     struct map pool_numbers; /* key → index in pools */
     uint64_t pool_overflow;  /* look-ups that returned POOL_OTHER */
+    /* In all pools together; kept while events come in, 0 in a trace that is only loaded. */
+    uint64_t live_bytes;
+    uint64_t peak_bytes; /* highest live_bytes, in order of arrival */
     VEC(struct memory_fault) faults;
     struct map fault_numbers;
     uint64_t unknown_frees; /* all, also those that are no faults (on-demand clients) */

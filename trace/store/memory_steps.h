@@ -153,8 +153,10 @@ static inline struct memory_free pool_make_free(int64_t time_alloc, int64_t time
 }
 
 /* Records the end of a block that is being removed from the live set. */
-static inline __attribute__((always_inline)) int
-pool_fill_free(struct pool *p, const struct live_slot *slot, struct memory_place at, struct err *e)
+static inline __attribute__((always_inline)) int pool_fill_free(struct memory *m, struct pool *p,
+                                                                const struct live_slot *slot,
+                                                                struct memory_place at,
+                                                                struct err *e)
 {
     struct live_block block = live_slot_block(slot);
     struct memory_free fill = pool_make_free(block.time, at.time, at.thread, at.callstack);
@@ -167,6 +169,7 @@ pool_fill_free(struct pool *p, const struct live_slot *slot, struct memory_place
     p->totals.frees++;
     p->totals.live--;
     p->totals.live_bytes = saturating_sub(p->totals.live_bytes, block.size);
+    m->live_bytes = saturating_sub(m->live_bytes, block.size);
     return 0;
 }
 
@@ -174,7 +177,7 @@ pool_fill_free(struct pool *p, const struct live_slot *slot, struct memory_place
 static inline int pool_end_block(struct memory *m, struct pool *p, struct live_slot *slot,
                                  uint64_t hash, struct memory_place at, struct err *e)
 {
-    if (pool_fill_free(p, slot, at, e) != 0)
+    if (pool_fill_free(m, p, slot, at, e) != 0)
         return -1;
     live_set_remove(&p->live, slot, hash);
     return observe(m, MEMORY_FREE, p, at, slot, e);
@@ -213,6 +216,9 @@ static inline int memory_alloc(struct memory *m, const struct memory_aim *aim, u
         return -1;
     p->totals.live++;
     p->totals.live_bytes = saturating_add(p->totals.live_bytes, block.size);
+    m->live_bytes = saturating_add(m->live_bytes, block.size);
+    if (m->live_bytes > m->peak_bytes)
+        m->peak_bytes = m->live_bytes;
     return observe(m, MEMORY_ALLOC, p, at, slot, e) != 0 ? -1 : fault;
 }
 
@@ -227,7 +233,7 @@ static inline int memory_free(struct memory *m, const struct memory_aim *aim,
     struct live_set *live = &aim->pool->live;
     struct live_slot *slot = live_set_taken(live, aim->slot, aim->groups);
     if (__builtin_expect(slot && slot->ptr == aim->ptr, 1)) {
-        if (pool_fill_free(aim->pool, slot, at, e) != 0)
+        if (pool_fill_free(m, aim->pool, slot, at, e) != 0)
             return -1;
         live_set_remove_near(live, aim->slot);
         return observe(m, MEMORY_FREE, aim->pool, at, slot, e);

@@ -47,6 +47,7 @@ function nameCell(c) {
 const column = (name, value, more) => ({ name, value, ...more });
 const figure = (key) => (c) => c.counters?.[key] ?? null;
 const NUMBER = { text: false };
+const POOLS = "of all pools together; the report has that of each pool";
 const WHO = [
   column("Program", (c) => nameOf(c).toLowerCase(), { text: true, show: nameCell, mark: (c) => `${nameOf(c)} ${c.state} ${c.trace} ${c.firing.length}` }),
   column("PID", (c) => c.pid, { ...NUMBER, minor: true, show: (c) => c.pid || "–" }),
@@ -85,12 +86,12 @@ export class Clients {
     const rate = (c) => this.rates.get(c.number)?.rate ?? null;
     const options = { sortable: true, key: (c) => c.number };
     this.recording = new Table($("recording"), "Clients that are recorded", [
-      ...WHO, USE, amount("Live", "live_bytes"), amount("Peak seen", "peak_bytes_sampled", { title: "highest of ten looks a second; the client's page has the exact one" }),
+      ...WHO, USE, amount("Live", "live_bytes"), amount("Peak", "peak_bytes", { title: POOLS }),
       column("Rate", rate, { minor: true, show: (c) => dash((n) => `${count(n)}/s`)(rate(c)), title: "allocations and frees per second" }),
       amount("RSS", "client_resident_bytes", { minor: true, title: "resident memory of the client's process, if it runs on the daemon's host" }),
     ], options);
     this.finished = new Table($("finished"), "Clients whose capture has ended", [
-      ...WHO, column("Length", figure("seconds"), { minor: true, show: (c) => dash((s) => duration(s * 1e9))(figure("seconds")(c)) }), USE, amount("Peak seen", "peak_bytes_sampled", { title: "highest of ten looks a second; the report has the exact one" }), amount("Live at the end", "live_bytes", { minor: true }),
+      ...WHO, column("Length", figure("seconds"), { minor: true, show: (c) => dash((s) => duration(s * 1e9))(figure("seconds")(c)) }), USE, amount("Peak", "peak_bytes", { title: POOLS }), amount("Live at the end", "live_bytes", { minor: true }),
       column("Saved", (c) => c.parts_bytes, { minor: true, show: (c) => (c.parts_saved ? `${bytes(c.parts_bytes)}${c.parts_saved > 1 ? ` in ${count(c.parts_saved)} traces` : ""}` : "–"), mark: (c) => `${c.parts_saved} ${c.parts_bytes}` }),
       column("Ended", (c) => c.left_alone ?? "", { text: true, minor: true, show: (c) => foreign(c.left_alone ? `left alone (${c.left_alone})` : c.state === "saved" ? "" : c.says || c.state), mark: (c) => `${c.left_alone} ${c.state} ${c.says}`, title: "why the client is not captured again, or why nothing was saved" }),
       column("Download", undefined, { text: true, show: (c) => (c.state === "saved" && c.trace ? downloadTrace(c.trace) : ""), mark: (c) => `${c.state} ${c.trace}` }),
