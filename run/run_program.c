@@ -236,6 +236,16 @@ static void take_toggles(struct run *r)
     r->launch.kept[0].count = 0;
 }
 
+/* Returns how many programs were looked at. */
+static size_t look(struct run *r, enum look_reason reason)
+{
+    size_t n = run_tree_look(&r->tree, reason);
+    if (!n)
+        fprintf(stderr, "tidemark: the pages were not looked at: no recorded program has any that "
+                        "may be read\n");
+    return n;
+}
+
 /* Signals that arrive together are one request. */
 static void look_when_asked(struct run *r)
 {
@@ -249,14 +259,11 @@ static void look_when_asked(struct run *r)
                 r->looks_asked);
         return;
     }
-    size_t n = run_tree_look(&r->tree, LOOK_ASKED);
+    size_t n = look(r, LOOK_ASKED);
     r->looks_asked += n != 0;
     if (n)
         fprintf(stderr, "tidemark: looked at the pages of %s\n",
                 format_counted(text, n, "recorded program"));
-    else
-        fprintf(stderr, "tidemark: the pages were not looked at: no recorded program has any that "
-                        "may be read\n");
 }
 
 /* It ends by itself or is detached; if that fails, at least its recording ends. */
@@ -324,7 +331,7 @@ static int look_when_due(struct run *r, int timeout)
     const struct look_times *times = &r->options->looks.times;
     double now = (double)(monotonic_ns() - r->began) / 1e9;
     if (look_times_due(times, now, &r->looked))
-        (void)run_tree_look(&r->tree, LOOK_AT_TIME);
+        (void)look(r, LOOK_AT_TIME);
     return look_times_pause(times, now, r->looked, timeout);
 }
 

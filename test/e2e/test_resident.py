@@ -524,7 +524,10 @@ class Resident(RunCase):
         looks = look["looks"]
         self.assertEqual(looks, sorted(looks, key=lambda x: x["time_ns"]))
         chosen = [i for i, x in enumerate(looks) if x["reason"] == "at a chosen time"]
-        self.assertEqual(len(chosen), 2, looks)
+        # A loaded machine may come to one of them too late, and says so.
+        ended = self.said.count("ended before --resident-at ")
+        self.assertEqual(len(chosen) + ended, 3, f"{looks} {self.said}")
+        self.assertIn(0, chosen)
         for i, expected in zip(chosen, (2, 4)):
             one = run("report", f"--resident={i + 1}", "--format", "json", self.trace)
             one = json.loads(one.stdout)
@@ -537,6 +540,14 @@ class Resident(RunCase):
         self.assertIn("there is no look", result.stderr)
         text = run("report", "--resident=1", self.trace).stdout
         self.assertRegex(text, r"Look 1: [\d.]+ MiB resident at .*: this report\n")
+
+    def test_a_chosen_time_without_pages(self):
+        source = self.dir / "static.c"
+        source.write_text("#include <unistd.h>\nint main(void) { return usleep(300000); }\n")
+        program = compiled(self.dir, "static", ["-static"], source)
+        said = record(self.dir, program, options=["-f", "--follow-fork", "--resident-at",
+                                                      "0.1"]).stderr
+        self.assertIn("the pages were not looked at: no recorded program has any", said)
 
     def start_asked(self):
         """The program waits for its input; the signal would end it."""
