@@ -81,8 +81,8 @@ enum { ROW_CHANGE, ROW_SHARE, ROW_BAR, ROW_BEFORE, ROW_AFTER, ROW_COLUMNS };
 /* Rows of one kind on a terminal. */
 struct fitted_rows {
     struct fitted_column columns[ROW_COLUMNS];
-    unsigned name_width;
-    uint64_t all; /* the sum of their changes */
+    unsigned name_width, pool_width; /* pool_width: 0 with one pool */
+    uint64_t all;                    /* the sum of all changes of this sign */
     enum tint tint;
 };
 
@@ -93,7 +93,23 @@ static uint64_t size_of_change(const struct diff_writer *w, const struct diff_ro
     return now > base ? now - base : base - now;
 }
 
-static struct fitted_rows fit_rows(const struct diff_writer *w, struct diff_range range, int kind)
+static bool is_growth(int kind)
+{
+    return kind == DIFF_NEW || kind == DIFF_GROWN;
+}
+
+/* The widest name of a pool. */
+static unsigned pool_width(const struct diff_writer *w)
+{
+    size_t width = 4;
+    for (size_t i = 0; i < w->d->pools.len; i++) {
+        size_t n = format_width(w->d->pools.at[i].name);
+        width = n > width ? n : width;
+    }
+    return (unsigned)width;
+}
+
+static struct fitted_rows fit_rows(const struct diff_writer *w, int kind)
 {
     unsigned width = w->doc.form.width, names = names_least(width);
     unsigned figure = w->d->options.metric == DIFF_COUNT ? 13 : 11;
@@ -102,11 +118,17 @@ static struct fitted_rows fit_rows(const struct diff_writer *w, struct diff_rang
                                         [ROW_BAR] = {.width = BAR_WIDTH + 2},
                                         [ROW_BEFORE] = {.width = figure},
                                         [ROW_AFTER] = {.width = figure}},
-                            .tint = kind == DIFF_NEW || kind == DIFF_GROWN ? TINT_HOT : TINT_GOOD};
+                            .tint = is_growth(kind) ? TINT_HOT : TINT_GOOD};
     unsigned left = fit_columns(f.columns, ROW_COLUMNS, width > names ? width - names : 0);
     f.name_width = left + (width > names ? names : width) - 2;
-    for (size_t i = 0; i < range.count; i++) {
-        uint64_t n = size_of_change(w, &w->d->rows.at[range.first + i]);
+    if (w->d->pools.len > 1) {
+        unsigned pools = pool_width(w);
+        f.pool_width = pools < f.name_width / 3 ? pools : f.name_width / 3;
+        f.name_width -= f.pool_width + 2;
+    }
+    for (size_t i = 0; i < w->d->rows.len; i++) {
+        const struct diff_row *r = &w->d->rows.at[i];
+        uint64_t n = is_growth(r->kind) == is_growth(kind) ? size_of_change(w, r) : 0;
         f.all = n > UINT64_MAX - f.all ? UINT64_MAX : f.all + n;
     }
     return f;
@@ -121,7 +143,9 @@ static void fitted_titles(struct diff_writer *w, const struct fitted_rows *f)
         if (f->columns[i].shown)
             cell(b, titles[i], f->columns[i].width - 2);
     }
-    buf_puts(b, w->d->options.by == DIFF_TYPE ? "  Type" : "  Source location");
+    buf_printf(b, "  %*s", f->pool_width ? -(int)f->name_width : 0,
+               w->d->options.by == DIFF_TYPE ? "Type" : "Source location");
+    buf_puts(b, f->pool_width ? "  Pool" : "");
     tint_end(b, w->doc.form, TINT_TITLE);
     buf_puts(b, "\n");
 }
@@ -165,7 +189,7 @@ static void put_row_name(struct buf *out, const struct diff_writer *w, const str
         buf_puts(out, "  type ");
         diff_row_type(out, r);
     }
-    if (w->d->pools.len > 1) {
+    if (w->d->pools.len > 1 && !w->doc.form.width) {
         buf_puts(out, "  pool ");
         buf_put(out, r->pool.p, r->pool.len);
     }
@@ -182,7 +206,11 @@ static void text_row(struct diff_writer *w, const struct fitted_rows *f, const s
         plain_figures(w, r);
     buf_puts(b, "  ");
     put_row_name(&name, w, r);
-    put_shortened(b, buf_view(&name), fitted ? f->name_width : SIZE_MAX);
+    size_t used = put_shortened(b, buf_view(&name), fitted ? f->name_width : SIZE_MAX);
+    if (fitted && f->pool_width) {
+        buf_printf(b, "%*s", (int)(f->name_width - used + 2), "");
+        put_shortened(b, r->pool, f->pool_width);
+    }
     buf_puts(b, "\n");
     w->doc.failed |= name.failed;
     buf_release(&name);
@@ -240,7 +268,7 @@ static void text_kind(struct diff_writer *w, int kind)
                format_counted(text, range.count, things[w->d->options.by]),
                diff_metric_name(w->d->options.metric));
     if (w->doc.form.width) {
-        fitted = fit_rows(w, range, kind);
+        fitted = fit_rows(w, kind);
         fitted_titles(w, &fitted);
     } else {
         cell(b, "Change", 24);

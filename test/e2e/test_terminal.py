@@ -85,6 +85,18 @@ class Fits(Case):
         row = next(line for line in text.split("\n") if "…" in line)
         self.assertTrue(row.split("…")[0])
 
+    def test_changes(self):
+        """Shares are of all growth; names have room beside the pool's."""
+        text = plain(on_terminal("diff", ALLSCEN, MEMSCEN, "--limit", "0", width=100)[0])
+        grown = re.findall(r"^ +\+.*? ([\d.]+) % .*$", text[text.index("New:"):], re.M)
+        self.assertEqual(len(grown), 16)
+        self.assertAlmostEqual(sum(map(float, grown)), 100, delta=2)
+        title = re.search(r"^ +Change .*?(Source location +)Pool$", text, re.M)
+        self.assertGreaterEqual(len(title[1]), 20)
+        for row in re.findall(r"^ +[-+].* % .*$", text, re.M):
+            self.assertIn(row[title.start(1) + len(title[1]) - title.start():],
+                          [pool["name"] for trace in (ALLSCEN, MEMSCEN) for pool in report(trace)["pools"]])
+
     def test_sentences_are_folded_at_blanks(self):
         sentence = run("report", ALLSCEN).stdout.split("\n")[0]
         text = plain(on_terminal("report", ALLSCEN, width=50)[0])
