@@ -190,16 +190,6 @@ static int look_at(struct client_memory *m, enum look_reason reason, struct inge
 
 /* ---- readings */
 
-static void take_resident(struct client_memory *m, const struct memory_reading *r)
-{
-    double sum = 0;
-    if (!(r->known & 1u << MEMORY_RSS_ANON))
-        return;
-    for (unsigned i = MEMORY_RSS_ANON; i <= MEMORY_RSS_SHMEM; i++)
-        sum += r->known & 1u << i ? r->value[i] : 0;
-    m->resident = (uint64_t)sum;
-}
-
 /* *known: whether it can be read. */
 static int read_values(struct client_memory *m, bool pss, struct ingest *in,
                        struct journal *journal, bool *known, struct err *e)
@@ -211,7 +201,6 @@ static int read_values(struct client_memory *m, bool pss, struct ingest *in,
     else
         process_memory_read(&m->process, &r);
     *known = r.known;
-    take_resident(m, &r);
     if (r.known && journal) {
         keep_cgroup(m, journal);
         keep(&r, time, journal);

@@ -29,11 +29,10 @@ struct client_memory {
     bool shared;   /* the client's clock is read here */
     int64_t least; /* a time on it that is over */
     /* otherwise */
-    int64_t ahead;     /* of CLOCK_MONOTONIC to the client's clock, in ns */
-    int64_t seen;      /* CLOCK_MONOTONIC then; 0: never */
-    uint32_t named;    /* memory_plots_add */
-    uint32_t cgroups;  /* process.cgroups when the journal got the last one; 0: it has none */
-    uint64_t resident; /* bytes, of the newest reading; 0: not known */
+    int64_t ahead;    /* of CLOCK_MONOTONIC to the client's clock, in ns */
+    int64_t seen;     /* CLOCK_MONOTONIC then; 0: never */
+    uint32_t named;   /* memory_plots_add */
+    uint32_t cgroups; /* process.cgroups when the journal got the last one; 0: it has none */
     struct page_watch watch;
     struct look_times times; /* chosen ones: `passed` of them have come since `began` */
     size_t passed;

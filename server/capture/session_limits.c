@@ -11,6 +11,7 @@
 #include "base/saturate.h"
 #include "server/capture/capture_save.h"
 #include "server/net/keepalive.h"
+#include "trace/store/kernel_plot.h"
 
 /*
  * Limit of the parts begun because a table was full: a hostile client can fill the 32,766 source
@@ -26,6 +27,8 @@
 /* Between saves because the client is near the end of its memory. */
 #define NEAR_PAUSE_NS 60000000000LL
 
+#define RSS_MOST 0x1p62 /* bytes */
+
 /* ---- progress */
 
 static uint64_t resident_bytes(void)
@@ -40,6 +43,18 @@ static uint64_t resident_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/*
+ * RSS of the client's process: as this session reads it, or as a collector of `tidemark run` says.
+ * Names and values come from the client.
+ */
+static uint64_t client_resident(const struct plots *p)
+{
+    double sum = 0;
+    for (unsigned i = MEMORY_RSS_ANON; i <= MEMORY_RSS_SHMEM; i++)
+        sum += plots_latest(p, MEMORY_PLOT_KEY(i));
+    return sum > 0 && sum < RSS_MOST ? (uint64_t)sum : 0;
+}
+
 void session_report(struct session *s, long long now, bool last)
 {
     const struct frame_stats *frames = frame_reader_stats(s->r.frames);
@@ -48,7 +63,7 @@ void session_report(struct session *s, long long now, bool last)
         .seconds = (double)(now - s->began) / 1e9,
         .bytes_in = frames->bytes_in,
         .compression = frames->bytes_out ? (double)frames->bytes_in / (double)frames->bytes_out : 0,
-        .client_resident = s->memory.resident,
+        .client_resident = client_resident(&s->trace->plots),
         .last_time = ingest_latest(&s->r.ingest),
         .last = last};
     query_stats(s->r.query, &queries);

@@ -22,16 +22,20 @@ static const char *state_name(const struct capture *one)
     }
 }
 
-/* Of "User: name@host", a line of what the client says of its host. */
+/*
+ * Of "User: name@host", a line of what the client says of its host; of `tidemark run`, "Host:
+ * host".
+ */
 static json_t *host_name(const struct capture *one)
 {
     const char *info = json_string_value(json_object_get(one->hello, "host_info"));
-    const char *user = info ? strstr(info, "User: ") : NULL;
-    size_t line = user ? strcspn(user, "\n") : 0;
-    const char *at = line ? memchr(user, '@', line) : NULL;
+    const char *line = info ? strstr(info, "User: ") : NULL;
+    const char *at = line ? memchr(line, '@', strcspn(line, "\n")) : NULL;
+    if (!at && info && (line = strstr(info, "Host: ")))
+        at = line + strlen("Host:");
     if (!at)
         return json_null();
-    return json_text_or_null((struct view){at + 1, line - (size_t)(at + 1 - user)});
+    return json_text_or_null((struct view){at + 1, strcspn(at + 1, "\n")});
 }
 
 static json_t *or_null(json_t *value)
@@ -60,6 +64,8 @@ json_t *daemon_client_json(const struct daemon *d, const struct capture *one)
     o = json_with(o, "parts_saved", json_count(one->saved.count));
     o = json_with(o, "parts_bytes", json_count(one->saved.bytes));
     o = json_with(o, "says", one->last_words ? json_text(view_of(one->last_words)) : json_null());
+    bool ended = one->state != CAPTURE_RUNNING && one->end.end != MONITOR_NEVER_BEGAN;
+    o = json_with(o, "end", ended ? json_string(session_end_text(one->end.end)) : json_null());
     o = json_with(o, "left_alone", alone ? json_string(alone) : json_null());
     o = json_with(o, "disk_bytes", json_count(one->state == CAPTURE_RUNNING ? one->disk : 0));
     json_t *firing = daemon_alerts_json(d, one), *alerts = json_array();

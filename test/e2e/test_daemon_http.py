@@ -206,6 +206,31 @@ class Answers(Web):
             self.recorded()
             self.assertEqual(self.status()["clients"][0]["host"], "build-7")
 
+    def test_a_client_of_run(self):
+        """Its collector says the host's name, and reads the program's RSS."""
+        command = [TIDEMARK, "run", "-o", self.dir / "run.tracy", "--port", "0", "--report", "none",
+                   "--no-debuginfod", "--", "/usr/bin/python3", "-c",
+                   "x = bytearray(b'x') * (24 << 20); input()"]
+        with self.web() as daemon, \
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE) as program:
+            match = re.search(rb"listening on 127\.0\.0\.1:(\d+)", program.stderr.readline())
+            body = json.dumps({"address": "127.0.0.1", "port": int(match[1])})
+            self.assertEqual(self.ask("/api/v1/clients", "POST", body)[0], 201)
+
+            def client():
+                return self.status()["clients"][0]
+
+            def resident():
+                return (client()["counters"] or {}).get("client_resident_bytes") or 0
+            wait_until(lambda: resident() > 24 << 20)
+            self.assertLess(resident(), 128 << 20)
+            self.assertEqual((client()["host"], client()["end"]), (os.uname().nodename, None))
+            program.communicate(b"\n", timeout=LIMIT)
+            wait_until(lambda: client()["state"] == "saved")
+            self.assertEqual(client()["end"], "the client ended")
+            self.assertEqual(self.stop(daemon), 0)
+
     def test_metrics(self):
         with self.web():
             number = self.recorded()

@@ -160,6 +160,7 @@ const checks = {
     await says("#summary", "2 traces saved");
     await page.locator("#detail a").first().tap();
     await says("#finished", "in 2 traces");
+    await says("#finished", "left alone (stop)");
     await says("#traces", ".2.tracy");
     await says("#recording-head", "Recording (0)");
   },

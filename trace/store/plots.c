@@ -49,6 +49,7 @@ static int add_point(struct plots *p, uint32_t number, int64_t time, double valu
         plot->sum += value;
     }
     plot->newest = time;
+    plot->latest = value;
     plot->count++;
     return 0;
 }
@@ -211,6 +212,12 @@ int plots_each(struct plots *p, plots_taker *take, void *ctx, struct err *e)
     for (const struct plot_point *point; (point = column_walk_next(&w, &status, e));)
         status = take(ctx, point, e);
     return status;
+}
+
+double plots_latest(const struct plots *p, uint64_t name)
+{
+    const uint64_t *number = map_find(&p->numbers, name);
+    return number ? p->list.at[*number].latest : 0;
 }
 
 void plots_carry(struct plots *p)

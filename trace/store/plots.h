@@ -47,6 +47,7 @@ struct plot {
     bool listed;   /* its position in the file is fixed */
     bool disorder; /* its times are not ascending, so it must be sorted */
     double min, max, sum;
+    double latest; /* the newest value; 0: there was none */
     uint64_t count;
     int64_t newest;   /* time of the latest point */
     int64_t reported; /* a power counter: its last report, on the client's clock */
@@ -88,6 +89,9 @@ int plots_system_time(struct plots *p, int64_t time, double percent, struct err 
  */
 int plots_power(struct plots *p, uint64_t name, int64_t time, int64_t clock, uint64_t energy,
                 bool *counted, struct err *e);
+
+/* The newest value of a plot of the program, also of the part before; 0: there is none. */
+double plots_latest(const struct plots *p, uint64_t name);
 
 /* Sets the text of a name. */
 int plots_name(struct plots *p, uint64_t name, uint32_t text, struct err *e);

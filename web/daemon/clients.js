@@ -44,6 +44,7 @@ function nameCell(c) {
   return make("span", {}, link, notes ? make("span", { class: c.firing.length ? "alert" : "note", text: ` ${notes}` }) : "");
 }
 
+const ending = (c) => (c.left_alone ? `left alone (${c.left_alone})` : c.state === "saved" ? (c.end ?? "") : c.says || c.state);
 const column = (name, value, more) => ({ name, value, ...more });
 const figure = (key) => (c) => c.counters?.[key] ?? null;
 const NUMBER = { text: false };
@@ -88,12 +89,12 @@ export class Clients {
     this.recording = new Table($("recording"), "Clients that are recorded", [
       ...WHO, USE, amount("Live", "live_bytes"), amount("Peak", "peak_bytes", { title: POOLS }),
       column("Rate", rate, { minor: true, show: (c) => dash((n) => `${count(n)}/s`)(rate(c)), title: "allocations and frees per second" }),
-      amount("RSS", "client_resident_bytes", { minor: true, title: "resident memory of the client's process, if it runs on the daemon's host" }),
+      amount("RSS", "client_resident_bytes", { minor: true, title: "resident memory of the client's process, if it runs on the daemon's host or tidemark run records it" }),
     ], options);
     this.finished = new Table($("finished"), "Clients whose capture has ended", [
-      ...WHO, column("Length", figure("seconds"), { minor: true, show: (c) => dash((s) => duration(s * 1e9))(figure("seconds")(c)) }), USE, amount("Peak", "peak_bytes", { title: POOLS }), amount("Live at the end", "live_bytes", { minor: true }),
+      ...WHO, column("Length", figure("client_time_ns"), { minor: true, show: (c) => dash(duration)(figure("client_time_ns")(c)), title: "of the program's time" }), USE, amount("Peak", "peak_bytes", { title: POOLS }), amount("Live at the end", "live_bytes", { minor: true }),
       column("Saved", (c) => c.parts_bytes, { minor: true, show: (c) => (c.parts_saved ? `${bytes(c.parts_bytes)}${c.parts_saved > 1 ? ` in ${count(c.parts_saved)} traces` : ""}` : "–"), mark: (c) => `${c.parts_saved} ${c.parts_bytes}` }),
-      column("Ended", (c) => c.left_alone ?? "", { text: true, minor: true, show: (c) => foreign(c.left_alone ? `left alone (${c.left_alone})` : c.state === "saved" ? "" : c.says || c.state), mark: (c) => `${c.left_alone} ${c.state} ${c.says}`, title: "why the client is not captured again, or why nothing was saved" }),
+      column("Ended", ending, { text: true, minor: true, show: (c) => foreign(ending(c)), mark: ending, title: "how the capture ended; why the client is not captured again, or why nothing was saved" }),
       column("Download", undefined, { text: true, show: (c) => (c.state === "saved" && c.trace ? downloadTrace(c.trace) : ""), mark: (c) => `${c.state} ${c.trace}` }),
     ], options);
     this.alerts = new Alerts($("alerts"), "Alerts that are true now", [
