@@ -107,6 +107,13 @@ int kernel_curve_build(struct kernel_curve *c, struct trace *t, int64_t begin, i
     return status;
 }
 
+int64_t kernel_curve_end(const struct trace *t, int64_t otherwise)
+{
+    const uint64_t *number = map_find(&t->plots.numbers, MEMORY_PLOT_KEY(MEMORY_RSS_ANON));
+    const struct plot *plot = number ? &t->plots.list.at[*number] : NULL;
+    return plot && plot->count && plot->newest > otherwise ? plot->newest : otherwise;
+}
+
 void kernel_curve_release(struct kernel_curve *c)
 {
     free(c->buckets);

@@ -39,4 +39,6 @@ struct kernel_curve {
  */
 int kernel_curve_build(struct kernel_curve *c, struct trace *t, int64_t begin, int64_t end,
                        size_t count, struct err *e);
+/* The time of the last reading, or `otherwise` if there is none or it is earlier. */
+int64_t kernel_curve_end(const struct trace *t, int64_t otherwise);
 void kernel_curve_release(struct kernel_curve *c);

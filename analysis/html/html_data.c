@@ -99,7 +99,7 @@ static int read_blocks(struct html_builder *b, uint32_t number, struct err *e)
     return status;
 }
 
-/* A time of a file's figures: the span between two such fits. */
+/* A time of a file's figures or readings: the span between two such fits. */
 static int64_t bounded_time(int64_t time)
 {
     const int64_t most = INT64_MAX / 4;
@@ -146,6 +146,8 @@ static int find_span(struct html_builder *b, struct err *e)
     }
     if (d->from > d->to)
         d->from = d->to = 0;
+    else if (!narrowed(b))
+        widen(d, bounded_time(kernel_curve_end(b->trace, d->to)));
     return 0;
 }
 

@@ -92,7 +92,8 @@ struct page_data {
     struct resident resident;
     struct resident_findings findings;
     struct leaks leaks; /* of everything shown; pools are those of the summary's selection */
-    int64_t from, to;   /* ns; of the first and the last memory event shown */
+    int64_t from,
+        to; /* ns; of the first memory event shown, and the last one or reading of the RSS */
     /*
      * Of a trace of figures only: the length of the steps in which its use over time is known, ns;
      * 0 with events. The page then has one step, one thread ("rest") for all, and no single blocks.

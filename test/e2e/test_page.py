@@ -26,6 +26,7 @@ MT = TRACES / "v0.14.0" / "memscen_mt.tracy"
 ALL = TRACES / "v0.14.0" / "allscen.tracy"
 SOURCE = TRACES / "v0.12.2" / "allscen_sys.tracy"
 BUILT = page_built()
+RSS = 3 << 62  # the key of the plot "RSS anonymous": trace/store/kernel_plot.h
 HOSTILE = ('</script><script>alert(1)</script>', '"><img src=x onerror=alert(2)>', "' onload='x",
            "<!--", "\u2028\u2029", "{{7*7}}", "${7*7}", "&lt;b&gt;", "a\nb\tc", "\u202edcba\u2066",
            "javascript:alert(3)", "]]>", "\\u003cscript\\u003e", "naïve 漢字 🌊")
@@ -442,6 +443,18 @@ class WhatIsResident(Case):
         self.assertEqual(page.resident(), wanted)
         self.assertGreater(max(r for r, _ in wanted), 24 << 20)
         self.assertIsNone(make_page(MT, self.dir / "y.html").resident())
+
+    def test_a_reading_behind_the_last_event(self):
+        """The plot has the highest reading, also of a program whose last events come before it."""
+        items = thread_name(7, b"main") + struct.pack("<BQH", 104, RSS, 3) + b"RSS"
+        items += alloc(1000, 7, 0x1000, 64) + struct.pack("<BI", 61, 7)
+        for time, value in ((500, 1 << 20), (4000000, 5 << 20)):
+            items += struct.pack("<BQqd", 47, RSS, time, value)
+        self.assertEqual(capture_items(self.dir / "x.tracy", items).returncode, 0)
+        page = make_page(self.dir / "x.tracy", self.dir / "x.html")
+        self.assertEqual(max(page.resident()), (5 << 20, 0))
+        narrow = make_page(self.dir / "x.tracy", self.dir / "y.html", "--size", "64:")
+        self.assertEqual(narrow.data["time"]["to"], narrow.data["time"]["from"])
 
     def test_the_rows_of_report_resident(self):
         trace = self.dir / "x.tracy"
