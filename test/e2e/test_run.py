@@ -331,9 +331,11 @@ class Signals(RunCase):
                                     "--no-debuginfod", "--", "bash", "-c",
                                     f"coproc {{ {script}; wait; }}; read -u ${{COPROC[0]}}; "
                                     "read -u ${COPROC[0]}", "bash", str(self.dir / "go")],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
         self.addCleanup(self.end, process)
-        self.assertRegex(process.stderr.readline(), "[2-9] of its children go on")
+        # A loaded machine may count several of the short ones.
+        self.assertRegex(process.stderr.readline(), "([2-9]|[1-9][0-9]+) of its children go on")
         (self.dir / "go").touch()
         process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 0)
