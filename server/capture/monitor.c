@@ -164,6 +164,7 @@ static json_t *counters_json(const struct monitor *m, const struct trace *t,
     o = json_with(o, "live_allocations", json_count(p->live_allocations));
     o = json_with(o, "live_bytes", json_count(p->live_bytes));
     o = json_with(o, "peak_bytes", json_count(m->usage.peak));
+    o = json_with(o, "peak_bytes_sampled", json_count(m->usage.peak)); /* its name in 0.1 */
     o = json_with(o, "shape", shape_json(&m->usage));
     o = json_with(o, "client_resident_bytes",
                   p->client_resident ? json_count(p->client_resident) : json_null());
