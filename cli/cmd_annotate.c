@@ -82,13 +82,11 @@ static int load(void *ctx, struct trace *t, struct err *e)
     struct annotate_command *c = ctx;
     const struct selection_options *s = &c->question.selection;
     const struct record_sink beside = {c, put_beside};
-    bool wanted[REC_TYPE_COUNT], sampled[REC_TYPE_COUNT];
+    bool wanted[REC_TYPE_COUNT] = {false};
     annotate_texts_init(&c->texts, t);
     c->samples = (struct sample_input){.has_range = s->has_range, .begin = s->begin, .end = s->end};
     annotate_texts_wanted(wanted);
-    sample_input_wanted(sampled);
-    for (size_t i = 0; i < REC_TYPE_COUNT; i++)
-        wanted[i] |= sampled[i];
+    sample_input_wanted(wanted);
     const struct trace_load_options options = {.zones = s->zone != NULL,
                                                .frames = s->has_frame,
                                                .beside = &beside,

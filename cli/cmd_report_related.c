@@ -24,7 +24,7 @@ int related_question_load(struct related_question *q, const char *path,
                           const struct selection_options *s, struct trace *t, struct err *e)
 {
     const struct record_sink beside = {&q->input, related_input_put};
-    bool wanted[REC_TYPE_COUNT];
+    bool wanted[REC_TYPE_COUNT] = {false};
     if (related_input_init(&q->input, t, NULL, RELATED_INPUT_BUDGET, e) != 0)
         return -1;
     related_input_wanted(wanted);

@@ -7,7 +7,7 @@ int sample_question_load(struct sample_question *q, const char *path,
                          const struct selection_options *s, struct trace *t, struct err *e)
 {
     const struct record_sink beside = {&q->input, sample_input_put};
-    bool wanted[REC_TYPE_COUNT];
+    bool wanted[REC_TYPE_COUNT] = {false};
     q->input = (struct sample_input){.has_range = s->has_range, .begin = s->begin, .end = s->end};
     sample_input_wanted(wanted);
     const struct trace_load_options options = {

@@ -52,12 +52,9 @@ int page_source_load(struct page_source *p, const char *path, const struct selec
                      bool resolves, struct err *e)
 {
     const struct record_sink sink = {p, take};
-    bool wanted[REC_TYPE_COUNT];
-    bool more[REC_TYPE_COUNT];
+    bool wanted[REC_TYPE_COUNT] = {false};
     page_texts_wanted(wanted);
-    related_input_wanted(more);
-    for (size_t i = 0; i < REC_TYPE_COUNT; i++)
-        wanted[i] |= more[i];
+    related_input_wanted(wanted);
     if (related_input_init(&p->input, p->trace, NULL, RELATED_INPUT_BUDGET, e) != 0)
         return -1;
     p->counting = !selection_is_narrow(only) && !resolves;

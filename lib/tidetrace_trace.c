@@ -26,7 +26,7 @@ static size_t beside_budget(const struct tidetrace *t)
 static int load(struct tidetrace *t, int fd, const char *name, const char *folder, struct err *e)
 {
     const struct record_sink beside = {&t->beside, related_input_put};
-    bool wanted[REC_TYPE_COUNT];
+    bool wanted[REC_TYPE_COUNT] = {false};
     related_input_wanted(wanted);
     const struct trace_load_options more = {.zones = t->zones,
                                             .frames = t->zones,

@@ -9,6 +9,7 @@
 #include "analysis/figures/accounting.h"
 #include "analysis/names/program_frames.h"
 #include "base/saturate.h"
+#include "trace/file/record_takers.h"
 
 #define SOURCE_LINE_MAX 300u /* of one source line */
 
@@ -32,14 +33,8 @@ void annotate_texts_release(struct annotate_texts *a)
     *a = (struct annotate_texts){0};
 }
 
-void annotate_texts_wanted(bool wanted[REC_TYPE_COUNT])
-{
-    for (size_t i = 0; i < REC_TYPE_COUNT; i++)
-        wanted[i] = i == REC_SYMBOL_CODE || i == REC_SOURCE_FILE;
-}
-
 /* The first code of an address is used, as by the trace itself. */
-static int put_code(struct annotate_texts *a, const struct rec_symbol_code *code, struct err *e)
+TAKE_EACH(put_code, struct annotate_texts *a, symbol_code, code)
 {
     struct annotate_code c = {.address = code->address, .size = code->bytes.len};
     struct view bytes = code->bytes;
@@ -77,7 +72,7 @@ int annotate_texts_add(struct annotate_texts *a, const struct annotate_code *cod
     return keyed_blobs_add(&a->trace->symbol_codes, code->address, bytes, e);
 }
 
-static int put_source(struct annotate_texts *a, const struct rec_source_file *file, struct err *e)
+TAKE_EACH(put_source, struct annotate_texts *a, source_file, file)
 {
     if (keyed_blobs_add(&a->trace->sources, a->paths.len, file->bytes, e) != 0)
         return -1;
@@ -85,17 +80,19 @@ static int put_source(struct annotate_texts *a, const struct rec_source_file *fi
     return !a->names.failed && vec_push(&a->paths, file->path.len) ? 0 : no_room(e);
 }
 
+static const record_takers takers = {
+    [REC_SYMBOL_CODE] = put_code,
+    [REC_SOURCE_FILE] = put_source,
+};
+
+void annotate_texts_wanted(bool wanted[REC_TYPE_COUNT])
+{
+    records_wanted(takers, wanted);
+}
+
 int annotate_texts_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
-    struct annotate_texts *a = ctx;
-    for (size_t i = 0; i < n; i++) {
-        if (type == REC_SYMBOL_CODE && put_code(a, &((const struct rec_symbol_code *)recs)[i], e))
-            return -1;
-        if (type == REC_SOURCE_FILE &&
-            put_source(a, &((const struct rec_source_file *)recs)[i], e) != 0)
-            return -1;
-    }
-    return 0;
+    return records_take(takers, ctx, type, recs, n, e);
 }
 
 /* ---- instructions */

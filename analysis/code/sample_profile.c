@@ -4,14 +4,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* ---- gathering */
+#include "trace/file/record_takers.h"
 
-void sample_input_wanted(bool wanted[REC_TYPE_COUNT])
-{
-    for (size_t i = 0; i < REC_TYPE_COUNT; i++)
-        wanted[i] =
-            i == REC_THREAD || i == REC_SWITCH_SAMPLE || i == REC_SAMPLES || i == REC_SAMPLE;
-}
+/* ---- gathering */
 
 static int add_sample(struct sample_input *in, uint32_t callstack, struct err *e)
 {
@@ -30,16 +25,13 @@ static int add_sample(struct sample_input *in, uint32_t callstack, struct err *e
     return 0;
 }
 
-static int add_switches(struct sample_input *in, const struct rec_sample *samples, size_t n,
-                        struct err *e)
+TAKE_EACH(add_switch, struct sample_input *in, sample, s)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint64_t *timeless = NULL;
-        if (samples[i].time == 0 && (timeless = map_add(&in->timeless, samples[i].callstack, NULL)))
-            ++*timeless;
-        if (!timeless && (samples[i].time == 0 || !vec_push(&in->switches, samples[i].time)))
-            return err_no_memory(e, "samples");
-    }
+    uint64_t *timeless = NULL;
+    if (s->time == 0 && (timeless = map_add(&in->timeless, s->callstack, NULL)))
+        ++*timeless;
+    if (!timeless && (s->time == 0 || !vec_push(&in->switches, s->time)))
+        return err_no_memory(e, "samples");
     return 0;
 }
 
@@ -51,11 +43,12 @@ static int compare_times(const void *a, const void *b)
 }
 
 /* Files before 0.13.6 may have them out of order. */
-static void sort_switches(struct sample_input *in)
+TAKE_EACH(sort_switches, struct sample_input *in, count, r)
 {
     if (in->switches.len)
         qsort(in->switches.at, in->switches.len, sizeof *in->switches.at, compare_times);
     in->next_switch = 0;
+    return 0;
 }
 
 /* Samples come in order of time; after one that does not, the search restarts. */
@@ -71,50 +64,39 @@ static bool is_switch(struct sample_input *in, int64_t time, uint32_t callstack)
     return in->next_switch < in->switches.len && in->switches.at[in->next_switch] == time;
 }
 
-static int add_samples(struct sample_input *in, const struct rec_sample *samples, size_t n,
-                       struct err *e)
+TAKE_EACH(take_sample, struct sample_input *in, sample, s)
 {
-    for (size_t i = 0; in->threads.len && i < n; i++) {
-        int64_t time = samples[i].time;
-        if (in->has_range && (time < in->begin || time >= in->end))
-            continue;
-        if (is_switch(in, time, samples[i].callstack))
-            in->switch_samples++;
-        else if (add_sample(in, samples[i].callstack, e) != 0)
-            return -1;
-    }
+    if (in->threads.len == 0 || (in->has_range && (s->time < in->begin || s->time >= in->end)))
+        return 0;
+    if (!is_switch(in, s->time, s->callstack))
+        return add_sample(in, s->callstack, e);
+    in->switch_samples++;
     return 0;
 }
 
-static int begin_threads(struct sample_input *in, const struct rec_thread *threads, size_t n,
-                         struct err *e)
+TAKE_EACH(begin_thread, struct sample_input *in, thread, t)
 {
-    for (size_t i = 0; i < n; i++) {
-        in->switches.len = in->next_switch = 0;
-        map_release(&in->timeless);
-        in->timeless = (struct map){0};
-        if (!vec_push(&in->threads, threads[i].id))
-            return err_no_memory(e, "samples");
-    }
-    return 0;
+    in->switches.len = in->next_switch = 0;
+    map_release(&in->timeless);
+    in->timeless = (struct map){0};
+    return vec_push(&in->threads, t->id) ? 0 : err_no_memory(e, "samples");
+}
+
+static const record_takers takers = {
+    [REC_THREAD] = begin_thread,
+    [REC_SWITCH_SAMPLE] = add_switch,
+    [REC_SAMPLES] = sort_switches,
+    [REC_SAMPLE] = take_sample,
+};
+
+void sample_input_wanted(bool wanted[REC_TYPE_COUNT])
+{
+    records_wanted(takers, wanted);
 }
 
 int sample_input_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
-    struct sample_input *in = ctx;
-    switch (type) {
-    case REC_THREAD:
-        return begin_threads(in, recs, n, e);
-    case REC_SWITCH_SAMPLE:
-        return add_switches(in, recs, n, e);
-    case REC_SAMPLES:
-        sort_switches(in);
-        return 0;
-    case REC_SAMPLE:
-        return add_samples(in, recs, n, e);
-    default:
-        return 0;
-    }
+    return records_take(takers, ctx, type, recs, n, e);
 }
 
 void sample_input_release(struct sample_input *in)

@@ -7,6 +7,7 @@
 #include "analysis/names/names.h"
 #include "analysis/tables/zone_texts.h"
 #include "analysis/tables/zone_walk.h"
+#include "trace/file/record_takers.h"
 
 struct export
 {
@@ -68,40 +69,6 @@ void export_free(struct export *x)
     zone_texts_release(&x->texts);
     plot_list_release(&x->plots);
     free(x);
-}
-
-void export_wanted(const struct export *x, bool wanted[REC_TYPE_COUNT])
-{
-    static const enum record_type stats[] = {REC_HEADER, REC_ZONE_STATS, REC_ZONE_STAT,
-                                             REC_THREAD, REC_ZONE_BEGIN, REC_ZONE_END};
-    static const enum record_type zones[] = {REC_ZONE_EXTRA, REC_GPU_CONTEXTS};
-    static const enum record_type gpu[] = {
-        REC_GPU_ZONE_STAT,  REC_GPU_CONTEXTS,   REC_GPU_CONTEXT, REC_GPU_THREAD,
-        REC_GPU_ZONE_STATS, REC_GPU_ZONE_BEGIN, REC_GPU_ZONE_END};
-    static const enum record_type messages[] = {REC_MESSAGES, REC_MESSAGE};
-#define WANT(LIST)                                                                                 \
-    for (size_t i = 0; i < sizeof(LIST) / sizeof *(LIST); i++)                                     \
-    wanted[(LIST)[i]] = true
-    memset(wanted, 0, REC_TYPE_COUNT * sizeof *wanted);
-    names_wanted(wanted);
-    switch (x->options.kind) {
-    case EXPORT_ZONES:
-        WANT(zones);
-        WANT(stats);
-        break;
-    case EXPORT_ZONE_STATS:
-        WANT(stats);
-        break;
-    case EXPORT_GPU_ZONES:
-        WANT(gpu);
-        break;
-    case EXPORT_MESSAGES:
-        WANT(messages);
-        break;
-    }
-#undef WANT
-    if (x->options.plots)
-        plot_list_wanted(wanted);
 }
 
 enum record_type export_until(const struct export *x)
@@ -194,32 +161,35 @@ static int put_list(struct export *x, struct err *e)
 /* ---- records */
 
 /* Official tools reserve room for all source locations, but not for those of GPU zones. */
-static int start_groups(struct export *x, struct err *e)
+TAKE_EACH(start_groups, struct export *x, count, r)
 {
     size_t reserved =
         x->options.kind == EXPORT_GPU_ZONES ? 0 : x->names.expands.len + x->names.payloads.len;
     return zone_groups_init(&x->groups, reserved, e);
 }
 
-static int list_locations(struct export *x, const struct rec_zone_stat *r, size_t n, struct err *e)
+TAKE_EACH(take_header, struct export *x, header, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (zone_groups_list(&x->groups, r[i].srcloc, e) != 0)
-            return -1;
-    }
+    x->last_time = r->last_time;
     return 0;
 }
 
-static int add_texts(struct export *x, const struct rec_zone_extra *r, size_t n, struct err *e)
+TAKE_EACH(list_location, struct export *x, zone_stat, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (zone_texts_add(&x->texts, r[i].text, e) != 0)
-            return -1;
-    }
-    return 0;
+    return zone_groups_list(&x->groups, r->srcloc, e);
 }
 
-static int end_zone(struct export *x, const struct rec_zone_end *r, struct err *e)
+TAKE_EACH(add_text, struct export *x, zone_extra, r)
+{
+    return zone_texts_add(&x->texts, r->text, e);
+}
+
+TAKE_EACH(begin_thread, struct export *x, thread, r)
+{
+    return names_add_thread(&x->names, r->id, &x->thread, e);
+}
+
+TAKE_EACH(end_zone, struct export *x, zone_end, r)
 {
     struct walked_zone z = zone_walk_end(&x->walk, r);
     if (x->options.kind == EXPORT_ZONE_STATS) {
@@ -238,7 +208,7 @@ static int end_zone(struct export *x, const struct rec_zone_end *r, struct err *
     return zone_list_add(&x->list, rank, z.number, &row, e);
 }
 
-static int begin_zone(struct export *x, const struct rec_zone_begin *r, struct err *e)
+TAKE_EACH(begin_zone, struct export *x, zone_begin, r)
 {
     if (zone_walk_begin(&x->walk, r, e) != 0)
         return -1;
@@ -248,68 +218,83 @@ static int begin_zone(struct export *x, const struct rec_zone_begin *r, struct e
     return zone_stats_begin(&x->stats, r->srcloc, &z->number, e);
 }
 
-static int put_messages(struct export *x, const struct rec_message *r, size_t n, struct err *e)
+TAKE_EACH(begin_messages, struct export *x, count, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct view text = names_ref(&x->names, &r[i].text);
-        if (x->rows.message(x->rows.ctx, text, r[i].time, e) != 0)
-            return -1;
-    }
-    return 0;
+    return begin_rows(x, r->n, e);
+}
+
+TAKE_EACH(put_message, struct export *x, message, r)
+{
+    return x->rows.message(x->rows.ctx, names_ref(&x->names, &r->text), r->time, e);
 }
 
 /* GPU contexts follow the last zones of the processors. */
-static int reach_gpu(struct export *x, struct err *e)
+TAKE_EACH(reach_gpu, struct export *x, threads, r)
 {
     return x->options.kind == EXPORT_ZONES ? put_list(x, e) : 0;
 }
 
-static __attribute__((noinline)) int put_record(struct export *x, enum record_type type,
-                                                const void *recs, size_t n, struct err *e)
+TAKE_EACH(begin_gpu_context, struct export *x, gpu_context, r)
 {
-    switch (type) {
-    case REC_HEADER:
-        x->last_time = ((const struct rec_header *)recs)->last_time;
-        return 0;
-    case REC_ZONE_STATS:
-    case REC_GPU_ZONE_STATS:
-        return start_groups(x, e);
-    case REC_ZONE_STAT:
-    case REC_GPU_ZONE_STAT:
-        return list_locations(x, recs, n, e);
-    case REC_MESSAGES:
-        return begin_rows(x, ((const struct rec_count *)recs)->n, e);
-    case REC_MESSAGE:
-        return put_messages(x, recs, n, e);
-    case REC_ZONE_EXTRA:
-        return add_texts(x, recs, n, e);
-    case REC_THREAD:
-        return names_add_thread(&x->names, ((const struct rec_thread *)recs)->id, &x->thread, e);
-    case REC_GPU_CONTEXTS:
-        return reach_gpu(x, e);
-    case REC_GPU_CONTEXT:
-        return gpu_list_context(&x->gpu, e);
-    case REC_GPU_THREAD:
-        return gpu_list_thread(&x->gpu, recs, e);
-    case REC_GPU_ZONE_BEGIN:
-        return gpu_list_begin(&x->gpu, recs, e);
-    case REC_GPU_ZONE_END:
-        return gpu_list_end(&x->gpu, recs, e);
-    default:
-        return names_put(&x->names, type, recs, n, e);
-    }
+    return gpu_list_context(&x->gpu, e);
+}
+
+TAKE_EACH(begin_gpu_thread, struct export *x, gpu_thread, r)
+{
+    return gpu_list_thread(&x->gpu, r, e);
+}
+
+TAKE_EACH(begin_gpu_zone, struct export *x, gpu_zone_begin, r)
+{
+    return gpu_list_begin(&x->gpu, r, e);
+}
+
+TAKE_EACH(end_gpu_zone, struct export *x, gpu_zone_end, r)
+{
+    return gpu_list_end(&x->gpu, r, e);
+}
+
+#define ONLY(KIND) (1u << EXPORT_##KIND)
+#define BOTH (ONLY(ZONES) | ONLY(ZONE_STATS))
+
+static const struct {
+    record_taker *take;
+    unsigned kinds; /* of the exports that need the records: a bit for each */
+} rows[REC_TYPE_COUNT] = {
+    [REC_HEADER] = {take_header, BOTH},
+    [REC_ZONE_STATS] = {start_groups, BOTH},
+    [REC_ZONE_STAT] = {list_location, BOTH},
+    [REC_GPU_ZONE_STATS] = {start_groups, ONLY(GPU_ZONES)},
+    [REC_GPU_ZONE_STAT] = {list_location, ONLY(GPU_ZONES)},
+    [REC_MESSAGES] = {begin_messages, ONLY(MESSAGES)},
+    [REC_MESSAGE] = {put_message, ONLY(MESSAGES)},
+    [REC_ZONE_EXTRA] = {add_text, ONLY(ZONES)},
+    [REC_THREAD] = {begin_thread, BOTH},
+    [REC_ZONE_BEGIN] = {begin_zone, BOTH},
+    [REC_ZONE_END] = {end_zone, BOTH},
+    [REC_GPU_CONTEXTS] = {reach_gpu, ONLY(ZONES) | ONLY(GPU_ZONES)},
+    [REC_GPU_CONTEXT] = {begin_gpu_context, ONLY(GPU_ZONES)},
+    [REC_GPU_THREAD] = {begin_gpu_thread, ONLY(GPU_ZONES)},
+    [REC_GPU_ZONE_BEGIN] = {begin_gpu_zone, ONLY(GPU_ZONES)},
+    [REC_GPU_ZONE_END] = {end_gpu_zone, ONLY(GPU_ZONES)},
+};
+
+void export_wanted(const struct export *x, bool wanted[REC_TYPE_COUNT])
+{
+    for (unsigned i = 0; i < REC_TYPE_COUNT; i++)
+        wanted[i] = rows[i].kinds >> x->options.kind & 1;
+    names_wanted(wanted);
+    if (x->options.plots)
+        plot_list_wanted(wanted);
 }
 
 static int export_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct export *x = ctx;
-    if (type == REC_ZONE_BEGIN) /* these two are most of a trace */
-        return begin_zone(x, recs, e);
-    if (type == REC_ZONE_END)
-        return end_zone(x, recs, e);
     if (x->options.plots && plot_list_put(&x->plots, type, recs, n, e) != 0)
         return -1;
-    return put_record(x, type, recs, n, e);
+    record_taker *take = rows[type].take;
+    return take ? take(x, recs, n, e) : names_put(&x->names, type, recs, n, e);
 }
 
 struct record_sink export_sink(struct export *x)

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "trace/file/record_takers.h"
+
 #define SPOOL_BUDGET ((size_t)16 << 20)
 #define FIRST_FRAME 3 /* of an on-demand client: the first frame after connecting */
 
@@ -38,33 +40,39 @@ void plot_list_release(struct plot_list *l)
     *l = (struct plot_list){0};
 }
 
-void plot_list_wanted(bool wanted[REC_TYPE_COUNT])
+TAKE_EACH(take_header, struct plot_list *l, header, r)
 {
-    static const enum record_type types[] = {REC_HEADER,       REC_FRAME_SET,  REC_FRAME,
-                                             REC_PLOT,         REC_PLOT_POINT, REC_POOL,
-                                             REC_MEMORY_EVENT, REC_POOL_END};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        wanted[types[i]] = true;
+    l->on_demand = r->on_demand != 0;
+    return 0;
+}
+
+TAKE_EACH(begin_frame_set, struct plot_list *l, frame_set, r)
+{
+    l->sets++;
+    return 0;
 }
 
 /* The first set is the base one. */
-static void put_frames(struct plot_list *l, const struct rec_frame *r, size_t n)
+TAKE_EACH(put_frame, struct plot_list *l, frame, r)
 {
-    if (l->sets != 1 || l->frames >= FIRST_FRAME)
-        return;
-    if (l->frames + n >= FIRST_FRAME && l->on_demand)
-        l->first_time = r[FIRST_FRAME - 1 - l->frames].start;
-    l->frames += n;
+    l->frames += l->sets == 1;
+    if (l->sets == 1 && l->frames == FIRST_FRAME && l->on_demand)
+        l->first_time = r->start;
+    return 0;
 }
 
-static int put_points(struct plot_list *l, const struct rec_plot_point *r, size_t n, struct err *e)
+TAKE_EACH(put_plot, struct plot_list *l, plot, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct listed_point *p = column_append(&l->stored.points, e);
-        if (!p)
-            return -1;
-        *p = (struct listed_point){r[i].time, r[i].value};
-    }
+    struct listed_plot plot = {.name = r->name, .first = l->stored.points.len, .n = r->n};
+    return vec_push(&l->stored.plots, plot) ? 0 : err_no_memory(e, "plots");
+}
+
+TAKE_EACH(put_point, struct plot_list *l, plot_point, r)
+{
+    struct listed_point *p = column_append(&l->stored.points, e);
+    if (!p)
+        return -1;
+    *p = (struct listed_point){r->time, r->value};
     return 0;
 }
 
@@ -84,58 +92,48 @@ static int list_pool(struct plot_list *l, struct err *e)
     return pool_use_begin(&l->use, l->first_time, e);
 }
 
-static int put_events(struct plot_list *l, const struct rec_memory_event *r, size_t n,
-                      struct err *e)
+TAKE_EACH(begin_pool, struct plot_list *l, pool, r)
+{
+    l->pool = r->key;
+    return hash_order_add(&l->order, l->pool, NULL, e);
+}
+
+TAKE_ALL(put_events, struct plot_list *l, memory_event, r)
 {
     if (!l->pool_listed && list_pool(l, e) != 0)
         return -1;
     return pool_use_add(&l->use, r, n, e);
 }
 
-static int end_pool(struct plot_list *l, uint64_t name, struct err *e)
+TAKE_EACH(end_pool, struct plot_list *l, pool_end, r)
 {
     if (!l->pool_listed)
         return 0;
     struct listed_plot *plot = &l->pools.plots.at[l->pools.plots.len - 1];
     l->pool_listed = false;
     int status = pool_use_end(&l->use, e);
-    plot->name = name;
+    plot->name = r->name;
     plot->n = l->pools.points.len - plot->first;
     return status;
 }
 
 /* ---- records */
 
+static const record_takers takers = {
+    [REC_HEADER] = take_header,      [REC_FRAME_SET] = begin_frame_set, [REC_FRAME] = put_frame,
+    [REC_PLOT] = put_plot,           [REC_PLOT_POINT] = put_point,      [REC_POOL] = begin_pool,
+    [REC_MEMORY_EVENT] = put_events, [REC_POOL_END] = end_pool,
+};
+
+void plot_list_wanted(bool wanted[REC_TYPE_COUNT])
+{
+    records_wanted(takers, wanted);
+}
+
 int plot_list_put(struct plot_list *l, enum record_type type, const void *recs, size_t n,
                   struct err *e)
 {
-    switch (type) {
-    case REC_HEADER:
-        l->on_demand = ((const struct rec_header *)recs)->on_demand != 0;
-        return 0;
-    case REC_FRAME_SET:
-        l->sets++;
-        return 0;
-    case REC_FRAME:
-        put_frames(l, recs, n);
-        return 0;
-    case REC_PLOT: {
-        const struct rec_plot *r = recs;
-        struct listed_plot plot = {.name = r->name, .first = l->stored.points.len, .n = r->n};
-        return vec_push(&l->stored.plots, plot) ? 0 : err_no_memory(e, "plots");
-    }
-    case REC_PLOT_POINT:
-        return put_points(l, recs, n, e);
-    case REC_POOL:
-        l->pool = ((const struct rec_pool *)recs)->key;
-        return hash_order_add(&l->order, l->pool, NULL, e);
-    case REC_MEMORY_EVENT:
-        return put_events(l, recs, n, e);
-    case REC_POOL_END:
-        return end_pool(l, ((const struct rec_pool_end *)recs)->name, e);
-    default:
-        return 0;
-    }
+    return records_take(takers, l, type, recs, n, e);
 }
 
 static int hand_over(struct plot_list *l, struct plot_column *c, const struct listed_plot *plot,

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/tempfile.h"
+#include "trace/file/record_takers.h"
 #include "trace/store/callstacks.h"
 
 static int no_room(struct err *e)
@@ -171,7 +172,13 @@ struct tables_reader {
     bool only_callstacks; /* a second pass, now that their frames are known */
 };
 
-static int put_string(struct dump_tables *t, const struct rec_string *r, struct err *e)
+TAKE_EACH(put_header, struct dump_tables *t, header, r)
+{
+    t->layout = file_layout_find(r->version);
+    return t->layout ? 0 : err_set(e, ERR_INPUT, "internal error: unknown file version");
+}
+
+TAKE_EACH(put_string, struct dump_tables *t, string, r)
 {
     bool fresh;
     uint32_t sidx = strings_append(&t->strings, r->text, e);
@@ -192,7 +199,7 @@ static int put_string(struct dump_tables *t, const struct rec_string *r, struct 
 }
 
 /* A pointer to a key that no string has points nowhere, as in official readers. */
-static int put_pointer(struct dump_tables *t, const struct rec_pair *r, struct err *e)
+TAKE_EACH(put_pointer, struct dump_tables *t, pair, r)
 {
     const uint64_t *number = map_find(&t->string_keys, r->value);
     bool fresh;
@@ -204,7 +211,7 @@ static int put_pointer(struct dump_tables *t, const struct rec_pair *r, struct e
     return 0;
 }
 
-static int put_location(struct dump_tables *t, const struct rec_source_location *r, struct err *e)
+TAKE_EACH(put_location, struct dump_tables *t, source_location, r)
 {
     bool fresh;
     uint64_t *number = map_add(&t->location_numbers, r->pointer, &fresh);
@@ -215,13 +222,13 @@ static int put_location(struct dump_tables *t, const struct rec_source_location 
     return 0;
 }
 
-static int put_payload(struct dump_tables *t, const struct rec_source_location *r, struct err *e)
+TAKE_EACH(put_payload, struct dump_tables *t, source_location, r)
 {
     return pageable_push(&t->pageable, &t->payloads, *r) ? 0 : no_room(e);
 }
 
 /* A frame described by the client has a number instead of an address. */
-static int put_callstack(struct dump_tables *t, const struct rec_callstack *r, struct err *e)
+TAKE_EACH(put_callstack, struct dump_tables *t, callstack, r)
 {
     t->frames.len = 0;
     if (!vec_reserve(&t->frames, 2 * (size_t)r->len))
@@ -261,8 +268,7 @@ static bool hash_frame(const struct dump_tables *t, const struct rec_callstack_f
     return done && hash_fields(state, fields);
 }
 
-static int put_custom_frame(struct dump_tables *t, const struct rec_callstack_frame *r,
-                            struct err *e)
+TAKE_EACH(put_custom_frame, struct dump_tables *t, callstack_frame, r)
 {
     if (!(r->frame & FRAME_ID_CUSTOM))
         return 0;
@@ -284,12 +290,12 @@ uint64_t dump_image_hash(const struct rec_frame_image *r)
     return XXH3_64bits_withSeed(r->bytes.p, r->bytes.len, head);
 }
 
-static int put_image(struct dump_tables *t, const struct rec_frame_image *r, struct err *e)
+TAKE_EACH(put_image, struct dump_tables *t, frame_image, r)
 {
     return pageable_push(&t->pageable, &t->images, dump_image_hash(r)) ? 0 : no_room(e);
 }
 
-static int put_gpu_context(struct dump_tables *t, const struct rec_gpu_context *r, struct err *e)
+TAKE_EACH(put_gpu_context, struct dump_tables *t, gpu_context, r)
 {
     struct buf fields = {0};
     uint8_t number[8];
@@ -302,59 +308,50 @@ static int put_gpu_context(struct dump_tables *t, const struct rec_gpu_context *
     return status;
 }
 
-static int put_id(struct dump_tables *t, enum record_type type, const struct rec_id *r,
-                  struct err *e)
+TAKE_EACH(put_local_thread, struct dump_tables *t, id, r)
 {
-    bool kept = type == REC_LOCAL_THREAD      ? vec_push(&t->local_threads, r->id)
-                : type == REC_EXTERNAL_THREAD ? vec_push(&t->external_threads, r->id)
-                                              : vec_push(&t->location_expands, r->id);
-    return kept ? 0 : no_room(e);
+    return vec_push(&t->local_threads, r->id) ? 0 : no_room(e);
 }
 
-static int put_table(struct dump_tables *t, enum record_type type, const void *rec, struct err *e)
+TAKE_EACH(put_external_thread, struct dump_tables *t, id, r)
 {
-    switch (type) {
-    case REC_HEADER:
-        t->layout = file_layout_find(((const struct rec_header *)rec)->version);
-        return t->layout ? 0 : err_set(e, ERR_INPUT, "internal error: unknown file version");
-    case REC_STRING:
-        return put_string(t, rec, e);
-    case REC_STRING_POINTER:
-        return put_pointer(t, rec, e);
-    case REC_LOCAL_THREAD:
-    case REC_EXTERNAL_THREAD:
-    case REC_SOURCE_LOCATION_EXPAND:
-        return put_id(t, type, rec, e);
-    case REC_SOURCE_LOCATION:
-        return put_location(t, rec, e);
-    case REC_SOURCE_LOCATION_PAYLOAD:
-        return put_payload(t, rec, e);
-    case REC_ZONE_EXTRA:
-        return dump_extras_add(&t->extras, rec, e);
-    case REC_GPU_CONTEXT:
-        return put_gpu_context(t, rec, e);
-    case REC_CALLSTACK:
-        return put_callstack(t, rec, e);
-    case REC_CALLSTACK_FRAME:
-        return put_custom_frame(t, rec, e);
-    case REC_FRAME_IMAGE:
-        return put_image(t, rec, e);
-    default:
-        return 0;
-    }
+    return vec_push(&t->external_threads, r->id) ? 0 : no_room(e);
 }
+
+TAKE_EACH(put_location_expand, struct dump_tables *t, id, r)
+{
+    return vec_push(&t->location_expands, r->id) ? 0 : no_room(e);
+}
+
+TAKE_EACH(put_zone_extra, struct dump_tables *t, zone_extra, r)
+{
+    return dump_extras_add(&t->extras, r, e);
+}
+
+static const record_takers takers = {
+    [REC_HEADER] = put_header,
+    [REC_STRING] = put_string,
+    [REC_STRING_POINTER] = put_pointer,
+    [REC_LOCAL_THREAD] = put_local_thread,
+    [REC_EXTERNAL_THREAD] = put_external_thread,
+    [REC_SOURCE_LOCATION] = put_location,
+    [REC_SOURCE_LOCATION_EXPAND] = put_location_expand,
+    [REC_SOURCE_LOCATION_PAYLOAD] = put_payload,
+    [REC_ZONE_EXTRA] = put_zone_extra,
+    [REC_GPU_CONTEXT] = put_gpu_context,
+    [REC_CALLSTACK] = put_callstack,
+    [REC_CALLSTACK_FRAME] = put_custom_frame,
+    [REC_FRAME_IMAGE] = put_image,
+};
 
 static int tables_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct tables_reader *reader = ctx;
-    struct dump_tables *t = reader->t;
-    int status = 0;
     if (reader->only_callstacks && type != REC_CALLSTACK)
         return 0;
-    for (size_t i = 0; status == 0 && i < n; i++)
-        status = put_table(t, type, (const uint8_t *)recs + i * record_size(type), e);
+    int status = records_take(takers, reader->t, type, recs, n, e);
     if (status != 0)
-        pageable_explain(&t->pageable, e);
+        pageable_explain(&reader->t->pageable, e);
     return status;
 }
 
@@ -427,17 +424,10 @@ void dump_tables_init(struct dump_tables *t, const struct dump_options *options)
 int dump_tables_read(struct dump_tables *t, const struct dump_source *source, bool images,
                      struct err *e)
 {
-    static const enum record_type tables[] = {
-        REC_HEADER,       REC_STRING,          REC_STRING_POINTER,
-        REC_LOCAL_THREAD, REC_EXTERNAL_THREAD, REC_SOURCE_LOCATION,
-        REC_ZONE_EXTRA,   REC_GPU_CONTEXT,     REC_SOURCE_LOCATION_EXPAND,
-        REC_CALLSTACK,    REC_CALLSTACK_FRAME, REC_SOURCE_LOCATION_PAYLOAD,
-    };
     struct tables_reader reader = {.t = t};
     struct record_sink sink = {&reader, tables_put};
     bool wanted[REC_TYPE_COUNT] = {false};
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        wanted[tables[i]] = true;
+    records_wanted(takers, wanted);
     wanted[REC_FRAME_IMAGE] = images;
     if (source->read(source->ctx, &sink, wanted, e) != 0 || dump_extras_finish(&t->extras, e) != 0)
         return -1;

@@ -6,7 +6,7 @@
 
 #include "analysis/figures/stream_parts.h"
 #include "analysis/figures/stream_pipe.h"
-#include "trace/file/record.h"
+#include "trace/file/record_takers.h"
 
 #define TIME_LAST (INT64_MAX >> STEP_TIME)
 
@@ -290,8 +290,7 @@ static inline int add_event(struct stream_figures *f, struct stream_portion *to,
     return 0;
 }
 
-static int take_events(struct stream_figures *f, const struct rec_memory_event *r, size_t n,
-                       struct err *e)
+TAKE_ALL(take_events, struct stream_figures *f, memory_event, r)
 {
     struct pool_totals *totals = &f->sums.totals;
     for (size_t i = 0; i < n; i++) {
@@ -384,7 +383,7 @@ static int begin_steps(struct stream_figures *f, uint64_t events, struct err *e)
     return 0;
 }
 
-static int begin_pool(struct stream_figures *f, const struct rec_pool *r, struct err *e)
+TAKE_EACH(begin_pool, struct stream_figures *f, pool, r)
 {
     uint32_t number;
     f->counting.account = f->counting.by_thread = NULL;
@@ -409,7 +408,7 @@ static int begin_pool(struct stream_figures *f, const struct rec_pool *r, struct
     return vec_push(&f->pools, pool) ? 0 : err_no_memory(e, "figures of call stacks");
 }
 
-static int end_pool(struct stream_figures *f, struct err *e)
+TAKE_EACH(end_pool, struct stream_figures *f, pool_end, r)
 {
     if (!f->counting.account)
         return 0;
@@ -440,19 +439,15 @@ static int end_pool(struct stream_figures *f, struct err *e)
     return 0;
 }
 
+static const record_takers takers = {
+    [REC_POOL] = begin_pool,
+    [REC_MEMORY_EVENT] = take_events,
+    [REC_POOL_END] = end_pool,
+};
+
 static int put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
-    struct stream_figures *f = ctx;
-    switch (type) {
-    case REC_POOL:
-        return begin_pool(f, recs, e);
-    case REC_MEMORY_EVENT:
-        return take_events(f, recs, n, e);
-    case REC_POOL_END:
-        return end_pool(f, e);
-    default:
-        return 0;
-    }
+    return records_take(takers, ctx, type, recs, n, e);
 }
 
 struct record_sink stream_figures_sink(struct stream_figures *f)
@@ -500,7 +495,7 @@ int stream_figures_beside(struct stream_figures *f, struct trace *t, bool *wante
     bool is_less = t->memory_budget && t->memory_budget < BESIDE_A_STORE;
     stream_figures_init(f, t);
     f->of_store = true;
-    wanted[REC_POOL] = wanted[REC_MEMORY_EVENT] = wanted[REC_POOL_END] = true;
+    records_wanted(takers, wanted);
     return stream_figures_bound(f, is_less ? t->memory_budget : BESIDE_A_STORE, e);
 }
 
@@ -514,11 +509,11 @@ int stream_figures_loaded(struct stream_figures *f, struct err *e)
 int stream_figures_read(struct stream_figures *f, const char *path, struct trace_counts *counts,
                         struct trace_info *info, struct err *e)
 {
-    static const bool wanted[REC_TYPE_COUNT] = {
-        [REC_POOL] = true, [REC_MEMORY_EVENT] = true, [REC_POOL_END] = true};
+    bool wanted[REC_TYPE_COUNT] = {false};
     const struct record_sink sink = stream_figures_sink(f);
     const struct trace_load_options options = {
         .no_events = true, .beside = &sink, .beside_wanted = wanted};
+    records_wanted(takers, wanted);
     return trace_load_with(f->trace, path, &options, counts, info, e) == 0
                ? stream_figures_loaded(f, e)
                : -1;

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "analysis/names/program_frames.h"
+#include "trace/file/record_takers.h"
 
 #define LINES_BEFORE 8u
 #define LINES_AFTER 4u
@@ -30,12 +31,6 @@ void page_texts_release(struct page_texts *p)
 
 /* ---- while the trace is loaded */
 
-void page_texts_wanted(bool wanted[REC_TYPE_COUNT])
-{
-    for (size_t i = 0; i < REC_TYPE_COUNT; i++)
-        wanted[i] = i == REC_SYMBOL_CODE || i == REC_SOURCE_FILE;
-}
-
 static uint64_t path_hash(struct view path)
 {
     return XXH3_64bits(path.p, path.len);
@@ -59,7 +54,7 @@ static int prepare(struct page_texts *p, struct err *e)
     return 0;
 }
 
-static int set_source_aside(struct page_texts *p, const struct rec_source_file *file, struct err *e)
+TAKE_EACH(set_source_aside, struct page_texts *p, source_file, file)
 {
     uint64_t path = path_hash(file->path);
     if (!map_find(&p->files, path))
@@ -69,22 +64,29 @@ static int set_source_aside(struct page_texts *p, const struct rec_source_file *
     return vec_push(&p->paths, path) ? 0 : err_no_memory(e, "source texts");
 }
 
+TAKE_EACH(set_code_aside, struct page_texts *p, symbol_code, code)
+{
+    return code->bytes.len <= CODE_MAX && map_find(&p->symbols, code->address)
+               ? keyed_blobs_add(&p->trace->symbol_codes, code->address, code->bytes, e)
+               : 0;
+}
+
+static const record_takers takers = {
+    [REC_SYMBOL_CODE] = set_code_aside,
+    [REC_SOURCE_FILE] = set_source_aside,
+};
+
+void page_texts_wanted(bool wanted[REC_TYPE_COUNT])
+{
+    records_wanted(takers, wanted);
+}
+
 int page_texts_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct page_texts *p = ctx;
     if (!p->prepared && prepare(p, e) != 0)
         return -1;
-    for (size_t i = 0; i < n; i++) {
-        if (type == REC_SOURCE_FILE &&
-            set_source_aside(p, &((const struct rec_source_file *)recs)[i], e) != 0)
-            return -1;
-        const struct rec_symbol_code *code =
-            type == REC_SYMBOL_CODE ? &((const struct rec_symbol_code *)recs)[i] : NULL;
-        if (code && code->bytes.len <= CODE_MAX && map_find(&p->symbols, code->address) &&
-            keyed_blobs_add(&p->trace->symbol_codes, code->address, code->bytes, e) != 0)
-            return -1;
-    }
-    return 0;
+    return records_take(takers, p, type, recs, n, e);
 }
 
 /* ---- sites */

@@ -1,6 +1,7 @@
 #include "analysis/names/names.h"
 
 #include "base/tempfile.h"
+#include "trace/file/record_takers.h"
 
 void names_init(struct names *n)
 {
@@ -26,8 +27,13 @@ void names_release(struct names *n)
     pageable_release(&n->pageable);
 }
 
+static int no_room(struct err *e)
+{
+    return err_no_memory(e, "the names of the trace");
+}
+
 /* Official tools end texts at the first zero byte. */
-static int put_string(struct names *n, const struct rec_string *r, struct err *e)
+TAKE_EACH(put_string, struct names *n, string, r)
 {
     bool fresh;
     struct view text = {r->text.p, r->text.len ? strnlen(r->text.p, r->text.len) : 0};
@@ -36,7 +42,7 @@ static int put_string(struct names *n, const struct rec_string *r, struct err *e
         return -1;
     uint64_t *value = map_add(&n->string_keys, r->key, &fresh);
     if (!value)
-        return err_no_memory(e, "the names of the trace");
+        return no_room(e);
     if (fresh)
         *value = number;
     return 0;
@@ -48,14 +54,10 @@ static uint32_t string_of_key(const struct names *n, uint64_t key)
     return number ? (uint32_t)*number : 0;
 }
 
-static int put_pointers(struct names *n, const struct rec_pair *r, size_t count, struct err *e)
+TAKE_EACH(put_pointer, struct names *n, pair, r)
 {
-    for (size_t i = 0; i < count; i++) {
-        uint32_t number = string_of_key(n, r[i].value);
-        if (number && strings_bind(&n->strings, r[i].key, number, e) != 0)
-            return -1;
-    }
-    return 0;
+    uint32_t number = string_of_key(n, r->value);
+    return number ? strings_bind(&n->strings, r->key, number, e) : 0;
 }
 
 /* Keeps the first value of a key. */
@@ -64,90 +66,60 @@ static int put_pair(struct map *m, uint64_t key, uint64_t value, struct err *e)
     bool fresh;
     uint64_t *at = map_add(m, key, &fresh);
     if (!at)
-        return err_no_memory(e, "the names of the trace");
+        return no_room(e);
     if (fresh)
         *at = value;
     return 0;
 }
 
-static int put_thread_names(struct names *n, const struct rec_pair *r, size_t count, struct err *e)
+TAKE_EACH(put_thread_name, struct names *n, pair, r)
 {
-    for (size_t i = 0; i < count; i++) {
-        uint32_t number = string_of_key(n, r[i].value);
-        if (number && put_pair(&n->thread_names, r[i].key, number, e) != 0)
-            return -1;
-    }
-    return 0;
+    uint32_t number = string_of_key(n, r->value);
+    return number ? put_pair(&n->thread_names, r->key, number, e) : 0;
 }
 
-static int put_threads(struct names *n, const struct rec_id *r, size_t count, struct err *e)
+static int add_thread(struct names *n, uint64_t id, struct err *e)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (put_pair(&n->thread_numbers, r[i].id, n->threads.len, e) != 0)
-            return -1;
-        if (!vec_push(&n->threads, r[i].id))
-            return err_no_memory(e, "the names of the trace");
-    }
-    return 0;
+    if (put_pair(&n->thread_numbers, id, n->threads.len, e) != 0)
+        return -1;
+    return vec_push(&n->threads, id) ? 0 : no_room(e);
 }
 
-static int put_locations(struct names *n, const struct rec_source_location *r, size_t count,
-                         struct err *e)
+TAKE_EACH(put_thread, struct names *n, id, r)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (put_pair(&n->location_numbers, r[i].pointer, n->locations.len, e) != 0)
-            return -1;
-        if (!pageable_push(&n->pageable, &n->locations, r[i]))
-            return err_no_memory(e, "the names of the trace");
-    }
-    return 0;
+    return add_thread(n, r->id, e);
 }
 
-static int put_expands(struct names *n, const struct rec_id *r, size_t count, struct err *e)
+TAKE_EACH(put_location, struct names *n, source_location, r)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (!vec_push(&n->expands, r[i].id))
-            return err_no_memory(e, "the names of the trace");
-    }
-    return 0;
+    if (put_pair(&n->location_numbers, r->pointer, n->locations.len, e) != 0)
+        return -1;
+    return pageable_push(&n->pageable, &n->locations, *r) ? 0 : no_room(e);
 }
 
-static int put_payloads(struct names *n, const struct rec_source_location *r, size_t count,
-                        struct err *e)
+TAKE_EACH(put_expand, struct names *n, id, r)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (!vec_push(&n->payloads, r[i]))
-            return err_no_memory(e, "the names of the trace");
-    }
-    return 0;
+    return vec_push(&n->expands, r->id) ? 0 : no_room(e);
 }
 
-static int put_records(struct names *n, enum record_type type, const void *recs, size_t count,
-                       struct err *e)
+TAKE_EACH(put_payload, struct names *n, source_location, r)
 {
-    switch (type) {
-    case REC_STRING:
-        return put_string(n, recs, e);
-    case REC_STRING_POINTER:
-        return put_pointers(n, recs, count, e);
-    case REC_THREAD_NAME:
-        return put_thread_names(n, recs, count, e);
-    case REC_LOCAL_THREAD:
-        return put_threads(n, recs, count, e);
-    case REC_SOURCE_LOCATION:
-        return put_locations(n, recs, count, e);
-    case REC_SOURCE_LOCATION_EXPAND:
-        return put_expands(n, recs, count, e);
-    case REC_SOURCE_LOCATION_PAYLOAD:
-        return put_payloads(n, recs, count, e);
-    default:
-        return 0;
-    }
+    return vec_push(&n->payloads, *r) ? 0 : no_room(e);
 }
+
+static const record_takers takers = {
+    [REC_STRING] = put_string,
+    [REC_STRING_POINTER] = put_pointer,
+    [REC_THREAD_NAME] = put_thread_name,
+    [REC_LOCAL_THREAD] = put_thread,
+    [REC_SOURCE_LOCATION] = put_location,
+    [REC_SOURCE_LOCATION_EXPAND] = put_expand,
+    [REC_SOURCE_LOCATION_PAYLOAD] = put_payload,
+};
 
 int names_put(struct names *n, enum record_type type, const void *recs, size_t count, struct err *e)
 {
-    int status = put_records(n, type, recs, count, e);
+    int status = records_take(takers, n, type, recs, count, e);
     if (status != 0)
         pageable_explain(&n->pageable, e);
     return status;
@@ -155,15 +127,7 @@ int names_put(struct names *n, enum record_type type, const void *recs, size_t c
 
 void names_wanted(bool wanted[REC_TYPE_COUNT])
 {
-    static const enum record_type types[] = {REC_STRING,
-                                             REC_STRING_POINTER,
-                                             REC_THREAD_NAME,
-                                             REC_LOCAL_THREAD,
-                                             REC_SOURCE_LOCATION,
-                                             REC_SOURCE_LOCATION_EXPAND,
-                                             REC_SOURCE_LOCATION_PAYLOAD};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        wanted[types[i]] = true;
+    records_wanted(takers, wanted);
 }
 
 static const struct view unknown = {"???", 3};
@@ -211,7 +175,7 @@ struct view names_location_name(const struct names *n, const struct rec_source_l
 
 int names_add_thread(struct names *n, uint64_t id, uint32_t *number, struct err *e)
 {
-    if (!map_find(&n->thread_numbers, id) && put_threads(n, &(struct rec_id){id}, 1, e) != 0)
+    if (!map_find(&n->thread_numbers, id) && add_thread(n, id, e) != 0)
         return -1;
     *number = (uint16_t)*map_find(&n->thread_numbers, id);
     return 0;

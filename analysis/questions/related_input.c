@@ -1,5 +1,7 @@
 #include "analysis/questions/related_input.h"
 
+#include "trace/file/record_takers.h"
+
 static const struct pack_layout point_layout = {
     .element = sizeof(struct input_point),
     .count = 2,
@@ -41,12 +43,6 @@ uint64_t related_input_memory(const struct related_input *i, size_t budget)
     return i->plots.cap * sizeof *i->plots.at + (columns < budget ? columns : budget);
 }
 
-void related_input_wanted(bool wanted[REC_TYPE_COUNT])
-{
-    for (size_t i = 0; i < REC_TYPE_COUNT; i++)
-        wanted[i] = i == REC_PLOT || i == REC_PLOT_POINT || i == REC_MESSAGE;
-}
-
 static uint64_t text_number(const struct trace *t, const struct rec_string_ref *ref)
 {
     if (ref->flags == STRING_REF_INDEX)
@@ -54,49 +50,44 @@ static uint64_t text_number(const struct trace *t, const struct rec_string_ref *
     return ref->flags == STRING_REF_POINTER ? strings_at_pointer(&t->strings, ref->value) : 0;
 }
 
-static int put_points(struct related_input *i, const struct rec_plot_point *p, size_t n,
-                      struct err *e)
+TAKE_EACH(put_plot, struct related_input *i, plot, p)
 {
-    for (size_t k = 0; k < n; k++) {
-        struct input_point *to = column_append(&i->points, e);
-        if (!to)
-            return -1;
-        *to = (struct input_point){p[k].time, p[k].value};
-    }
+    struct input_plot plot = {.name = p->name, .first = i->points.len};
+    return vec_push(&i->plots, plot) ? 0 : err_no_memory(e, "plots");
+}
+
+TAKE_EACH(put_point, struct related_input *i, plot_point, p)
+{
+    struct input_point *to = column_append(&i->points, e);
+    if (!to)
+        return -1;
+    *to = (struct input_point){p->time, p->value};
     if (i->plots.len)
-        i->plots.at[i->plots.len - 1].n += n;
+        i->plots.at[i->plots.len - 1].n++;
     return 0;
 }
 
-static int put_messages(struct related_input *i, const struct rec_message *m, size_t n,
-                        struct err *e)
+TAKE_EACH(put_message, struct related_input *i, message, m)
 {
-    for (size_t k = 0; k < n; k++) {
-        struct input_message *to = column_append(&i->messages, e);
-        if (!to)
-            return -1;
-        *to = (struct input_message){m[k].time, text_number(i->trace, &m[k].text)};
-    }
+    struct input_message *to = column_append(&i->messages, e);
+    if (!to)
+        return -1;
+    *to = (struct input_message){m->time, text_number(i->trace, &m->text)};
     return 0;
+}
+
+static const record_takers takers = {
+    [REC_PLOT] = put_plot,
+    [REC_PLOT_POINT] = put_point,
+    [REC_MESSAGE] = put_message,
+};
+
+void related_input_wanted(bool wanted[REC_TYPE_COUNT])
+{
+    records_wanted(takers, wanted);
 }
 
 int related_input_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
-    struct related_input *i = ctx;
-    const struct rec_plot *plots = recs;
-    switch (type) {
-    case REC_PLOT:
-        for (size_t k = 0; k < n; k++) {
-            struct input_plot plot = {.name = plots[k].name, .first = i->points.len};
-            if (!vec_push(&i->plots, plot))
-                return err_no_memory(e, "plots");
-        }
-        return 0;
-    case REC_PLOT_POINT:
-        return put_points(i, recs, n, e);
-    case REC_MESSAGE:
-        return put_messages(i, recs, n, e);
-    default:
-        return 0;
-    }
+    return records_take(takers, ctx, type, recs, n, e);
 }

@@ -2,7 +2,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
+
+#include "trace/file/record_takers.h"
 
 void memory_rows_init(struct memory_rows *m, memory_row_put *put, void *ctx)
 {
@@ -15,58 +16,49 @@ void memory_rows_release(struct memory_rows *m)
     names_release(&m->names);
 }
 
-void memory_rows_wanted(bool wanted[REC_TYPE_COUNT])
+TAKE_EACH(begin_pool, struct memory_rows *m, pool, r)
 {
-    memset(wanted, 0, REC_TYPE_COUNT * sizeof *wanted);
-    names_wanted(wanted);
-    wanted[REC_POOL] = true;
-    wanted[REC_MEMORY_EVENT] = true;
+    snprintf(m->pool_room, sizeof m->pool_room, "pool 0x%" PRIx64, r->key);
+    m->pool = r->key == 0                      ? view_of("default")
+              : names_knows(&m->names, r->key) ? names_pointer(&m->names, r->key)
+                                               : view_of(m->pool_room);
+    return 0;
 }
 
-static void begin_pool(struct memory_rows *m, uint64_t key)
-{
-    if (key == 0) {
-        m->pool = view_of("default");
-    } else if (names_knows(&m->names, key)) {
-        m->pool = names_pointer(&m->names, key);
-    } else {
-        snprintf(m->pool_room, sizeof m->pool_room, "pool 0x%" PRIx64, key);
-        m->pool = view_of(m->pool_room);
-    }
-}
-
-static int put_events(struct memory_rows *m, const struct rec_memory_event *r, size_t n,
-                      struct err *e)
+TAKE_EACH(put_event, struct memory_rows *m, memory_event, r)
 {
     const struct names *names = &m->names;
-    for (size_t i = 0; i < n; i++) {
-        struct memory_row row = {.pool = m->pool,
-                                 .address = r[i].ptr,
-                                 .size = r[i].size,
-                                 .alloc_time = r[i].time_alloc,
-                                 .free_time = r[i].time_free,
-                                 .alloc_thread = names->threads.at[r[i].thread_alloc],
-                                 .alloc_thread_name = names_thread(names, r[i].thread_alloc),
-                                 .alloc_callstack = r[i].callstack_alloc};
-        if (is_freed(row.free_time)) {
-            row.free_thread = names->threads.at[r[i].thread_free];
-            row.free_thread_name = names_thread(names, r[i].thread_free);
-            row.free_callstack = r[i].callstack_free;
-        }
-        if (m->put(m->ctx, &row, e) != 0)
-            return -1;
+    struct memory_row row = {.pool = m->pool,
+                             .address = r->ptr,
+                             .size = r->size,
+                             .alloc_time = r->time_alloc,
+                             .free_time = r->time_free,
+                             .alloc_thread = names->threads.at[r->thread_alloc],
+                             .alloc_thread_name = names_thread(names, r->thread_alloc),
+                             .alloc_callstack = r->callstack_alloc};
+    if (is_freed(row.free_time)) {
+        row.free_thread = names->threads.at[r->thread_free];
+        row.free_thread_name = names_thread(names, r->thread_free);
+        row.free_callstack = r->callstack_free;
     }
-    return 0;
+    return m->put(m->ctx, &row, e);
+}
+
+static const record_takers takers = {
+    [REC_POOL] = begin_pool,
+    [REC_MEMORY_EVENT] = put_event,
+};
+
+void memory_rows_wanted(bool wanted[REC_TYPE_COUNT])
+{
+    names_wanted(wanted);
+    records_wanted(takers, wanted);
 }
 
 static int put_record(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct memory_rows *m = ctx;
-    if (type == REC_POOL)
-        begin_pool(m, ((const struct rec_pool *)recs)->key);
-    if (type == REC_MEMORY_EVENT)
-        return put_events(m, recs, n, e);
-    return names_put(&m->names, type, recs, n, e);
+    return takers[type] ? takers[type](m, recs, n, e) : names_put(&m->names, type, recs, n, e);
 }
 
 struct record_sink memory_rows_sink(struct memory_rows *m)

@@ -9,7 +9,7 @@
 #include "base/line_sort.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "trace/file/record.h"
+#include "trace/file/record_takers.h"
 #include "trace/store/spill.h"
 #include "trace/store/store.h"
 
@@ -129,9 +129,16 @@ static inline struct cell table_location_cell(const struct table_records *r, int
     return known ? cell_integer(srcloc) : cell_none();
 }
 
-/* table_record_lists.c: GPU zones, locks and samples. Ignores other records. */
-int table_put_list_record(struct table_records *r, enum record_type type, const void *recs,
-                          size_t n, struct err *e);
+/* A taker of records, and the tables that need it: a bit for each. */
+struct table_taker {
+    record_taker *take;
+    uint32_t tables;
+};
+
+#define TABLE_BIT(TABLE) (UINT32_C(1) << TABLE_OF_##TABLE)
+
+/* table_record_lists.c: of GPU zones, locks and samples. */
+extern const struct table_taker table_list_takers[REC_TYPE_COUNT];
 
 /* After the last record: makes the pending rows. */
 int table_records_finish(struct table_records *r, struct err *e);

@@ -16,7 +16,7 @@ static struct cell local_thread_cell(const struct table_records *r, uint16_t num
 
 /* ---- GPU zones */
 
-static int put_gpu_context(struct table_records *r, const struct rec_gpu_context *c, struct err *e)
+TAKE_EACH(put_gpu_context, struct table_records *r, gpu_context, c)
 {
     struct cell cells[TABLE_GPU_CONTEXTS_WIDTH];
     r->open_gpu_zones.len = 0;
@@ -28,14 +28,13 @@ static int put_gpu_context(struct table_records *r, const struct rec_gpu_context
     return table_put_row(r, TABLE_OF_GPU_CONTEXTS, cells, e);
 }
 
-static int begin_gpu_zone(struct table_records *r, const struct rec_gpu_zone_begin *z,
-                          struct err *e)
+TAKE_EACH(begin_gpu_zone, struct table_records *r, gpu_zone_begin, z)
 {
     struct open_gpu_row row = {.begin = *z, .id = ++r->gpu_zones};
     return vec_push(&r->open_gpu_zones, row) ? 0 : err_no_memory(e, "nested GPU zones");
 }
 
-static int end_gpu_zone(struct table_records *r, const struct rec_gpu_zone_end *end, struct err *e)
+TAKE_EACH(end_gpu_zone, struct table_records *r, gpu_zone_end, end)
 {
     struct cell cells[TABLE_GPU_ZONES_WIDTH];
     size_t depth = --r->open_gpu_zones.len; /* not empty: the reader checks the order of records */
@@ -56,7 +55,7 @@ static int end_gpu_zone(struct table_records *r, const struct rec_gpu_zone_end *
 
 /* ---- locks */
 
-static int put_lock(struct table_records *r, const struct rec_lock *l, struct err *e)
+TAKE_EACH(put_lock, struct table_records *r, lock, l)
 {
     struct cell cells[TABLE_LOCKS_WIDTH];
     r->lock_threads.len = 0;
@@ -69,68 +68,43 @@ static int put_lock(struct table_records *r, const struct rec_lock *l, struct er
     return table_put_row(r, TABLE_OF_LOCKS, cells, e);
 }
 
-static int add_lock_threads(struct table_records *r, const struct rec_id *ids, size_t n,
-                            struct err *e)
+TAKE_EACH(add_lock_thread, struct table_records *r, id, t)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (!vec_push(&r->lock_threads, ids[i].id))
-            return err_no_memory(e, "threads of a lock");
-    }
-    return 0;
+    return vec_push(&r->lock_threads, t->id) ? 0 : err_no_memory(e, "threads of a lock");
 }
 
-static int put_lock_events(struct table_records *r, const struct rec_lock_event *v, size_t n,
-                           struct err *e)
+TAKE_EACH(put_lock_event, struct table_records *r, lock_event, v)
 {
     struct cell cells[TABLE_LOCK_EVENTS_WIDTH];
-    for (size_t i = 0; i < n; i++) {
-        bool known = v[i].thread < r->lock_threads.len;
-        cells[LOCK_EVENT_LOCK] = cell_count(r->locks);
-        cells[LOCK_EVENT_TIME] = cell_integer(v[i].time);
-        cells[LOCK_EVENT_THREAD] =
-            known ? cell_count(r->lock_threads.at[v[i].thread]) : cell_none();
-        cells[LOCK_EVENT_EVENT] = cell_count(v[i].event);
-        cells[LOCK_EVENT_LOCATION] = table_location_cell(r, v[i].srcloc);
-        if (table_put_row(r, TABLE_OF_LOCK_EVENTS, cells, e) != 0)
-            return -1;
-    }
-    return 0;
+    bool known = v->thread < r->lock_threads.len;
+    cells[LOCK_EVENT_LOCK] = cell_count(r->locks);
+    cells[LOCK_EVENT_TIME] = cell_integer(v->time);
+    cells[LOCK_EVENT_THREAD] = known ? cell_count(r->lock_threads.at[v->thread]) : cell_none();
+    cells[LOCK_EVENT_EVENT] = cell_count(v->event);
+    cells[LOCK_EVENT_LOCATION] = table_location_cell(r, v->srcloc);
+    return table_put_row(r, TABLE_OF_LOCK_EVENTS, cells, e);
 }
 
 /* ---- samples */
 
-static int put_samples(struct table_records *r, const struct rec_sample *s, size_t n, struct err *e)
+TAKE_EACH(put_sample, struct table_records *r, sample, s)
 {
     struct cell cells[TABLE_SAMPLES_WIDTH];
-    for (size_t i = 0; i < n; i++) {
-        cells[SAMPLE_THREAD] = cell_count(r->thread);
-        cells[SAMPLE_TIME] = cell_integer(s[i].time);
-        cells[SAMPLE_CALLSTACK] = cell_nonzero(s[i].callstack);
-        if (table_put_row(r, TABLE_OF_SAMPLES, cells, e) != 0)
-            return -1;
-    }
-    return 0;
+    cells[SAMPLE_THREAD] = cell_count(r->thread);
+    cells[SAMPLE_TIME] = cell_integer(s->time);
+    cells[SAMPLE_CALLSTACK] = cell_nonzero(s->callstack);
+    return table_put_row(r, TABLE_OF_SAMPLES, cells, e);
 }
 
-int table_put_list_record(struct table_records *r, enum record_type type, const void *recs,
-                          size_t n, struct err *e)
-{
-    switch (type) {
-    case REC_GPU_CONTEXT:
-        return put_gpu_context(r, recs, e);
-    case REC_GPU_ZONE_BEGIN:
-        return begin_gpu_zone(r, recs, e);
-    case REC_GPU_ZONE_END:
-        return end_gpu_zone(r, recs, e);
-    case REC_LOCK:
-        return put_lock(r, recs, e);
-    case REC_LOCK_THREAD:
-        return add_lock_threads(r, recs, n, e);
-    case REC_LOCK_EVENT:
-        return put_lock_events(r, recs, n, e);
-    case REC_SAMPLE:
-        return put_samples(r, recs, n, e);
-    default:
-        return 0;
-    }
-}
+#define LOCKS (TABLE_BIT(LOCKS) | TABLE_BIT(LOCK_EVENTS))
+#define GPU (TABLE_BIT(GPU_CONTEXTS) | TABLE_BIT(GPU_ZONES))
+
+const struct table_taker table_list_takers[REC_TYPE_COUNT] = {
+    [REC_LOCK] = {put_lock, LOCKS},
+    [REC_LOCK_THREAD] = {add_lock_thread, LOCKS},
+    [REC_LOCK_EVENT] = {put_lock_event, LOCKS},
+    [REC_SAMPLE] = {put_sample, TABLE_BIT(SAMPLES)},
+    [REC_GPU_CONTEXT] = {put_gpu_context, GPU},
+    [REC_GPU_ZONE_BEGIN] = {begin_gpu_zone, GPU},
+    [REC_GPU_ZONE_END] = {end_gpu_zone, GPU},
+};

@@ -30,35 +30,6 @@ void table_records_release(struct table_records *r)
     vec_release(&r->lock_threads);
 }
 
-void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_COUNT])
-{
-    static const enum record_type locations[] = {REC_SOURCE_LOCATION, REC_SOURCE_LOCATION_EXPAND,
-                                                 REC_SOURCE_LOCATION_PAYLOAD};
-    static const enum record_type zones[] = {REC_ZONE_EXTRA, REC_THREAD, REC_ZONE_BEGIN,
-                                             REC_ZONE_END};
-    static const enum record_type messages[] = {REC_MESSAGE, REC_THREAD, REC_THREAD_MESSAGE};
-    static const enum record_type plots[] = {REC_PLOT, REC_PLOT_POINT};
-    static const enum record_type marks[] = {REC_FRAME_SET, REC_FRAME};
-    static const enum record_type gpu[] = {REC_GPU_CONTEXT, REC_GPU_ZONE_BEGIN, REC_GPU_ZONE_END};
-    static const enum record_type locks[] = {REC_LOCK, REC_LOCK_THREAD, REC_LOCK_EVENT};
-    static const enum record_type samples[] = {REC_THREAD, REC_SAMPLE};
-    const bool *w = sink->wanted;
-    memset(wanted, 0, REC_TYPE_COUNT * sizeof *wanted);
-#define WANT(LIST, CONDITION)                                                                      \
-    for (size_t i = 0; (CONDITION) && i < sizeof(LIST) / sizeof *(LIST); i++)                      \
-    wanted[(LIST)[i]] = true
-    WANT(locations, w[TABLE_OF_SOURCE_LOCATIONS] || w[TABLE_OF_ZONES] || w[TABLE_OF_GPU_ZONES] ||
-                        w[TABLE_OF_LOCKS] || w[TABLE_OF_LOCK_EVENTS]);
-    WANT(gpu, w[TABLE_OF_GPU_CONTEXTS] || w[TABLE_OF_GPU_ZONES]);
-    WANT(locks, w[TABLE_OF_LOCKS] || w[TABLE_OF_LOCK_EVENTS]);
-    WANT(samples, w[TABLE_OF_SAMPLES]);
-    WANT(zones, w[TABLE_OF_ZONES]);
-    WANT(messages, w[TABLE_OF_MESSAGES]);
-    WANT(plots, w[TABLE_OF_PLOTS] || w[TABLE_OF_PLOT_POINTS]);
-    WANT(marks, w[TABLE_OF_FRAME_SETS] || w[TABLE_OF_FRAME_MARKS]);
-#undef WANT
-}
-
 /* Clients have two values for "no color". */
 static struct cell color_cell(uint32_t color)
 {
@@ -96,7 +67,7 @@ static int end_marks(struct table_records *r, struct err *e)
     return number ? put_mark(r, number, r->mark.start, -1, e) : 0;
 }
 
-static int add_frame_set(struct table_records *r, const struct rec_frame_set *s, struct err *e)
+TAKE_EACH(add_frame_set, struct table_records *r, frame_set, s)
 {
     struct frame_set_row row = {.name = s->name, .continuous = s->continuous != 0};
     if (end_marks(r, e) != 0)
@@ -104,21 +75,16 @@ static int add_frame_set(struct table_records *r, const struct rec_frame_set *s,
     return vec_push(&r->frame_sets, row) ? 0 : err_no_memory(e, "frame sets");
 }
 
-static int add_marks(struct table_records *r, const struct rec_frame *f, size_t n, struct err *e)
+TAKE_EACH(add_mark, struct table_records *r, frame, f)
 {
     struct frame_set_row *set = &r->frame_sets.at[r->frame_sets.len - 1];
-    for (size_t i = 0; i < n; i++) {
-        set->marks++;
-        if (!set->continuous) {
-            if (put_mark(r, set->marks, f[i].start, f[i].end, e) != 0)
-                return -1;
-            continue;
-        }
-        if (r->mark_number && put_mark(r, r->mark_number, r->mark.start, f[i].start, e) != 0)
-            return -1;
-        r->mark = f[i];
-        r->mark_number = set->marks;
-    }
+    set->marks++;
+    if (!set->continuous)
+        return put_mark(r, set->marks, f->start, f->end, e);
+    if (r->mark_number && put_mark(r, r->mark_number, r->mark.start, f->start, e) != 0)
+        return -1;
+    r->mark = *f;
+    r->mark_number = set->marks;
     return 0;
 }
 
@@ -141,17 +107,14 @@ static int put_frame_sets(struct table_records *r, struct err *e)
 
 /* ---- source locations */
 
-static int add_locations(struct table_records *r, const struct rec_source_location *l, size_t n,
-                         struct err *e)
+TAKE_EACH(add_location, struct table_records *r, source_location, l)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool fresh;
-        uint64_t *number = map_add(&r->location_numbers, l[i].pointer, &fresh);
-        if (number && fresh)
-            *number = r->locations.len;
-        if (!number || !vec_push(&r->locations, l[i]))
-            return err_no_memory(e, "source locations");
-    }
+    bool fresh;
+    uint64_t *number = map_add(&r->location_numbers, l->pointer, &fresh);
+    if (number && fresh)
+        *number = r->locations.len;
+    if (!number || !vec_push(&r->locations, *l))
+        return err_no_memory(e, "source locations");
     return 0;
 }
 
@@ -168,28 +131,18 @@ static int put_location(struct table_records *r, int64_t id, const struct rec_so
     return table_put_row(r, TABLE_OF_SOURCE_LOCATIONS, cells, e);
 }
 
-static int expand_locations(struct table_records *r, const struct rec_id *ids, size_t n,
-                            struct err *e)
+TAKE_EACH(expand_location, struct table_records *r, id, pointer)
 {
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t *number = map_find(&r->location_numbers, ids[i].id);
-        int64_t id = (int64_t)r->expands.len;
-        if (!vec_push(&r->expands, number != NULL))
-            return err_no_memory(e, "source locations");
-        if (number && put_location(r, id, &r->locations.at[*number], e) != 0)
-            return -1;
-    }
-    return 0;
+    const uint64_t *number = map_find(&r->location_numbers, pointer->id);
+    int64_t id = (int64_t)r->expands.len;
+    if (!vec_push(&r->expands, number != NULL))
+        return err_no_memory(e, "source locations");
+    return number ? put_location(r, id, &r->locations.at[*number], e) : 0;
 }
 
-static int add_payloads(struct table_records *r, const struct rec_source_location *l, size_t n,
-                        struct err *e)
+TAKE_EACH(add_payload, struct table_records *r, source_location, l)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (put_location(r, -(int64_t)++r->payloads, &l[i], e) != 0)
-            return -1;
-    }
-    return 0;
+    return put_location(r, -(int64_t)++r->payloads, l, e);
 }
 
 /* ---- messages */
@@ -213,31 +166,21 @@ static int join_add(struct table_records *r, uint64_t key, enum join_part part, 
                          (struct view){bytes, n}, e);
 }
 
-static int add_messages(struct table_records *r, const struct rec_message *m, size_t n,
-                        struct err *e)
+TAKE_EACH(add_message, struct table_records *r, message, m)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct message_row row = {.id = (int64_t)++r->message_count,
-                                  .time = m[i].time,
-                                  .text = ref_number(r, &m[i].text),
-                                  .color = m[i].color,
-                                  .callstack = m[i].callstack,
-                                  .source = m[i].source,
-                                  .severity = m[i].severity};
-        if (join_add(r, m[i].key, JOIN_MESSAGE, &row, sizeof row, e) != 0)
-            return -1;
-    }
-    return 0;
+    struct message_row row = {.id = (int64_t)++r->message_count,
+                              .time = m->time,
+                              .text = ref_number(r, &m->text),
+                              .color = m->color,
+                              .callstack = m->callstack,
+                              .source = m->source,
+                              .severity = m->severity};
+    return join_add(r, m->key, JOIN_MESSAGE, &row, sizeof row, e);
 }
 
-static int claim_messages(struct table_records *r, const struct rec_id *ids, size_t n,
-                          struct err *e)
+TAKE_EACH(claim_message, struct table_records *r, id, key)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (join_add(r, ids[i].id, JOIN_CLAIM, &r->thread, sizeof r->thread, e) != 0)
-            return -1;
-    }
-    return 0;
+    return join_add(r, key->id, JOIN_CLAIM, &r->thread, sizeof r->thread, e);
 }
 
 struct message_join {
@@ -296,20 +239,28 @@ static int finish_messages(struct table_records *r, struct err *e)
 
 /* ---- zones */
 
-static int add_extras(struct table_records *r, const struct rec_zone_extra *x, size_t n,
-                      struct err *e)
+TAKE_EACH(add_extra, struct table_records *r, zone_extra, x)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (zone_texts_add(&r->extras[EXTRA_TEXT], x[i].text, e) != 0 ||
-            zone_texts_add(&r->extras[EXTRA_NAME], x[i].name, e) != 0 ||
-            zone_texts_add(&r->extras[EXTRA_COLOR], x[i].color, e) != 0 ||
-            zone_texts_add(&r->extras[EXTRA_CALLSTACK], x[i].callstack, e) != 0)
-            return -1;
-    }
+    if (zone_texts_add(&r->extras[EXTRA_TEXT], x->text, e) != 0 ||
+        zone_texts_add(&r->extras[EXTRA_NAME], x->name, e) != 0 ||
+        zone_texts_add(&r->extras[EXTRA_COLOR], x->color, e) != 0 ||
+        zone_texts_add(&r->extras[EXTRA_CALLSTACK], x->callstack, e) != 0)
+        return -1;
     return 0;
 }
 
-static int end_zone(struct table_records *r, const struct rec_zone_end *end, struct err *e)
+TAKE_EACH(begin_thread, struct table_records *r, thread, t)
+{
+    r->thread = t->id;
+    return 0;
+}
+
+TAKE_EACH(begin_zone, struct table_records *r, zone_begin, z)
+{
+    return zone_walk_begin(&r->walk, z, e);
+}
+
+TAKE_EACH(end_zone, struct table_records *r, zone_end, end)
 {
     struct cell cells[TABLE_ZONES_WIDTH];
     struct walked_zone z = zone_walk_end(&r->walk, end);
@@ -335,7 +286,7 @@ static int end_zone(struct table_records *r, const struct rec_zone_end *end, str
 
 /* ---- plots */
 
-static int put_plot(struct table_records *r, const struct rec_plot *p, struct err *e)
+TAKE_EACH(put_plot, struct table_records *r, plot, p)
 {
     struct cell cells[TABLE_PLOTS_WIDTH];
     cells[PLOT_ID] = cell_count(++r->plots);
@@ -346,56 +297,53 @@ static int put_plot(struct table_records *r, const struct rec_plot *p, struct er
     return table_put_row(r, TABLE_OF_PLOTS, cells, e);
 }
 
-static int put_points(struct table_records *r, const struct rec_plot_point *p, size_t n,
-                      struct err *e)
+TAKE_EACH(put_point, struct table_records *r, plot_point, p)
 {
     struct cell cells[TABLE_PLOT_POINTS_WIDTH];
-    for (size_t i = 0; i < n; i++) {
-        cells[POINT_PLOT] = cell_count(r->plots);
-        cells[POINT_TIME] = cell_integer(p[i].time);
-        cells[POINT_VALUE] = (struct cell){.null = !isfinite(p[i].value), .real = p[i].value};
-        if (table_put_row(r, TABLE_OF_PLOT_POINTS, cells, e) != 0)
-            return -1;
-    }
-    return 0;
+    cells[POINT_PLOT] = cell_count(r->plots);
+    cells[POINT_TIME] = cell_integer(p->time);
+    cells[POINT_VALUE] = (struct cell){.null = !isfinite(p->value), .real = p->value};
+    return table_put_row(r, TABLE_OF_PLOT_POINTS, cells, e);
 }
 
 /* ---- records */
 
+#define ZONES TABLE_BIT(ZONES)
+#define MARKS (TABLE_BIT(FRAME_SETS) | TABLE_BIT(FRAME_MARKS))
+#define PLOTS (TABLE_BIT(PLOTS) | TABLE_BIT(PLOT_POINTS))
+#define LOCATIONS                                                                                  \
+    (TABLE_BIT(SOURCE_LOCATIONS) | ZONES | TABLE_BIT(GPU_ZONES) | TABLE_BIT(LOCKS) |               \
+     TABLE_BIT(LOCK_EVENTS))
+
+static const struct table_taker takers[REC_TYPE_COUNT] = {
+    [REC_FRAME_SET] = {add_frame_set, MARKS},
+    [REC_FRAME] = {add_mark, MARKS},
+    [REC_SOURCE_LOCATION] = {add_location, LOCATIONS},
+    [REC_SOURCE_LOCATION_EXPAND] = {expand_location, LOCATIONS},
+    [REC_SOURCE_LOCATION_PAYLOAD] = {add_payload, LOCATIONS},
+    [REC_MESSAGE] = {add_message, TABLE_BIT(MESSAGES)},
+    [REC_ZONE_EXTRA] = {add_extra, ZONES},
+    [REC_THREAD] = {begin_thread, ZONES | TABLE_BIT(MESSAGES) | TABLE_BIT(SAMPLES)},
+    [REC_ZONE_BEGIN] = {begin_zone, ZONES},
+    [REC_ZONE_END] = {end_zone, ZONES},
+    [REC_THREAD_MESSAGE] = {claim_message, TABLE_BIT(MESSAGES)},
+    [REC_PLOT] = {put_plot, PLOTS},
+    [REC_PLOT_POINT] = {put_point, PLOTS},
+};
+
+void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_COUNT])
+{
+    uint32_t tables = 0;
+    for (unsigned i = 0; i < TABLE_COUNT; i++)
+        tables |= (uint32_t)sink->wanted[i] << i;
+    for (unsigned i = 0; i < REC_TYPE_COUNT; i++)
+        wanted[i] = (takers[i].tables | table_list_takers[i].tables) & tables;
+}
+
 static int put_record(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
-    struct table_records *r = ctx;
-    switch (type) {
-    case REC_ZONE_BEGIN:
-        return zone_walk_begin(&r->walk, recs, e);
-    case REC_ZONE_END:
-        return end_zone(r, recs, e);
-    case REC_FRAME_SET:
-        return add_frame_set(r, recs, e);
-    case REC_FRAME:
-        return add_marks(r, recs, n, e);
-    case REC_SOURCE_LOCATION:
-        return add_locations(r, recs, n, e);
-    case REC_SOURCE_LOCATION_EXPAND:
-        return expand_locations(r, recs, n, e);
-    case REC_SOURCE_LOCATION_PAYLOAD:
-        return add_payloads(r, recs, n, e);
-    case REC_MESSAGE:
-        return add_messages(r, recs, n, e);
-    case REC_ZONE_EXTRA:
-        return add_extras(r, recs, n, e);
-    case REC_THREAD:
-        r->thread = ((const struct rec_thread *)recs)->id;
-        return 0;
-    case REC_THREAD_MESSAGE:
-        return claim_messages(r, recs, n, e);
-    case REC_PLOT:
-        return put_plot(r, recs, e);
-    case REC_PLOT_POINT:
-        return put_points(r, recs, n, e);
-    default:
-        return table_put_list_record(r, type, recs, n, e);
-    }
+    record_taker *take = takers[type].take ? takers[type].take : table_list_takers[type].take;
+    return take ? take(ctx, recs, n, e) : 0;
 }
 
 struct record_sink table_records_sink(struct table_records *r)

@@ -1,6 +1,7 @@
 #include "trace/filter/name_table.h"
 
 #include "base/tempfile.h"
+#include "trace/file/record_takers.h"
 
 void name_table_init(struct name_table *t)
 {
@@ -18,14 +19,8 @@ void name_table_release(struct name_table *t)
     pageable_release(&t->pageable);
 }
 
-void name_table_wanted(bool *wanted)
-{
-    wanted[REC_STRING] = true;
-    wanted[REC_STRING_POINTER] = true;
-}
-
 /* Of several strings with one key the first counts, as in official readers. */
-static int keep_string(struct name_table *t, const struct rec_string *s, struct err *e)
+TAKE_EACH(keep_string, struct name_table *t, string, s)
 {
     bool fresh;
     uint32_t number = strings_append(&t->strings, s->text, e);
@@ -41,22 +36,26 @@ static int keep_string(struct name_table *t, const struct rec_string *s, struct 
     return 0;
 }
 
-static int keep_pointer(struct name_table *t, const struct rec_pair *pair, struct err *e)
+TAKE_EACH(keep_pointer, struct name_table *t, pair, pair)
 {
     const uint64_t *number = map_find(&t->keys, pair->value);
     return number ? strings_bind(&t->strings, pair->key, (uint32_t)*number, e) : 0;
 }
 
+static const record_takers takers = {
+    [REC_STRING] = keep_string,
+    [REC_STRING_POINTER] = keep_pointer,
+};
+
+void name_table_wanted(bool *wanted)
+{
+    records_wanted(takers, wanted);
+}
+
 int name_table_put(struct name_table *t, enum record_type type, const void *recs, size_t n,
                    struct err *e)
 {
-    int status = 0;
-    for (size_t i = 0; i < n && status == 0; i++) {
-        if (type == REC_STRING)
-            status = keep_string(t, (const struct rec_string *)recs + i, e);
-        else if (type == REC_STRING_POINTER)
-            status = keep_pointer(t, (const struct rec_pair *)recs + i, e);
-    }
+    int status = records_take(takers, t, type, recs, n, e);
     if (status != 0)
         pageable_explain(&t->pageable, e);
     return status;

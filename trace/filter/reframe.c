@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "trace/file/record_takers.h"
 #include "trace/filter/name_table.h"
 
 /* A call stack number has 24 bits. */
@@ -67,22 +68,21 @@ void reframe_free(struct reframe *r)
 
 /* ---- first pass */
 
-static void note_samples(struct reframe *r, const struct rec_sample *s, size_t n)
+TAKE_EACH(note_sample, struct reframe *r, sample, s)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (s[i].callstack < STACK_BITS)
-            r->sampled[s[i].callstack / 64] |= UINT64_C(1) << s[i].callstack % 64;
-    }
+    if (s->callstack < STACK_BITS)
+        r->sampled[s->callstack / 64] |= UINT64_C(1) << s->callstack % 64;
+    return 0;
 }
 
-static int note_stack(struct reframe *r, const struct rec_callstack *s, struct err *e)
+TAKE_EACH(note_stack, struct reframe *r, callstack, s)
 {
     uint32_t number = ++r->stacks;
     bool sampled = number < STACK_BITS && r->sampled[number / 64] >> number % 64 & 1;
     return frame_book_use(&r->book, s->frames, s->len, sampled, e);
 }
 
-static int note_frame(struct reframe *r, const struct rec_callstack_frame *f, struct err *e)
+TAKE_EACH(note_frame, struct reframe *r, callstack_frame, f)
 {
     /* The file often lists frames in the order in which call stacks use them. */
     uint32_t number = r->order.len ? r->order.at[r->order.len - 1] + 1 : 0;
@@ -99,7 +99,7 @@ static bool begins_with(struct view text, const char *prefix)
     return text.len > n && memcmp(text.p, prefix, n) == 0;
 }
 
-static int note_fact(struct reframe *r, const struct rec_string_ref *ref, struct err *e)
+TAKE_EACH(note_fact, struct reframe *r, string_ref, ref)
 {
     struct view text = name_table_text(&r->table, ref);
     size_t skip = sizeof FACT_MODULE - 1;
@@ -111,7 +111,7 @@ static int note_fact(struct reframe *r, const struct rec_string_ref *ref, struct
     return 0;
 }
 
-static int note_symbol(struct reframe *r, const struct rec_symbol *s, struct err *e)
+TAKE_EACH(note_symbol, struct reframe *r, symbol, s)
 {
     struct view image = strings_get(&r->table.strings, s->image);
     struct view name = strings_get(&r->table.strings, s->name);
@@ -131,30 +131,16 @@ static int note_symbol(struct reframe *r, const struct rec_symbol *s, struct err
     return 0;
 }
 
+static const record_takers collectors = {
+    [REC_SWITCH_SAMPLE] = note_sample,  [REC_SAMPLE] = note_sample, [REC_CALLSTACK] = note_stack,
+    [REC_CALLSTACK_FRAME] = note_frame, [REC_APP_INFO] = note_fact, [REC_SYMBOL] = note_symbol,
+};
+
 static int collect_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct reframe *r = ctx;
-    int status = 0;
-    switch (type) {
-    case REC_SAMPLE:
-    case REC_SWITCH_SAMPLE:
-        note_samples(r, recs, n);
-        return 0;
-    case REC_CALLSTACK:
-        return note_stack(r, recs, e);
-    case REC_CALLSTACK_FRAME:
-        return note_frame(r, recs, e);
-    case REC_APP_INFO:
-        for (size_t i = 0; i < n && status == 0; i++)
-            status = note_fact(r, (const struct rec_string_ref *)recs + i, e);
-        return status;
-    case REC_SYMBOL:
-        for (size_t i = 0; i < n && status == 0; i++)
-            status = note_symbol(r, (const struct rec_symbol *)recs + i, e);
-        return status;
-    default:
-        return name_table_put(&r->table, type, recs, n, e);
-    }
+    return collectors[type] ? collectors[type](r, recs, n, e)
+                            : name_table_put(&r->table, type, recs, n, e);
 }
 
 struct record_sink reframe_collect_sink(struct reframe *r)
@@ -164,11 +150,8 @@ struct record_sink reframe_collect_sink(struct reframe *r)
 
 void reframe_wanted(bool *wanted)
 {
-    static const enum record_type types[] = {REC_SAMPLE,   REC_SWITCH_SAMPLE, REC_CALLSTACK,
-                                             REC_APP_INFO, REC_SYMBOL,        REC_CALLSTACK_FRAME};
     name_table_wanted(wanted);
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        wanted[types[i]] = true;
+    records_wanted(collectors, wanted);
 }
 
 /* ---- between the passes */

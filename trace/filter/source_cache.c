@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "trace/file/record_takers.h"
 #include "trace/filter/name_table.h"
 
 struct source_cache {
@@ -63,7 +64,7 @@ static int name_file(struct strings *to, struct view path, struct err *e)
     return strings_intern(to, path, e) ? 0 : -1;
 }
 
-static int name_frame(struct source_cache *s, const struct rec_callstack_frame *f, struct err *e)
+TAKE_EACH(name_frame, struct source_cache *s, callstack_frame, f)
 {
     for (unsigned i = 0; i < f->n; i++) {
         struct view path = strings_get(&s->table.strings, f->inlines[i].file);
@@ -74,40 +75,42 @@ static int name_frame(struct source_cache *s, const struct rec_callstack_frame *
     return 0;
 }
 
-static int collect_one(struct source_cache *s, enum record_type type, const void *rec,
-                       struct err *e)
+TAKE_EACH(take_header, struct source_cache *s, header, h)
 {
-    const struct rec_header *header = rec;
-    switch (type) {
-    case REC_HEADER:
-        s->older_than = header->executable_time ? header->executable_time : header->capture_time;
-        return 0;
-    case REC_SOURCE_LOCATION:
-    case REC_SOURCE_LOCATION_PAYLOAD:
-        return name_file(
-            &s->named, name_table_text(&s->table, &((const struct rec_source_location *)rec)->file),
-            e);
-    case REC_SYMBOL:
-        s->has_symbols = true;
-        return name_file(&s->named,
-                         strings_get(&s->table.strings, ((const struct rec_symbol *)rec)->file), e);
-    case REC_CALLSTACK_FRAME:
-        return name_frame(s, rec, e);
-    case REC_SOURCE_FILE:
-        return strings_intern(&s->held, ((const struct rec_source_file *)rec)->path, e) ? 0 : -1;
-    default:
-        return name_table_put(&s->table, type, rec, 1, e);
-    }
+    s->older_than = h->executable_time ? h->executable_time : h->capture_time;
+    return 0;
 }
+
+TAKE_EACH(name_location, struct source_cache *s, source_location, l)
+{
+    return name_file(&s->named, name_table_text(&s->table, &l->file), e);
+}
+
+TAKE_EACH(name_symbol, struct source_cache *s, symbol, y)
+{
+    s->has_symbols = true;
+    return name_file(&s->named, strings_get(&s->table.strings, y->file), e);
+}
+
+TAKE_EACH(hold_file, struct source_cache *s, source_file, f)
+{
+    return strings_intern(&s->held, f->path, e) ? 0 : -1;
+}
+
+static const record_takers collectors = {
+    [REC_HEADER] = take_header,
+    [REC_SOURCE_LOCATION] = name_location,
+    [REC_SOURCE_LOCATION_PAYLOAD] = name_location,
+    [REC_CALLSTACK_FRAME] = name_frame,
+    [REC_SYMBOL] = name_symbol,
+    [REC_SOURCE_FILE] = hold_file,
+};
 
 static int collect_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
-    size_t size = record_size(type);
-    for (size_t i = 0; i < n; i++) {
-        if (collect_one(ctx, type, (const uint8_t *)recs + i * size, e) != 0)
-            return -1;
-    }
-    return 0;
+    struct source_cache *s = ctx;
+    return collectors[type] ? collectors[type](s, recs, n, e)
+                            : name_table_put(&s->table, type, recs, n, e);
 }
 
 struct record_sink source_cache_collect_sink(struct source_cache *s)
@@ -118,12 +121,7 @@ struct record_sink source_cache_collect_sink(struct source_cache *s)
 void source_cache_wanted(bool *wanted)
 {
     name_table_wanted(wanted);
-    wanted[REC_HEADER] = true;
-    wanted[REC_SOURCE_LOCATION] = true;
-    wanted[REC_SOURCE_LOCATION_PAYLOAD] = true;
-    wanted[REC_SYMBOL] = true;
-    wanted[REC_CALLSTACK_FRAME] = true;
-    wanted[REC_SOURCE_FILE] = true;
+    records_wanted(collectors, wanted);
 }
 
 /* ---- between the passes */

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "trace/file/appendix.h"
 #include "trace/file/reader.h"
+#include "trace/file/record_takers.h"
 #include "trace/load/load_zones.h"
 #include "trace/store/kernel_plot.h"
 
@@ -27,7 +28,7 @@ struct loader {
     struct zone_loader more;
 };
 
-static int load_header(struct loader *l, const struct rec_header *h)
+TAKE_EACH(load_header, struct loader *l, header, h)
 {
     struct trace_facts *f = &l->t->facts;
     *f = (struct trace_facts){.file_version = h->version,
@@ -50,7 +51,8 @@ static int load_header(struct loader *l, const struct rec_header *h)
     return 0;
 }
 
-static int load_header_texts(struct loader *l, struct err *e)
+/* After the last string. */
+TAKE_EACH(load_header_texts, struct loader *l, count, r)
 {
     uint32_t *const places[TEXT_COUNT] = {&l->t->facts.capture_name, &l->t->facts.program,
                                           &l->t->facts.host_info};
@@ -64,7 +66,7 @@ static int load_header_texts(struct loader *l, struct err *e)
     return 0;
 }
 
-static int load_string(struct loader *l, const struct rec_string *r, struct err *e)
+TAKE_EACH(load_string, struct loader *l, string, r)
 {
     bool fresh;
     uint32_t number = strings_append(&l->t->strings, r->text, e);
@@ -87,41 +89,41 @@ static uint32_t string_of_key(const struct loader *l, uint64_t key)
     return number ? (uint32_t)*number : 0;
 }
 
-static int load_string_pointers(struct loader *l, const struct rec_pair *r, size_t n, struct err *e)
+TAKE_EACH(load_string_pointer, struct loader *l, pair, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint32_t number = string_of_key(l, r[i].value);
-        if (number && strings_bind(&l->t->strings, r[i].key, number, e) != 0)
-            return -1;
-    }
+    uint32_t number = string_of_key(l, r->value);
+    return number ? strings_bind(&l->t->strings, r->key, number, e) : 0;
+}
+
+TAKE_EACH(load_thread_name, struct loader *l, pair, r)
+{
+    uint64_t *name = map_add(&l->thread_names, r->key, NULL);
+    if (!name)
+        return err_no_memory(e, "the trace");
+    *name = string_of_key(l, r->value);
     return 0;
 }
 
-static int load_thread_names(struct loader *l, const struct rec_pair *r, size_t n, struct err *e)
+/* The file's table replaces the initial one of an empty store. */
+TAKE_EACH(load_local_threads, struct loader *l, count, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint64_t *name = map_add(&l->thread_names, r[i].key, NULL);
-        if (!name)
-            return err_no_memory(e, "the trace");
-        *name = string_of_key(l, r[i].value);
-    }
+    l->t->threads.list.len = 0;
+    map_release(&l->t->threads.numbers);
     return 0;
 }
 
-static int load_local_threads(struct loader *l, const struct rec_id *r, size_t n, struct err *e)
+TAKE_EACH(load_local_thread, struct loader *l, id, r)
 {
     struct trace_threads *threads = &l->t->threads;
-    for (size_t i = 0; i < n; i++) {
-        bool fresh;
-        uint64_t *number = map_add(&threads->numbers, r[i].id, &fresh);
-        const uint64_t *name = map_find(&l->thread_names, r[i].id);
-        struct trace_thread thread = {
-            .id = r[i].id, .name = name ? (uint32_t)*name : 0, .is_fiber = r[i].id >> 32 != 0};
-        if (!number || !vec_push(&threads->list, thread))
-            return err_no_memory(e, "the trace");
-        if (fresh)
-            *number = threads->list.len - 1;
-    }
+    bool fresh;
+    uint64_t *number = map_add(&threads->numbers, r->id, &fresh);
+    const uint64_t *name = map_find(&l->thread_names, r->id);
+    struct trace_thread thread = {
+        .id = r->id, .name = name ? (uint32_t)*name : 0, .is_fiber = r->id >> 32 != 0};
+    if (!number || !vec_push(&threads->list, thread))
+        return err_no_memory(e, "the trace");
+    if (fresh)
+        *number = threads->list.len - 1;
     return 0;
 }
 
@@ -129,7 +131,7 @@ static int load_local_threads(struct loader *l, const struct rec_id *r, size_t n
  * A thread that has zones but no entry in the table of local threads; often the first of several
  * fibers.
  */
-static int load_thread(struct loader *l, const struct rec_thread *r, struct err *e)
+TAKE_EACH(load_thread, struct loader *l, thread, r)
 {
     uint16_t number;
     const uint64_t *name = map_find(&l->thread_names, r->id);
@@ -143,216 +145,167 @@ static int load_thread(struct loader *l, const struct rec_thread *r, struct err 
     return 0;
 }
 
-static int load_locations(struct loader *l, const struct rec_source_location *r, size_t n,
-                          struct err *e)
+TAKE_EACH(load_location, struct loader *l, source_location, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool fresh;
-        uint64_t *number = map_add(&l->t->location_numbers, r[i].pointer, &fresh);
-        struct trace_location location = {.pointer = r[i].pointer,
-                                          .name = r[i].name.value,
-                                          .function = r[i].function.value,
-                                          .file = r[i].file.value,
-                                          .line = r[i].line,
-                                          .color = r[i].color,
-                                          .known = true};
-        if (!number)
-            return err_no_memory(e, "the trace");
-        if (!fresh)
-            continue; /* the first one counts, as in official readers */
-        if (!pageable_push(trace_pageable(l->t), &l->t->locations, location))
-            return err_no_memory(e, "the trace");
-        *number = l->t->locations.len - 1;
-    }
+    bool fresh;
+    uint64_t *number = map_add(&l->t->location_numbers, r->pointer, &fresh);
+    struct trace_location location = {.pointer = r->pointer,
+                                      .name = r->name.value,
+                                      .function = r->function.value,
+                                      .file = r->file.value,
+                                      .line = r->line,
+                                      .color = r->color,
+                                      .known = true};
+    if (!number)
+        return err_no_memory(e, "the trace");
+    if (!fresh)
+        return 0; /* the first one counts, as in official readers */
+    if (!pageable_push(trace_pageable(l->t), &l->t->locations, location))
+        return err_no_memory(e, "the trace");
+    *number = l->t->locations.len - 1;
     return 0;
 }
 
-static int load_memory_events(struct loader *l, const struct rec_memory_event *r, size_t n,
-                              struct err *e)
+TAKE_EACH(load_pool, struct loader *l, pool, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (memory_append(&l->t->memory, l->pool, &r[i], e) != 0)
-            return -1;
-    }
-    return 0;
+    return memory_pool(&l->t->memory, r->key, &l->pool, e);
 }
 
-static int load_callstack_frame(struct loader *l, const struct rec_callstack_frame *r,
-                                struct err *e)
+TAKE_EACH(load_memory_event, struct loader *l, memory_event, r)
+{
+    return l->options->no_events ? 0 : memory_append(&l->t->memory, l->pool, r, e);
+}
+
+TAKE_EACH(load_callstack, struct loader *l, callstack, r)
+{
+    return callstacks_append(&l->t->callstacks, r->frames, r->len, e);
+}
+
+TAKE_EACH(load_callstack_frame, struct loader *l, callstack_frame, r)
 {
     return callstacks_resolve(&l->t->callstacks, r->frame, r->image, r->inlines, r->n, e);
 }
 
-static int load_app_infos(struct loader *l, const struct rec_string_ref *r, size_t n, struct err *e)
+TAKE_EACH(load_app_info, struct loader *l, string_ref, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint32_t number = 0;
-        if (r[i].flags == STRING_REF_INDEX)
-            number = (uint32_t)r[i].value + 1;
-        else if (r[i].flags == STRING_REF_POINTER)
-            number = strings_at_pointer(&l->t->strings, r[i].value);
-        if (number && !pageable_push(trace_pageable(l->t), &l->t->app_info, number))
-            return err_no_memory(e, "the trace");
-    }
+    uint32_t number = 0;
+    if (r->flags == STRING_REF_INDEX)
+        number = (uint32_t)r->value + 1;
+    else if (r->flags == STRING_REF_POINTER)
+        number = strings_at_pointer(&l->t->strings, r->value);
+    if (number && !pageable_push(trace_pageable(l->t), &l->t->app_info, number))
+        return err_no_memory(e, "the trace");
     return 0;
 }
 
-static int load_symbols(struct loader *l, const struct rec_symbol *r, size_t n, struct err *e)
+TAKE_EACH(load_symbol, struct loader *l, symbol, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool fresh;
-        uint64_t *number = map_add(&l->t->symbol_numbers, r[i].address, &fresh);
-        struct trace_symbol symbol = {.address = r[i].address,
-                                      .name = r[i].name,
-                                      .file = r[i].file,
-                                      .line = r[i].line,
-                                      .image = r[i].image,
-                                      .call_file = r[i].call_file,
-                                      .call_line = r[i].call_line,
-                                      .size = r[i].size,
-                                      .is_inline = r[i].is_inline != 0,
-                                      .known = true};
-        if (!number)
-            return err_no_memory(e, "the trace");
-        if (!fresh)
-            continue;
-        if (!pageable_push(trace_pageable(l->t), &l->t->symbols, symbol))
-            return err_no_memory(e, "the trace");
-        *number = l->t->symbols.len - 1;
-    }
+    bool fresh;
+    uint64_t *number = map_add(&l->t->symbol_numbers, r->address, &fresh);
+    struct trace_symbol symbol = {.address = r->address,
+                                  .name = r->name,
+                                  .file = r->file,
+                                  .line = r->line,
+                                  .image = r->image,
+                                  .call_file = r->call_file,
+                                  .call_line = r->call_line,
+                                  .size = r->size,
+                                  .is_inline = r->is_inline != 0,
+                                  .known = true};
+    if (!number)
+        return err_no_memory(e, "the trace");
+    if (!fresh)
+        return 0;
+    if (!pageable_push(trace_pageable(l->t), &l->t->symbols, symbol))
+        return err_no_memory(e, "the trace");
+    *number = l->t->symbols.len - 1;
     return 0;
 }
 
-static void load_plot(struct loader *l, const struct rec_plot *r)
+TAKE_EACH(load_plot, struct loader *l, plot, r)
 {
     bool wanted = false;
     for (unsigned i = MEMORY_RSS_ANON; i <= MEMORY_SWAP && l->options->kernel; i++)
         wanted |= r->name == MEMORY_PLOT_KEY(i);
     l->plot = wanted ? r->name : 0;
-}
-
-static int load_plot_points(struct loader *l, const struct rec_plot_point *r, size_t n,
-                            struct err *e)
-{
-    for (size_t i = 0; i < n && l->plot; i++) {
-        if (plots_value(&l->t->plots, l->plot, r[i].time, r[i].value, e) != 0)
-            return -1;
-    }
     return 0;
 }
 
-static int load_record(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+TAKE_EACH(load_plot_point, struct loader *l, plot_point, r)
 {
-    struct loader *l = ctx;
-    switch (type) {
-    case REC_HEADER:
-        return load_header(l, recs);
-    case REC_STRING:
-        return load_string(l, recs, e);
-    case REC_STRING_POINTERS:
-        return load_header_texts(l, e);
-    case REC_STRING_POINTER:
-        return load_string_pointers(l, recs, n, e);
-    case REC_THREAD_NAME:
-        return load_thread_names(l, recs, n, e);
-    case REC_LOCAL_THREADS:
-        /* The file's table replaces the initial one of an empty store. */
-        l->t->threads.list.len = 0;
-        map_release(&l->t->threads.numbers);
-        return 0;
-    case REC_LOCAL_THREAD:
-        return load_local_threads(l, recs, n, e);
-    case REC_THREAD:
-        return load_thread(l, recs, e);
-    case REC_SOURCE_LOCATION:
-        return load_locations(l, recs, n, e);
-    case REC_PLOT:
-        load_plot(l, recs);
-        return 0;
-    case REC_PLOT_POINT:
-        return load_plot_points(l, recs, n, e);
-    case REC_POOL:
-        return memory_pool(&l->t->memory, ((const struct rec_pool *)recs)->key, &l->pool, e);
-    case REC_MEMORY_EVENT:
-        return l->options->no_events ? 0 : load_memory_events(l, recs, n, e);
-    case REC_CALLSTACK: {
-        const struct rec_callstack *r = recs;
-        return callstacks_append(&l->t->callstacks, r->frames, r->len, e);
-    }
-    case REC_CALLSTACK_FRAME:
-        return load_callstack_frame(l, recs, e);
-    case REC_APP_INFO:
-        return load_app_infos(l, recs, n, e);
-    case REC_SYMBOL:
-        return load_symbols(l, recs, n, e);
-    default:
-        return 0;
-    }
+    return l->plot ? plots_value(&l->t->plots, l->plot, r->time, r->value, e) : 0;
 }
+
+static const record_takers takers = {
+    [REC_HEADER] = load_header,
+    [REC_STRING] = load_string,
+    [REC_STRING_POINTERS] = load_header_texts,
+    [REC_STRING_POINTER] = load_string_pointer,
+    [REC_THREAD_NAME] = load_thread_name,
+    [REC_LOCAL_THREADS] = load_local_threads,
+    [REC_LOCAL_THREAD] = load_local_thread,
+    [REC_SOURCE_LOCATION] = load_location,
+    [REC_THREAD] = load_thread,
+    [REC_PLOT] = load_plot,
+    [REC_PLOT_POINT] = load_plot_point,
+    [REC_POOL] = load_pool,
+    [REC_MEMORY_EVENT] = load_memory_event,
+    [REC_CALLSTACK] = load_callstack,
+    [REC_CALLSTACK_FRAME] = load_callstack_frame,
+    [REC_APP_INFO] = load_app_info,
+    [REC_SYMBOL] = load_symbol,
+};
 
 /* ---- counts */
 
-static uint64_t count_of(const void *rec)
-{
-    return ((const struct rec_count *)rec)->n;
-}
+struct count {
+    bool is;
+    uint8_t n;   /* offset of the number in the record */
+    uint16_t to; /* offset of its sum in struct trace_counts */
+};
+
+#define COUNT(STRUCT, N, TO)                                                                       \
+    {                                                                                              \
+        true, offsetof(struct rec_##STRUCT, N), offsetof(struct trace_counts, TO)                  \
+    }
+#define LIST(TO) COUNT(count, n, TO)
 
 /* Counts precede the records that they count, so list headers suffice. */
+static const struct count list_counts[REC_TYPE_COUNT][2] = {
+    [REC_FRAME_SETS] = {LIST(frame_sets)},
+    [REC_FRAME_SET] = {COUNT(frame_set, n, frames)},
+    [REC_SECTION_LIST] = {COUNT(section_list, n, sections)},
+    [REC_STRINGS] = {LIST(strings)},
+    [REC_SOURCE_LOCATIONS] = {LIST(source_locations)},
+    [REC_SOURCE_LOCATION_PAYLOADS] = {LIST(source_locations)},
+    [REC_LOCKS] = {LIST(locks)},
+    [REC_MESSAGES] = {LIST(messages)},
+    [REC_THREADS] = {COUNT(threads, n, threads), COUNT(threads, zones, zones)},
+    [REC_SWITCH_SAMPLES] = {LIST(switch_samples)},
+    [REC_SAMPLES] = {LIST(samples)},
+    [REC_GPU_CONTEXTS] = {COUNT(threads, n, gpu_contexts), COUNT(threads, zones, gpu_zones)},
+    [REC_PLOTS] = {LIST(plots)},
+    [REC_PLOT] = {COUNT(plot, n, plot_points)},
+    [REC_POOLS] = {COUNT(pools, n, pools), COUNT(pools, events, memory_events)},
+    [REC_CALLSTACKS] = {LIST(callstacks)},
+    [REC_CALLSTACK_FRAMES] = {LIST(callstack_frames)},
+    [REC_APP_INFOS] = {LIST(app_infos)},
+    [REC_FRAME_IMAGES] = {LIST(frame_images)},
+    [REC_CONTEXT_SWITCH_THREAD] = {COUNT(id_count, n, context_switches)},
+    [REC_CPU_SWITCH_LIST] = {LIST(cpu_switches)},
+    [REC_TID_TO_PIDS] = {LIST(processes)},
+    [REC_SYMBOLS] = {COUNT(symbols, n, symbols)},
+    [REC_SYMBOL_CODES] = {LIST(symbol_codes)},
+    [REC_HW_SAMPLES] = {LIST(hw_samples)},
+    [REC_SOURCE_FILES] = {LIST(source_files)},
+};
+
 static void count_record(struct trace_counts *c, enum record_type type, const void *rec)
 {
-    switch (type) {
-#define COUNT(TYPE, FIELD)                                                                         \
-    case REC_##TYPE:                                                                               \
-        c->FIELD += count_of(rec);                                                                 \
-        break
-        COUNT(FRAME_SETS, frame_sets);
-        COUNT(STRINGS, strings);
-        COUNT(SOURCE_LOCATIONS, source_locations);
-        COUNT(SOURCE_LOCATION_PAYLOADS, source_locations);
-        COUNT(LOCKS, locks);
-        COUNT(MESSAGES, messages);
-        COUNT(SWITCH_SAMPLES, switch_samples);
-        COUNT(SAMPLES, samples);
-        COUNT(PLOTS, plots);
-        COUNT(CALLSTACKS, callstacks);
-        COUNT(CALLSTACK_FRAMES, callstack_frames);
-        COUNT(APP_INFOS, app_infos);
-        COUNT(FRAME_IMAGES, frame_images);
-        COUNT(CPU_SWITCH_LIST, cpu_switches);
-        COUNT(TID_TO_PIDS, processes);
-        COUNT(SYMBOL_CODES, symbol_codes);
-        COUNT(HW_SAMPLES, hw_samples);
-        COUNT(SOURCE_FILES, source_files);
-#undef COUNT
-    case REC_FRAME_SET:
-        c->frames += ((const struct rec_frame_set *)rec)->n;
-        break;
-    case REC_SECTION_LIST:
-        c->sections += ((const struct rec_section_list *)rec)->n;
-        break;
-    case REC_THREADS:
-        c->threads = ((const struct rec_threads *)rec)->n;
-        c->zones = ((const struct rec_threads *)rec)->zones;
-        break;
-    case REC_GPU_CONTEXTS:
-        c->gpu_contexts = ((const struct rec_threads *)rec)->n;
-        c->gpu_zones = ((const struct rec_threads *)rec)->zones;
-        break;
-    case REC_PLOT:
-        c->plot_points += ((const struct rec_plot *)rec)->n;
-        break;
-    case REC_POOLS:
-        c->pools = ((const struct rec_pools *)rec)->n;
-        c->memory_events = ((const struct rec_pools *)rec)->events;
-        break;
-    case REC_CONTEXT_SWITCH_THREAD:
-        c->context_switches += ((const struct rec_id_count *)rec)->n;
-        break;
-    case REC_SYMBOLS:
-        c->symbols = ((const struct rec_symbols *)rec)->n;
-        break;
-    default:
-        break;
+    for (unsigned i = 0; i < 2 && list_counts[type][i].is; i++) {
+        uint64_t n;
+        memcpy(&n, (const char *)rec + list_counts[type][i].n, sizeof n);
+        *(uint64_t *)(void *)((char *)c + list_counts[type][i].to) += n;
     }
 }
 
@@ -363,10 +316,10 @@ static int load_put(void *ctx, enum record_type type, const void *recs, size_t n
         count_record(l->counts, type, recs);
     const struct trace_load_options *o = l->options;
     bool zone = type == REC_ZONE_BEGIN || type == REC_ZONE_END;
-    if (load_record(l, type, recs, n, e) != 0)
+    if (records_take(takers, l, type, recs, n, e) != 0)
         return -1;
     if ((zone ? o->zones : o->zones || o->frames) &&
-        zone_loader_put(&l->more, l->t, type, recs, n, e) != 0)
+        zone_loader_put(&l->more, type, recs, n, e) != 0)
         return -1;
     return o->beside && o->beside_wanted[type] ? record_put(o->beside, type, recs, n, e) : 0;
 }
@@ -430,7 +383,7 @@ static int load_input(struct trace *t, const struct load_input *in, const struct
                       struct err *e)
 {
     const struct trace_load_options *o = plan->options;
-    struct loader l = {.t = t, .counts = plan->counts, .options = o};
+    struct loader l = {.t = t, .counts = plan->counts, .options = o, .more.t = t};
     struct record_sink sink = {&l, load_put};
     bool wanted[REC_TYPE_COUNT];
     struct trace_read_options options = {.wanted = wanted,

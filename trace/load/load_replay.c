@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "trace/file/reader.h"
+#include "trace/file/record_takers.h"
 #include "trace/store/memory_steps.h"
 
 struct replay {
@@ -27,7 +28,13 @@ static int changed(const struct replay *r, struct err *e)
     return err_set(e, ERR_INPUT, "%s changed while it was read", r->name);
 }
 
-static int begin_pool(struct replay *r, const struct rec_pool *pool, struct err *e)
+TAKE_EACH(begin_pools, struct replay *r, pools, pools)
+{
+    r->pools_left = pools->n;
+    return 0;
+}
+
+TAKE_EACH(begin_pool, struct replay *r, pool, pool)
 {
     const uint64_t *number = map_find(&r->memory->pool_numbers, pool->key);
     r->wanted = number && (r->only < 0 || (uint64_t)r->only == *number);
@@ -36,20 +43,15 @@ static int begin_pool(struct replay *r, const struct rec_pool *pool, struct err 
     return number || pool->events == 0 ? 0 : changed(r, e);
 }
 
-static int take_events(struct replay *r, const struct rec_memory_event *recs, size_t n,
-                       struct err *e)
+TAKE_EACH(take_event, struct replay *r, memory_event, recorded)
 {
-    for (size_t i = 0; i < n && r->wanted; i++) {
-        struct rec_memory_event ev = recs[i];
-        ev.size &= MEMORY_BITS48;
-        if (memory_sweep_take(r->to, r->pool, r->index++, &ev, e) != 0)
-            return -1;
-    }
-    return 0;
+    struct rec_memory_event ev = *recorded;
+    ev.size &= MEMORY_BITS48;
+    return r->wanted ? memory_sweep_take(r->to, r->pool, r->index++, &ev, e) : 0;
 }
 
 /* After the last pool stops the reading by an error that is none. */
-static int end_pool(struct replay *r, struct err *e)
+TAKE_EACH(end_pool, struct replay *r, pool_end, end)
 {
     r->done = --r->pools_left == 0 || (r->wanted && r->only >= 0);
     if (r->wanted && memory_sweep_end(r->to, e) != 0)
@@ -57,34 +59,29 @@ static int end_pool(struct replay *r, struct err *e)
     return r->done ? -1 : 0;
 }
 
+static const record_takers takers = {
+    [REC_POOLS] = begin_pools,
+    [REC_POOL] = begin_pool,
+    [REC_MEMORY_EVENT] = take_event,
+    [REC_POOL_END] = end_pool,
+};
+
 static int put_step(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
-    struct replay *r = ctx;
-    switch (type) {
-    case REC_POOLS:
-        r->pools_left = ((const struct rec_pools *)recs)->n;
-        return 0;
-    case REC_POOL:
-        return begin_pool(r, recs, e);
-    case REC_MEMORY_EVENT:
-        return take_events(r, recs, n, e);
-    default:
-        return end_pool(r, e);
-    }
+    return records_take(takers, ctx, type, recs, n, e);
 }
-
-static const bool pool_records[REC_TYPE_COUNT] = {
-    [REC_POOLS] = true, [REC_POOL] = true, [REC_MEMORY_EVENT] = true, [REC_POOL_END] = true};
 
 static int run(void *ctx, int64_t only, struct memory_sweep *to, struct err *e)
 {
     struct replay *r = ctx;
     const struct record_sink sink = {r, put_step};
-    const struct trace_read_options options = {.wanted = pool_records,
+    bool wanted[REC_TYPE_COUNT] = {false};
+    const struct trace_read_options options = {.wanted = wanted,
                                                .ahead = true,
                                                .progress = r->trace->loading,
                                                .progress_ctx = r->trace->loading_ctx};
     struct trace_info info;
+    records_wanted(takers, wanted);
     r->to = to;
     r->only = only;
     r->done = false;

@@ -1,24 +1,22 @@
 #include "trace/load/load_zones.h"
 
+#include "trace/file/record_takers.h"
+
 /* The store has the thread: its record was loaded before. */
-static void begin_thread(struct zone_loader *l, const struct trace *t, const struct rec_thread *r)
+TAKE_EACH(begin_thread, struct zone_loader *l, thread, r)
 {
-    const uint64_t *number = map_find(&t->threads.numbers, r->id);
+    const uint64_t *number = map_find(&l->t->threads.numbers, r->id);
     l->thread = number ? (uint16_t)*number : 0;
     l->open.len = 0;
+    return 0;
 }
 
 /* The store orders locations by their keys; zones need a map from the file's numbers. */
-static int put_expands(struct zone_loader *l, const struct trace *t, const struct rec_id *r,
-                       size_t n, struct err *e)
+TAKE_EACH(put_expand, struct zone_loader *l, id, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t *at = map_find(&t->location_numbers, r[i].id);
-        int16_t number = at && *at < LOCATIONS_MAX ? (int16_t)(*at + 1) : LOCATION_NONE;
-        if (!vec_push(&l->locations, number))
-            return err_no_memory(e, "zones");
-    }
-    return 0;
+    const uint64_t *at = map_find(&l->t->location_numbers, r->id);
+    int16_t number = at && *at < LOCATIONS_MAX ? (int16_t)(*at + 1) : LOCATION_NONE;
+    return vec_push(&l->locations, number) ? 0 : err_no_memory(e, "zones");
 }
 
 static int16_t location_of(const struct zone_loader *l, int16_t srcloc)
@@ -28,30 +26,23 @@ static int16_t location_of(const struct zone_loader *l, int16_t srcloc)
     return (size_t)srcloc < l->locations.len ? l->locations.at[srcloc] : LOCATION_NONE;
 }
 
-static int put_begins(struct zone_loader *l, struct trace *t, const struct rec_zone_begin *r,
-                      size_t n, struct err *e)
+TAKE_EACH(put_begin, struct zone_loader *l, zone_begin, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct zone_begin begin = {.start = r[i].start, .srcloc = location_of(l, r[i].srcloc)};
-        struct load_zone zone = {.start = r[i].start, .children = r[i].n};
-        if (zones_put(&t->zones, l->thread, &begin, r[i].n, &zone.index, e) != 0)
-            return -1;
-        if (!vec_push(&l->open, zone))
-            return err_no_memory(e, "zones");
-    }
-    return 0;
+    struct zone_begin begin = {.start = r->start, .srcloc = location_of(l, r->srcloc)};
+    struct load_zone zone = {.start = r->start, .children = r->n};
+    if (zones_put(&l->t->zones, l->thread, &begin, r->n, &zone.index, e) != 0)
+        return -1;
+    return vec_push(&l->open, zone) ? 0 : err_no_memory(e, "zones");
 }
 
-static int put_ends(struct zone_loader *l, struct trace *t, const struct rec_zone_end *r, size_t n,
-                    struct err *e)
+TAKE_EACH(put_end, struct zone_loader *l, zone_end, r)
 {
-    for (size_t i = 0; i < n && l->open.len; i++) {
-        const struct load_zone *zone = &l->open.at[--l->open.len];
-        if (r[i].end != -1 && zones_put_end(&t->zones, l->thread, zone->index, zone->start,
-                                            r[i].end, zone->children, e) != 0)
-            return -1;
-    }
-    return 0;
+    if (l->open.len == 0)
+        return 0;
+    const struct load_zone *zone = &l->open.at[--l->open.len];
+    return r->end == -1 ? 0
+                        : zones_put_end(&l->t->zones, l->thread, zone->index, zone->start, r->end,
+                                        zone->children, e);
 }
 
 static uint32_t text_of(const struct trace *t, const struct rec_string_ref *r)
@@ -61,53 +52,40 @@ static uint32_t text_of(const struct trace *t, const struct rec_string_ref *r)
     return r->flags == STRING_REF_POINTER ? strings_at_pointer(&t->strings, r->value) : 0;
 }
 
-static int put_payloads(struct trace *t, const struct rec_source_location *r, size_t n,
-                        struct err *e)
+TAKE_EACH(put_payload, struct zone_loader *l, source_location, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct trace_location_payload payload = {.name = text_of(t, &r[i].name),
-                                                 .function = text_of(t, &r[i].function),
-                                                 .file = text_of(t, &r[i].file),
-                                                 .line = r[i].line,
-                                                 .color = r[i].color};
-        if (!vec_push(&t->location_payloads, payload))
-            return err_no_memory(e, "zones");
-    }
+    struct trace_location_payload payload = {.name = text_of(l->t, &r->name),
+                                             .function = text_of(l->t, &r->function),
+                                             .file = text_of(l->t, &r->file),
+                                             .line = r->line,
+                                             .color = r->color};
+    return vec_push(&l->t->location_payloads, payload) ? 0 : err_no_memory(e, "zones");
+}
+
+TAKE_EACH(begin_frame_set, struct zone_loader *l, frame_set, r)
+{
+    l->base_set = r->name == 0;
     return 0;
 }
 
-static int put_frames(struct trace *t, const struct rec_frame *r, size_t n, struct err *e)
+TAKE_EACH(put_frame, struct zone_loader *l, frame, r)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (frame_sets_mark(&t->frame_sets, 0, r[i].start, e) != 0)
-            return -1;
-    }
-    return 0;
+    return l->base_set ? frame_sets_mark(&l->t->frame_sets, 0, r->start, e) : 0;
 }
 
-int zone_loader_put(struct zone_loader *l, struct trace *t, enum record_type type, const void *recs,
-                    size_t n, struct err *e)
+int zone_loader_put(struct zone_loader *l, enum record_type type, const void *recs, size_t n,
+                    struct err *e)
 {
-    switch (type) {
-    case REC_FRAME_SET:
-        l->base_set = ((const struct rec_frame_set *)recs)->name == 0;
-        return 0;
-    case REC_FRAME:
-        return l->base_set ? put_frames(t, recs, n, e) : 0;
-    case REC_SOURCE_LOCATION_PAYLOAD:
-        return put_payloads(t, recs, n, e);
-    case REC_SOURCE_LOCATION_EXPAND:
-        return put_expands(l, t, recs, n, e);
-    case REC_THREAD:
-        begin_thread(l, t, recs);
-        return 0;
-    case REC_ZONE_BEGIN:
-        return put_begins(l, t, recs, n, e);
-    case REC_ZONE_END:
-        return put_ends(l, t, recs, n, e);
-    default:
-        return 0;
-    }
+    static const record_takers takers = {
+        [REC_FRAME_SET] = begin_frame_set,
+        [REC_FRAME] = put_frame,
+        [REC_SOURCE_LOCATION_EXPAND] = put_expand,
+        [REC_SOURCE_LOCATION_PAYLOAD] = put_payload,
+        [REC_THREAD] = begin_thread,
+        [REC_ZONE_BEGIN] = put_begin,
+        [REC_ZONE_END] = put_end,
+    };
+    return records_take(takers, l, type, recs, n, e);
 }
 
 void zone_loader_release(struct zone_loader *l)

@@ -10,8 +10,9 @@ struct load_zone {
     uint32_t children;
 };
 
-/* Zero-initialise. */
+/* Set the trace, zero the rest. */
 struct zone_loader {
+    struct trace *t;
     uint16_t thread;
     VEC(struct load_zone) open;
     VEC(int16_t) locations; /* a location's number in the file → in the store */
@@ -19,6 +20,6 @@ struct zone_loader {
 };
 
 /* Takes a record of zones or frames that the store has taken; ignores other types. */
-int zone_loader_put(struct zone_loader *l, struct trace *t, enum record_type type, const void *recs,
-                    size_t n, struct err *e);
+int zone_loader_put(struct zone_loader *l, enum record_type type, const void *recs, size_t n,
+                    struct err *e);
 void zone_loader_release(struct zone_loader *l);

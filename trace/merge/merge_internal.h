@@ -37,6 +37,7 @@ struct merge_named {
 
 typedef VEC(struct merge_named) merge_named_list;
 typedef VEC(uint64_t) merge_id_list;
+typedef VEC(struct rec_pair) merge_pair_list;
 typedef VEC(uint16_t) merge_number_list;
 
 /* A source file of an input, identified by path (a number in `aside`) and a hash of its content. */
@@ -59,8 +60,8 @@ struct merge_input {
     VEC(uint32_t) strings; /* by string of the input */
     struct map keys;       /* string key → number */
     struct map texts;      /* client pointer → number */
-    VEC(struct rec_pair) pointers;
-    VEC(struct rec_pair) thread_names; /* thread id, number */
+    merge_pair_list pointers;
+    merge_pair_list thread_names; /* thread id, number */
     struct map named_threads;
     VEC(struct rec_external_name) external_names; /* with numbers as keys */
     merge_id_list local_threads;

@@ -3,9 +3,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "trace/file/record_takers.h"
 #include "trace/merge/merge_internal.h"
-
-typedef int scan_fn(struct merge_input *in, const void *rec, struct err *e);
 
 static int no_room(struct err *e)
 {
@@ -14,10 +13,8 @@ static int no_room(struct err *e)
 
 /* A scan of one expression on the record `r`. */
 #define SCAN(NAME, STRUCT, RESULT)                                                                 \
-    static int NAME(struct merge_input *in, const void *rec, struct err *e)                        \
+    TAKE_EACH(NAME, struct merge_input *in, STRUCT, r)                                             \
     {                                                                                              \
-        const struct rec_##STRUCT *r = rec;                                                        \
-        (void)e;                                                                                   \
         return RESULT;                                                                             \
     }
 #define KEEP(LIST, VALUE) (pageable_push(&in->m->pageable, &in->LIST, VALUE) ? 0 : no_room(e))
@@ -32,9 +29,9 @@ static int keep_aside(struct merge *m, struct view *text, struct err *e)
     return 0;
 }
 
-static int scan_header(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_header, struct merge_input *in, header, r)
 {
-    in->header = *(const struct rec_header *)rec;
+    in->header = *r;
     if (keep_aside(in->m, &in->header.capture_name, e) != 0 ||
         keep_aside(in->m, &in->header.capture_program, e) != 0)
         return -1;
@@ -43,9 +40,8 @@ static int scan_header(struct merge_input *in, const void *rec, struct err *e)
 
 SCAN(scan_crash, crash, (in->crash = *r, 0))
 
-static int scan_string(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_string, struct merge_input *in, string, r)
 {
-    const struct rec_string *r = rec;
     bool fresh;
     uint32_t number = strings_intern(&in->m->strings, r->text, e);
     if (!number)
@@ -58,45 +54,30 @@ static int scan_string(struct merge_input *in, const void *rec, struct err *e)
     return 0;
 }
 
-/* As in official readers, a pointer to an unknown string is none, and the first answer counts. */
-static int scan_pointer(struct merge_input *in, const void *rec, struct err *e)
+/* As in official readers, a name without a string is none, and the first one of a key counts. */
+static int keep_name(struct merge_input *in, struct map *numbers, merge_pair_list *list,
+                     const struct rec_pair *r, struct err *e)
 {
-    const struct rec_pair *r = rec;
     const uint64_t *number = map_find(&in->keys, r->value);
     bool fresh;
     if (!number)
         return 0;
-    uint64_t *value = map_add(&in->texts, r->key, &fresh);
+    uint64_t *value = map_add(numbers, r->key, &fresh);
     if (!value)
         return no_room(e);
     if (!fresh)
         return 0;
     *value = *number;
-    return pageable_push(&in->m->pageable, &in->pointers, (struct rec_pair){r->key, *number})
-               ? 0
-               : no_room(e);
+    return pageable_push(&in->m->pageable, list, (struct rec_pair){r->key, *number}) ? 0
+                                                                                     : no_room(e);
 }
 
-static int scan_thread_name(struct merge_input *in, const void *rec, struct err *e)
-{
-    const struct rec_pair *r = rec;
-    const uint64_t *number = map_find(&in->keys, r->value);
-    bool fresh;
-    if (!number)
-        return 0;
-    uint64_t *value = map_add(&in->named_threads, r->key, &fresh);
-    if (!value)
-        return no_room(e);
-    if (!fresh)
-        return 0;
-    return pageable_push(&in->m->pageable, &in->thread_names, (struct rec_pair){r->key, *number})
-               ? 0
-               : no_room(e);
-}
+SCAN(scan_pointer, pair, keep_name(in, &in->texts, &in->pointers, r, e))
+SCAN(scan_thread_name, pair, keep_name(in, &in->named_threads, &in->thread_names, r, e))
 
-static int scan_external_name(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_external_name, struct merge_input *in, external_name, rec)
 {
-    struct rec_external_name r = *(const struct rec_external_name *)rec;
+    struct rec_external_name r = *rec;
     const uint64_t *program = map_find(&in->keys, r.program_key);
     const uint64_t *thread = map_find(&in->keys, r.thread_key);
     if (!program || !thread)
@@ -135,24 +116,21 @@ static struct merge_named *category_at(struct merge_input *in, uint64_t category
 }
 
 /* Frame sets and categories precede the strings: their names are looked up later. */
-static int scan_frame_set(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_frame_set, struct merge_input *in, frame_set, r)
 {
-    const struct rec_frame_set *r = rec;
     return keep_named(in, KIND_FRAME_SET, (struct merge_named){.key = r->name, .n = r->n}, e);
 }
 
 /* 0.13.4 has one list without a category: trace/filter/convert.h makes it number 0. */
-static int scan_section_list(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_section_list, struct merge_input *in, section_list, r)
 {
-    const struct rec_section_list *r = rec;
     bool flat = in->info.layout->sections == SECTIONS_FLAT;
     return category_at(in, flat ? 0 : r->category) ? 0 : no_room(e);
 }
 
 /* `new_name` holds the string index until the strings are known. */
-static int scan_category(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_category, struct merge_input *in, section_category, r)
 {
-    const struct rec_section_category *r = rec;
     struct merge_named *named = category_at(in, r->category);
     if (!named)
         return no_room(e);
@@ -160,16 +138,14 @@ static int scan_category(struct merge_input *in, const void *rec, struct err *e)
     return 0;
 }
 
-static int scan_lock(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_lock, struct merge_input *in, lock, r)
 {
-    const struct rec_lock *r = rec;
     struct merge_named named = {.key = r->id, .name = merge_sidx(in, r->custom_name)};
     return keep_named(in, KIND_LOCK, named, e);
 }
 
-static int scan_context(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_context, struct merge_input *in, gpu_context, r)
 {
-    const struct rec_gpu_context *r = rec;
     struct merge_named named = {.name = merge_sidx(in, r->name)};
     return keep_named(in, KIND_CONTEXT, named, e);
 }
@@ -180,16 +156,14 @@ static uint32_t text_at(const struct merge_input *in, uint64_t pointer)
     return number ? (uint32_t)*number : 0;
 }
 
-static int scan_plot(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_plot, struct merge_input *in, plot, r)
 {
-    const struct rec_plot *r = rec;
     struct merge_named named = {.key = r->name, .name = text_at(in, r->name)};
     return keep_named(in, KIND_PLOT, named, e);
 }
 
-static int scan_pool(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_pool, struct merge_input *in, pool, r)
 {
-    const struct rec_pool *r = rec;
     struct merge_named named = {.key = r->key, .n = r->events, .name = text_at(in, r->key)};
     in->m->outcome->memory_events += r->events;
     if (keep_named(in, KIND_POOL, named, e) != 0)
@@ -225,18 +199,16 @@ static int use_address(struct merge_input *in, uint64_t address, struct err *e)
     return map_add(&in->regions, region, NULL) ? 0 : no_room(e);
 }
 
-static int scan_callstack(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_callstack, struct merge_input *in, callstack, r)
 {
-    const struct rec_callstack *r = rec;
     int status = 0;
     for (unsigned i = 0; i < r->len && status == 0; i++)
         status = use_address(in, r->frames[i], e);
     return status;
 }
 
-static int scan_frame(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_frame, struct merge_input *in, callstack_frame, r)
 {
-    const struct rec_callstack_frame *r = rec;
     int status = use_address(in, r->frame, e);
     for (unsigned i = 0; i < r->n && status == 0; i++) {
         if (r->inlines[i].symbol != 0)
@@ -245,9 +217,8 @@ static int scan_frame(struct merge_input *in, const void *rec, struct err *e)
     return status;
 }
 
-static int scan_code_symbol(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_code_symbol, struct merge_input *in, pair, r)
 {
-    const struct rec_pair *r = rec;
     if (use_address(in, r->key, e) != 0)
         return -1;
     return r->value != 0 ? use_address(in, r->value, e) : 0;
@@ -257,9 +228,8 @@ SCAN(scan_symbol, symbol, use_address(in, r->address, e))
 SCAN(scan_code, symbol_code, use_address(in, r->address, e))
 SCAN(scan_hw_sample, id, use_address(in, r->id, e))
 
-static int scan_source_file(struct merge_input *in, const void *rec, struct err *e)
+TAKE_EACH(scan_source_file, struct merge_input *in, source_file, r)
 {
-    const struct rec_source_file *r = rec;
     struct merge_file file = {.path = strings_intern(&in->m->aside, r->path, e),
                               .content = XXH3_64bits(r->bytes.len ? r->bytes.p : "", r->bytes.len)};
     if (!file.path)
@@ -267,7 +237,7 @@ static int scan_source_file(struct merge_input *in, const void *rec, struct err 
     return pageable_push(&in->m->pageable, &in->files, file) ? 0 : no_room(e);
 }
 
-static scan_fn *const scans[REC_TYPE_COUNT] = {
+static const record_takers scans = {
     [REC_HEADER] = scan_header,
     [REC_CRASH] = scan_crash,
     [REC_FRAME_SET] = scan_frame_set,
@@ -303,13 +273,7 @@ static scan_fn *const scans[REC_TYPE_COUNT] = {
 
 static int scan_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
-    size_t size = record_size(type);
-    scan_fn *scan = scans[type];
-    for (size_t i = 0; scan && i < n; i++) {
-        if (scan(ctx, (const char *)recs + i * size, e) != 0)
-            return -1;
-    }
-    return 0;
+    return records_take(scans, ctx, type, recs, n, e);
 }
 
 /* Resolves the names of early things now that the strings are known. */
@@ -327,10 +291,9 @@ static void name_early_things(struct merge_input *in)
 
 int merge_scan(struct merge *m, struct merge_input *in, struct err *e)
 {
-    bool wanted[REC_TYPE_COUNT];
+    bool wanted[REC_TYPE_COUNT] = {false};
     const struct record_sink sink = {in, scan_put};
-    for (unsigned i = 0; i < REC_TYPE_COUNT; i++)
-        wanted[i] = scans[i] != NULL;
+    records_wanted(scans, wanted);
     in->last_region = UINT64_MAX;
     if (m->source->read(m->source->ctx, in->number, 0, &sink, wanted, &in->info, e) != 0)
         return -1;
