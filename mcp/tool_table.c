@@ -27,11 +27,6 @@ static const char *const directions[] = {"top-down", "bottom-up", NULL};
 static const char *const diff_metrics[] = {"bytes", "count", "live", "peak", NULL};
 static const char *const diff_groupings[] = {"site", "callstack", "type", NULL};
 
-#define END_OF_PARAMS                                                                              \
-    {                                                                                              \
-        .name = NULL                                                                               \
-    }
-
 /* What every request `o` of a tool begins with, and the rules for sites of those that have them. */
 #define ASKED(c) .struct_size = sizeof o, .selection = &(c)->selection
 #define RULES(c)                                                                                   \
@@ -41,8 +36,8 @@ static const char *const diff_groupings[] = {"site", "callstack", "type", NULL};
 /* ---- traces */
 
 static const struct param folder_params[] = {
-    {.name = "folder", .type = PARAM_TEXT, .what = "where to look (the server's folder)"},
-    END_OF_PARAMS,
+    {"folder", PARAM_TEXT, .what = "where to look (the server's folder)"},
+    {0},
 };
 
 /* ---- info */
@@ -55,15 +50,12 @@ static int ask_info(struct tool_call *c, struct tidetrace_result **r, struct tid
 /* ---- report and peak */
 
 static const struct param report_params[] = {
-    {.name = "by", .type = PARAM_CHOICE, .what = "rows (site)", .choices = groupings},
-    {.name = "sort", .type = PARAM_CHOICE, .what = "order (size)", .choices = sorts},
-    {.name = "min_bytes", .type = PARAM_INTEGER, .what = "least bytes of a row", .most = WHOLE_MAX},
-    {.name = "min_count",
-     .type = PARAM_INTEGER,
-     .what = "least allocations of a row",
-     .most = WHOLE_MAX},
-    {.name = "list", .type = PARAM_CHOICE, .what = "list in pages (rows)", .choices = report_lists},
-    END_OF_PARAMS,
+    {"by", PARAM_CHOICE, .what = "rows (site)", .choices = groupings},
+    {"sort", PARAM_CHOICE, .what = "order (size)", .choices = sorts},
+    {"min_bytes", PARAM_INTEGER, .what = "least bytes of a row", .most = WHOLE_MAX},
+    {"min_count", PARAM_INTEGER, .what = "least allocations of a row", .most = WHOLE_MAX},
+    {"list", PARAM_CHOICE, .what = "list in pages (rows)", .choices = report_lists},
+    {0},
 };
 
 static int ask_report(struct tool_call *c, struct tidetrace_result **r,
@@ -93,12 +85,9 @@ static int add_report(struct tool_call *c, json_t *document, struct err *e)
 }
 
 static const struct param peak_params[] = {
-    {.name = "which",
-     .type = PARAM_INTEGER,
-     .what = "which peak: 1 is the highest (1)",
-     .least = 1,
+    {"which", PARAM_INTEGER, .what = "which peak: 1 is the highest (1)", .least = 1,
      .most = PEAKS_MOST},
-    END_OF_PARAMS,
+    {0},
 };
 
 static int wrong(struct tidetrace_error *error, const char *text)
@@ -160,31 +149,16 @@ static int add_peak(struct tool_call *c, json_t *document, struct err *e)
 /* ---- tree */
 
 static const struct param tree_params[] = {
-    {.name = "direction",
-     .type = PARAM_CHOICE,
+    {"direction", PARAM_CHOICE,
      .what = "from outermost callers, or from functions that allocate (top-down)",
      .choices = directions},
-    {.name = "by",
-     .type = PARAM_CHOICE,
-     .what = "what a node is (function)",
-     .choices = tree_groupings},
-    {.name = "metric",
-     .type = PARAM_CHOICE,
-     .what = "what decides the order (bytes)",
-     .choices = metrics},
-    {.name = "depth",
-     .type = PARAM_INTEGER,
-     .what = "levels to show, 0 for all (0)",
-     .most = 1000000},
-    {.name = "min_share",
-     .type = PARAM_NUMBER,
-     .what = "least share of the whole, from 0 to 1 (0.01)",
-     .most = 1},
-    {.name = "inlines", .type = PARAM_BOOLEAN, .what = "with inlined functions (true)"},
-    {.name = "all_frames",
-     .type = PARAM_BOOLEAN,
-     .what = "with the allocator's and Tracy's own (false)"},
-    END_OF_PARAMS,
+    {"by", PARAM_CHOICE, .what = "what a node is (function)", .choices = tree_groupings},
+    {"metric", PARAM_CHOICE, .what = "what decides the order (bytes)", .choices = metrics},
+    {"depth", PARAM_INTEGER, .what = "levels to show, 0 for all (0)", .most = 1000000},
+    {"min_share", PARAM_NUMBER, .what = "least share of the whole, from 0 to 1 (0.01)", .most = 1},
+    {"inlines", PARAM_BOOLEAN, .what = "with inlined functions (true)"},
+    {"all_frames", PARAM_BOOLEAN, .what = "with the allocator's and Tracy's own (false)"},
+    {0},
 };
 
 static int ask_tree(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
@@ -208,16 +182,10 @@ static int ask_tree(struct tool_call *c, struct tidetrace_result **r, struct tid
 /* ---- find */
 
 static const struct param find_params[] = {
-    {.name = "address",
-     .type = PARAM_ADDRESS,
-     .what = "such as \"0x7f0012345678\"",
-     .required = true},
-    {.name = "length",
-     .type = PARAM_INTEGER,
-     .what = "of a range from there on, in bytes (1)",
-     .least = 1,
+    {"address", PARAM_ADDRESS, .what = "such as \"0x7f0012345678\"", .required = true},
+    {"length", PARAM_INTEGER, .what = "of a range from there on, in bytes (1)", .least = 1,
      .most = WHOLE_MAX},
-    END_OF_PARAMS,
+    {0},
 };
 
 /* `at` is the time of the request; events before and after it are searched, too. */
@@ -237,10 +205,8 @@ static int ask_find(struct tool_call *c, struct tidetrace_result **r, struct tid
 /* ---- leaks */
 
 static const struct param leak_params[] = {
-    {.name = "suppressions",
-     .type = PARAM_TEXT,
-     .what = "known leaks, as LeakSanitizer's lines \"leak:PATTERN\""},
-    END_OF_PARAMS,
+    {"suppressions", PARAM_TEXT, .what = "known leaks, as LeakSanitizer's lines \"leak:PATTERN\""},
+    {0},
 };
 
 static int ask_leaks(struct tool_call *c, struct tidetrace_result **r,
@@ -254,12 +220,9 @@ static int ask_leaks(struct tool_call *c, struct tidetrace_result **r,
 /* ---- resident */
 
 static const struct param resident_params[] = {
-    {.name = "look",
-     .type = PARAM_INTEGER,
-     .what = "which look, from 1 (the most resident)",
-     .least = 1,
+    {"look", PARAM_INTEGER, .what = "which look, from 1 (the most resident)", .least = 1,
      .most = INT32_MAX},
-    END_OF_PARAMS,
+    {0},
 };
 
 static int ask_resident(struct tool_call *c, struct tidetrace_result **r,
@@ -273,17 +236,11 @@ static int ask_resident(struct tool_call *c, struct tidetrace_result **r,
 /* ---- growth, patterns, faults, histograms */
 
 static const struct param growth_params[] = {
-    {.name = "from_ns",
-     .type = PARAM_INTEGER,
-     .what = "the earlier time (the beginning)",
-     .least = -TIMES_MAX,
+    {"from_ns", PARAM_INTEGER, .what = "the earlier time (the beginning)", .least = -TIMES_MAX,
      .most = TIMES_MAX},
-    {.name = "to_ns",
-     .type = PARAM_INTEGER,
-     .what = "the later time (the end)",
-     .least = -TIMES_MAX,
+    {"to_ns", PARAM_INTEGER, .what = "the later time (the end)", .least = -TIMES_MAX,
      .most = TIMES_MAX},
-    END_OF_PARAMS,
+    {0},
 };
 
 static int ask_growth(struct tool_call *c, struct tidetrace_result **r,
@@ -320,16 +277,11 @@ static int ask_histograms(struct tool_call *c, struct tidetrace_result **r,
 static const char *const related_lists[] = {"plots", "messages", NULL};
 
 static const struct param related_params[] = {
-    {.name = "window_ns",
-     .type = PARAM_INTEGER,
-     .what = "how long after a message use may rise (1/200 of the time)",
-     .least = 1,
+    {"window_ns", PARAM_INTEGER,
+     .what = "how long after a message use may rise (1/200 of the time)", .least = 1,
      .most = TIMES_MAX},
-    {.name = "list",
-     .type = PARAM_CHOICE,
-     .what = "list in pages (plots)",
-     .choices = related_lists},
-    END_OF_PARAMS,
+    {"list", PARAM_CHOICE, .what = "list in pages (plots)", .choices = related_lists},
+    {0},
 };
 
 static int ask_related(struct tool_call *c, struct tidetrace_result **r,
@@ -361,13 +313,10 @@ static json_t *make_related(struct tool_call *c, struct tidetrace_result *r, con
 /* ---- timeline, map: charts as numbers, small enough for one answer */
 
 static const struct param timeline_params[] = {
-    {.name = "buckets",
-     .type = PARAM_INTEGER,
-     .what = "pieces of time, of each pool (12)",
-     .least = 1,
+    {"buckets", PARAM_INTEGER, .what = "pieces of time, of each pool (12)", .least = 1,
      .most = 400},
-    {.name = "together", .type = PARAM_BOOLEAN, .what = "all pools as one (false)"},
-    END_OF_PARAMS,
+    {"together", PARAM_BOOLEAN, .what = "all pools as one (false)"},
+    {0},
 };
 
 /* The range is the window; blocks in use there may have been allocated before it. */
@@ -386,16 +335,10 @@ static int ask_timeline(struct tool_call *c, struct tidetrace_result **r,
 }
 
 static const struct param map_params[] = {
-    {.name = "samples",
-     .type = PARAM_INTEGER,
-     .what = "times to look at (8)",
-     .least = 1,
-     .most = 200},
-    {.name = "lines",
-     .type = PARAM_INTEGER,
-     .what = "lines of 16 cells of each pool's map, 0 for none (0)",
+    {"samples", PARAM_INTEGER, .what = "times to look at (8)", .least = 1, .most = 200},
+    {"lines", PARAM_INTEGER, .what = "lines of 16 cells of each pool's map, 0 for none (0)",
      .most = 64},
-    END_OF_PARAMS,
+    {0},
 };
 
 static int ask_map(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
@@ -410,17 +353,13 @@ static int ask_map(struct tool_call *c, struct tidetrace_result **r, struct tide
 /* ---- diff */
 
 static const struct param diff_params[] = {
-    {.name = "base", .type = PARAM_TEXT, .what = "the trace to compare with", .required = true},
-    {.name = "by", .type = PARAM_CHOICE, .what = "rows (site)", .choices = diff_groupings},
-    {.name = "metric",
-     .type = PARAM_CHOICE,
-     .what = "what must differ (bytes)",
-     .choices = diff_metrics},
-    {.name = "fail_if",
-     .type = PARAM_REGEXES,
+    {"base", PARAM_TEXT, .what = "the trace to compare with", .required = true},
+    {"by", PARAM_CHOICE, .what = "rows (site)", .choices = diff_groupings},
+    {"metric", PARAM_CHOICE, .what = "what must differ (bytes)", .choices = diff_metrics},
+    {"fail_if", PARAM_REGEXES,
      .what = "what should be false of the new figures (\"leaked>0\") or of their change "
              "(\"peak>+5%\")"},
-    END_OF_PARAMS,
+    {0},
 };
 
 static int ask_diff(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
@@ -439,26 +378,16 @@ static int ask_diff(struct tool_call *c, struct tidetrace_result **r, struct tid
 /* ---- verify */
 
 static const struct param verify_params[] = {
-    {.name = "allocations",
-     .type = PARAM_INTEGER,
-     .what = "how many are expected",
-     .most = WHOLE_MAX},
-    {.name = "within",
-     .type = PARAM_NUMBER,
-     .what = "by what factor it may differ (10)",
-     .least = 1,
+    {"allocations", PARAM_INTEGER, .what = "how many are expected", .most = WHOLE_MAX},
+    {"within", PARAM_NUMBER, .what = "by what factor it may differ (10)", .least = 1,
      .most = 1000000000},
-    {.name = "callstacks_percent",
-     .type = PARAM_NUMBER,
-     .what = "of allocations with a call stack",
-     .most = 100},
-    {.name = "symbols_percent", .type = PARAM_NUMBER, .what = "of frames with a name", .most = 100},
-    {.name = "samples", .type = PARAM_BOOLEAN, .what = "there are samples"},
-    {.name = "context_switches", .type = PARAM_BOOLEAN, .what = "there are some"},
-    {.name = "expect",
-     .type = PARAM_REGEXES,
+    {"callstacks_percent", PARAM_NUMBER, .what = "of allocations with a call stack", .most = 100},
+    {"symbols_percent", PARAM_NUMBER, .what = "of frames with a name", .most = 100},
+    {"samples", PARAM_BOOLEAN, .what = "there are samples"},
+    {"context_switches", PARAM_BOOLEAN, .what = "there are some"},
+    {"expect", PARAM_REGEXES,
      .what = "what is true of the figures: \"peak<512M\", \"count(site=~\\\"parse\\\")>0\""},
-    END_OF_PARAMS,
+    {0},
 };
 
 static int ask_verify(struct tool_call *c, struct tidetrace_result **r,
