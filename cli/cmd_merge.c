@@ -41,7 +41,9 @@ struct input {
     const char *path;
     int fd;
     off_t begin;
-    uint64_t size, before; /* of the file, and of those before it */
+    uint64_t size, read; /* bytes of the file, and of those what this reading has read */
+    struct merging *of;
+    bool beside; /* this reading is only of frame images */
 };
 
 struct merging {
@@ -56,8 +58,7 @@ struct merging {
     struct interrupt interrupt;
     bool quiet;
     uint64_t size; /* of all inputs */
-    uint64_t done; /* when the reading of this one began */
-    bool beside;   /* this reading is only of frame images */
+    uint64_t done; /* read of all inputs in this pass: they are read by turns */
     struct progress progress;
 };
 
@@ -173,32 +174,39 @@ static int parse_arguments(struct merging *g, int argc, char **argv)
 
 static int progress(void *ctx, uint64_t file_bytes, struct err *e)
 {
-    struct merging *g = ctx;
+    struct input *in = ctx;
+    struct merging *g = in->of;
     if (interrupt_came(&g->interrupt))
         return err_set(e, ERR_OUTPUT, "interrupted");
-    if (!g->beside)
-        progress_show(&g->progress, g->done + file_bytes);
+    if (in->beside)
+        return 0;
+    g->done += file_bytes - in->read;
+    in->read = file_bytes;
+    progress_show(&g->progress, g->done);
     return 0;
 }
-
-/* How often merge_traces reads each input. */
-#define MERGE_PASSES 2u
 
 /* For struct merge_source. */
 static int read_input(void *ctx, size_t input, unsigned pass, const struct record_sink *sink,
                       const bool *wanted, struct trace_info *info, struct err *e)
 {
     struct merging *g = ctx;
-    const struct input *in = &g->files.at[input];
+    struct input *in = &g->files.at[input];
     const struct trace_read_options options = {
-        .wanted = wanted, .progress = progress, .progress_ctx = g};
+        .wanted = wanted, .progress = progress, .progress_ctx = in};
     if (pass == 0 && g->drop_in && strcmp(g->output, "/dev/stdout") != 0)
         printf("Reading: %s\n", in->path);
     if (lseek(in->fd, in->begin, SEEK_SET) < 0)
         return err_errno(e, ERR_INPUT, "cannot read %s again", in->path);
-    g->done = pass * g->size + in->before;
-    g->beside = pass > 0 && wanted;
+    in->beside = pass > 0 && wanted;
+    in->read = in->beside ? in->read : 0;
+    if (pass > 0 && !g->progress.before) {
+        progress_again(&g->progress);
+        g->progress.before = "writing: ";
+        g->done = 0;
+    }
     int status = trace_read(in->fd, in->path, sink, &options, info, e);
+    in->beside = false;
     if (status == 0 && pass == 0 && info->behind[0]) {
         progress_clear(&g->progress);
         print_behind(in->path, info->behind);
@@ -236,7 +244,7 @@ static int write_trace(struct merging *g, int fd, struct merge_outcome *o,
     const struct merge_source source = {.ctx = g, .read = read_input};
     if (trace_writer_open(&w, fd, &g->writer, e) != 0)
         return -1;
-    g->progress = progress_begin(MERGE_PASSES * g->size, g->quiet || g->drop_in);
+    g->progress = progress_begin(g->size, g->quiet || g->drop_in);
     int status = merge_traces(&source, &g->options, w, o, e);
     progress_clear(&g->progress);
     if (status == 0)
@@ -317,7 +325,7 @@ static int merge_run(struct merging *g, struct err *e)
     if (status != 0)
         return -1;
     for (size_t i = 0; i < g->files.len; i++) {
-        g->files.at[i].before = g->size;
+        g->files.at[i].of = g;
         g->size += g->files.at[i].size;
     }
     interrupt_hold(&g->interrupt);

@@ -312,6 +312,16 @@ class Waiting(Case):
             raw, _ = on_terminal(*args, "--quiet", LD_PRELOAD=str(self.clock))
             self.assertFalse(PROGRESS.search(raw), args)
 
+    def test_merging(self):
+        """Inputs are read by turns: the share is of all of them."""
+        raw, status = on_terminal("merge", self.dir / "out.tracy", MEMSCEN, OLDER, ALLSCEN,
+                                  LD_PRELOAD=str(self.clock))
+        self.assertEqual(status, 0, raw)
+        for stage in rb"", rb"writing: ":
+            shares = list(map(float, re.findall(rb"\x1b\[K" + stage + rb"([\d.]+) %, ", raw)))
+            self.assertEqual(shares, sorted(shares))
+            self.assertGreater(len(set(shares)), 2)
+
     def test_saving(self):
         """What `capture` writes after its client has ended: until then the clock is right."""
         clock = clock_library(self.dir, "saving", SAVING)
