@@ -66,6 +66,15 @@ int page_cells_advance(struct page_cells *c, uint32_t slot, struct err *e);
  */
 int64_t *page_cells_at(struct page_cells *c, uint32_t key, bool *fresh, struct err *e);
 
+/* Fetches the sums of a key, of which page_cells_at will be asked soon. */
+static inline void page_cells_prefetch(const struct page_cells *c, uint32_t key)
+{
+    if (key < c->sums.len) {
+        __builtin_prefetch(&c->sums.at[key], 1);
+        __builtin_prefetch(&c->sums.at[key].touched, 1);
+    }
+}
+
 /* Ends the last step. */
 int page_cells_finish(struct page_cells *c, struct err *e);
 

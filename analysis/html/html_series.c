@@ -317,23 +317,41 @@ static int count_life(struct page_series *s, const struct memory_op *op, uint32_
     return page_lives_add(&s->lives, row, slot_of(s, op->block.time), slot, op->block.size, e);
 }
 
-static int take_step(void *ctx, const struct memory_op *op, struct err *e)
+static int take_step(struct page_series *s, const struct memory_op *op, uint32_t key, struct err *e)
 {
-    struct page_series *s = ctx;
-    if (s->shown_as[op->pool] >= s->options.pool_count)
-        return 0;
     struct page_series_pool *p = &s->pools[s->shown_as[op->pool]];
     uint32_t slot = slot_of(s, op->time);
     if (slot > p->slot && advance(s, slot, e) != 0)
         return -1;
     if (op->time > p->now)
         use_advance(p, op->time);
-    uint32_t key;
-    if (key_number(s, key_of(s, op), op->kind == MEMORY_ALLOC, &key, e) != 0 ||
-        count_key(s, op, key, e) != 0 || count_histogram(s, op, key, e) != 0 ||
+    if (count_key(s, op, key, e) != 0 || count_histogram(s, op, key, e) != 0 ||
         count_life(s, op, key, p->slot, e) != 0)
         return -1;
     return count_map(s, op, e);
+}
+
+#define AHEAD 8u /* steps whose sums are prefetched */
+
+/* The keys of all steps come first, so that the processor waits for several of them at a time. */
+static int take_steps(void *ctx, const struct memory_op *ops, size_t n, struct err *e)
+{
+    struct page_series *s = ctx;
+    uint32_t keys[SWEEP_BATCH];
+    for (size_t i = 0; i < n; i++) {
+        const struct memory_op *op = &ops[i];
+        keys[i] = UINT32_MAX;
+        if (s->shown_as[op->pool] < s->options.pool_count &&
+            key_number(s, key_of(s, op), op->kind == MEMORY_ALLOC, &keys[i], e) != 0)
+            return -1;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (i + AHEAD < n)
+            page_cells_prefetch(&s->cells, keys[i + AHEAD]);
+        if (keys[i] != UINT32_MAX && take_step(s, &ops[i], keys[i], e) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* ---- all of it */
@@ -360,7 +378,7 @@ static int begin_pools(struct page_series *s, struct err *e)
 
 static int build(struct page_series *s, const struct memory_observer *also, struct err *e)
 {
-    const struct memory_observer to[] = {{.ctx = s, .op = take_step, .beside = true},
+    const struct memory_observer to[] = {{.ctx = s, .batch = take_steps, .beside = true},
                                          also ? *also : (struct memory_observer){0}};
     if (begin_pools(s, e) != 0 || page_map_settle(s->options.map, e) != 0 ||
         selection_sweep_all(s->options.selection, to, also ? 2 : 1, e) != 0)
