@@ -109,6 +109,52 @@ static int fold_light(struct page_data *d, uint32_t whole, struct err *e)
     return status;
 }
 
+/* ---- fewer sites */
+
+static int keep_used_frames(struct page_data *d, struct err *e)
+{
+    size_t n = 0;
+    uint32_t *numbers = calloc(d->frames.len + 1, sizeof *numbers);
+    if (!numbers)
+        return err_no_memory(e, "frames");
+    numbers[d->left_out] = 1;
+    for (size_t i = 1; i < d->nodes.len; i++)
+        numbers[d->nodes.at[i].frame] = 1;
+    for (size_t i = 0; i < d->frames.len; i++) {
+        if (numbers[i]) {
+            d->frames.at[n] = d->frames.at[i];
+            numbers[i] = (uint32_t)n++;
+        }
+    }
+    d->frames.len = n;
+    d->left_out = numbers[d->left_out];
+    for (size_t i = 1; i < d->nodes.len; i++)
+        d->nodes.at[i].frame = numbers[d->nodes.at[i].frame];
+    free(numbers);
+    return 0;
+}
+
+int page_data_leave_out(struct page_data *d, uint32_t sites, struct err *e)
+{
+    const uint32_t pools = (uint32_t)d->pools.len;
+    uint32_t ranked = 0;
+    for (size_t i = 0; i < d->stacks.len; i++) {
+        struct page_stack *s = &d->stacks.at[i];
+        if (s->site >= sites) {
+            d->other_stacks += s->is_folded ? 0 : s->count;
+            *s = (struct page_stack){.is_folded = true};
+        }
+        if (!s->is_folded)
+            s->rank = ranked++;
+    }
+    d->other_sites += d->sites.len - sites;
+    d->sites.len = sites;
+    if (page_lives_combine(&d->series.lives, sites * pools, pools, e) != 0 ||
+        fold_light(d, ranked, e) != 0)
+        return -1;
+    return keep_used_frames(d, e);
+}
+
 /* ---- order */
 
 /* What is ordered, and its number before. */

@@ -14,3 +14,9 @@
  * common with them, as html_choose_stacks does. -1 if memory is short.
  */
 int page_data_arrange(struct page_data *d, uint32_t whole, struct err *e);
+
+/*
+ * Leaves out the sites from `sites` on, the last of which matter least: they, their call stacks and
+ * frames become "other". For sites and call stacks in the order in which they were chosen.
+ */
+int page_data_leave_out(struct page_data *d, uint32_t sites, struct err *e);

@@ -295,29 +295,57 @@ static int find_least(const struct page_data *d, size_t *size, struct err *e)
     return status;
 }
 
-/* 1: less was chosen for the next attempt; 0: steps are short enough, or html_write can make it so.
- */
-static int choose_less(struct html_builder *b, struct err *e)
+/* Whether less was chosen for another attempt. */
+static bool choose_less(struct html_builder *b)
 {
     const struct page_series *s = &b->d->series;
-    struct html_limits *max = &b->limits;
-    const double room = (1 - OTHER_PART) * (double)b->d->size - FRAME_BYTES -
-                        CURVE_BYTES * (double)b->d->pools.len - TEXT_PART * (double)b->d->text;
-    size_t least = 0;
     if (s->histogram.shift > s->cells.shift && page_cells_steps(&s->histogram) < PAGE_STEPS_MIN &&
         !b->all_threads) {
         b->all_threads = true;
-        return 1;
+        return true;
     }
-    if (s->keys.len && find_least(b->d, &least, e) != 0)
-        return -1;
-    const bool has_many = (double)least > room;
-    if (has_many)
-        max->sites =
-            (size_t)((double)b->d->sites.len * 0.98 * (room > 0 ? room : 0) / (double)least);
     if (s->folded)
-        max->stacks = b->d->ranked / (2 * HEAVY_TIMES);
-    return has_many || s->folded;
+        b->limits.stacks = b->d->ranked / (2 * HEAVY_TIMES);
+    return s->folded != 0;
+}
+
+/* The names of what is left. */
+static int count_text(struct html_builder *b, struct err *e)
+{
+    struct page_data *d = b->d;
+    int status = 0;
+    page_tree_release(&b->tree);
+    d->text = 0;
+    for (size_t i = 0; i < d->sites.len && status == 0; i++)
+        status = page_tree_texts(&b->tree, d, &d->sites.at[i].frame, e);
+    for (size_t i = 0; i < d->frames.len && status == 0; i++)
+        status = page_tree_texts(&b->tree, d, &d->frames.at[i], e);
+    return status;
+}
+
+/*
+ * Leaves sites out as long as there is no room for all, with the call stacks of each as one: then
+ * steps are short enough, or html_write can make it so.
+ */
+static int fit_sites(struct html_builder *b, struct err *e)
+{
+    struct page_data *d = b->d;
+    for (int attempt = 1; attempt < ATTEMPTS && d->series.keys.len; attempt++) {
+        const double room = (1 - OTHER_PART) * (double)d->size - FRAME_BYTES -
+                            CURVE_BYTES * (double)d->pools.len - TEXT_PART * (double)d->text;
+        size_t least;
+        if (find_least(d, &least, e) != 0)
+            return -1;
+        if ((double)least <= room)
+            return 0;
+        double sites = (double)d->sites.len * 0.98 * (room > 0 ? room : 0) / (double)least;
+        size_t kept = sites > PAGE_MAP_OWNERS ? (size_t)sites : PAGE_MAP_OWNERS;
+        if (kept + 1 >= d->sites.len)
+            return 0;
+        if (page_data_leave_out(d, (uint32_t)kept + 1, e) != 0 || count_text(b, e) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int build(struct html_builder *b, struct err *e)
@@ -329,15 +357,14 @@ static int build(struct html_builder *b, struct err *e)
         if (html_choose_sites(b, e) != 0 || html_choose_stacks(b, e) != 0 ||
             build_series(b, attempt == 1, e) != 0)
             return -1;
-        find_block_sites(b);
-        int less = attempt < ATTEMPTS ? choose_less(b, e) : 0;
-        if (less < 0)
-            return -1;
-        if (less == 0)
+        if (attempt == ATTEMPTS || !choose_less(b))
             break;
         forget_places(b);
     }
     struct page_data *d = b->d;
+    if (fit_sites(b, e) != 0 || page_lives_finish(&d->series.lives, e) != 0)
+        return -1;
+    find_block_sites(b);
     int64_t end = d->from + (int64_t)(d->series.slot_ns * PAGE_SLOTS);
     if (kernel_curve_build(&d->kernel, b->trace, d->from, end, PAGE_SLOTS, e) != 0 ||
         align_steps(&d->series, e) != 0)

@@ -58,15 +58,20 @@ static int count(struct page_lives *l, const struct page_life *life, struct err 
     return 0;
 }
 
-/* Doubles the length of a part. */
-static int halve(struct page_lives *l, struct err *e)
+/* More pairs than at the end, since rows may be combined by then. */
+#define PAIRS_TIMES 4u
+
+/* Makes parts 2^shift times as long, and combines rows. */
+static int remake(struct page_lives *l, unsigned shift, uint32_t rows, uint32_t pools,
+                  struct err *e)
 {
-    struct page_lives coarse = {.slots = l->slots, .parts = l->parts / 2, .max = l->max};
+    struct page_lives coarse = {.slots = l->slots, .parts = l->parts >> shift, .max = l->max};
     int status = 0;
     for (size_t i = 0; i < l->list.len && status == 0; i++) {
         struct page_life life = l->list.at[i];
-        life.born /= 2;
-        life.freed /= 2;
+        life.born >>= shift;
+        life.freed >>= shift;
+        life.row = life.row < rows ? life.row : life.row % pools;
         status = count(&coarse, &life, e);
     }
     struct page_lives fine = *l;
@@ -75,15 +80,26 @@ static int halve(struct page_lives *l, struct err *e)
     return status;
 }
 
+static int keep_max(struct page_lives *l, size_t max, struct err *e)
+{
+    int status = 0;
+    while (status == 0 && l->list.len > max && l->parts > 1)
+        status = remake(l, 1, UINT32_MAX, 1, e);
+    return status;
+}
+
 int page_lives_add(struct page_lives *l, uint32_t row, uint32_t born, uint32_t freed, uint64_t size,
                    struct err *e)
 {
     uint32_t part = l->slots / l->parts;
     const struct page_life life = {row, (uint8_t)(born / part), (uint8_t)(freed / part), 1, size};
-    int status = count(l, &life, e);
-    while (status == 0 && l->list.len > l->max && l->parts > 1)
-        status = halve(l, e);
-    return status;
+    size_t max = l->max < SIZE_MAX / PAIRS_TIMES ? PAIRS_TIMES * l->max : SIZE_MAX;
+    return count(l, &life, e) == 0 ? keep_max(l, max, e) : -1;
+}
+
+int page_lives_combine(struct page_lives *l, uint32_t rows, uint32_t pools, struct err *e)
+{
+    return remake(l, 0, rows, pools, e);
 }
 
 static int compare(const void *a, const void *b)
@@ -95,9 +111,11 @@ static int compare(const void *a, const void *b)
     return x->born != y->born ? x->born - y->born : x->freed - y->freed;
 }
 
-void page_lives_finish(struct page_lives *l)
+int page_lives_finish(struct page_lives *l, struct err *e)
 {
+    int status = keep_max(l, l->max, e);
     map_release(&l->numbers);
     if (l->list.len)
         qsort(l->list.at, l->list.len, sizeof *l->list.at, compare);
+    return status;
 }

@@ -25,7 +25,7 @@ struct page_life {
 struct page_lives {
     uint32_t slots; /* of the whole time */
     uint32_t parts;
-    size_t max; /* pairs, while there are at least two parts */
+    size_t max; /* pairs at the end, while there are at least two parts */
     struct map numbers;
     VEC(struct page_life) list;
     VEC(uint32_t) recent; /* by row: its newest pair, the likely one */
@@ -39,5 +39,8 @@ void page_lives_release(struct page_lives *l);
 int page_lives_add(struct page_lives *l, uint32_t row, uint32_t born, uint32_t freed, uint64_t size,
                    struct err *e);
 
-/* Orders the list by row, born and freed; nothing may be added after that. */
-void page_lives_finish(struct page_lives *l);
+/* Gives what the rows from `rows` on have to the first `pools` rows: row n to n % pools. */
+int page_lives_combine(struct page_lives *l, uint32_t rows, uint32_t pools, struct err *e);
+
+/* Keeps `max`, and orders the list by row, born and freed; nothing may be added after that. */
+int page_lives_finish(struct page_lives *l, struct err *e);

@@ -385,7 +385,6 @@ static int build(struct page_series *s, const struct memory_observer *also, stru
         return -1;
     for (uint32_t i = 0; i < s->options.pool_count; i++)
         pool_fill(&s->pools[i], PAGE_SLOTS);
-    page_lives_finish(&s->lives);
     if (page_cells_finish(&s->cells, e) != 0 || page_cells_finish(&s->histogram, e) != 0)
         return -1;
     return page_cells_finish(&s->blocks, e);
@@ -494,7 +493,6 @@ int page_series_figures(struct page_series *s, const struct page_series_options 
     }
     if (status == 0) {
         take_use(s, use);
-        page_lives_finish(&s->lives);
         status = page_cells_finish(&s->cells, e);
     }
     if (status != 0)

@@ -93,7 +93,7 @@ struct page_series {
     VEC(uint32_t) key_before; /* + 1, by key: that of another pool; 0: none */
     VEC(uint64_t) epochs;     /* by key: the peak of its pool to which the sums of PEAK belong */
     uint64_t folded;          /* allocations without a separate key, since there was no room */
-    struct page_lives lives;  /* rows: site * pool_count + pool */
+    struct page_lives lives;  /* rows: site * pool_count + pool; the caller finishes it */
     struct page_cells cells;
     struct page_cells histogram; /* keys: page_histogram_key */
     struct page_cells blocks;    /* keys: pieces of the map; values: see page_series.c */

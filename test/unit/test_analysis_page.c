@@ -481,6 +481,41 @@ static void test_times_out_of_order(void **state)
     trace_release(&t);
 }
 
+/* Rows that are combined have what they would have if they had been one from the beginning. */
+static void test_lives_of_combined_rows(void **state)
+{
+    (void)state;
+    struct random_history *h = calloc(1, sizeof *h);
+    struct page_lives lives, one;
+    struct err e = {0};
+    assert_non_null(h);
+    page_lives_init(&lives, 1024, 300);
+    page_lives_init(&one, 1024, 300);
+    for (unsigned i = 0; i < 3000; i++) {
+        uint32_t row = (uint32_t)rh_rnd(h, 12);
+        uint32_t born = (uint32_t)rh_rnd(h, 1024);
+        uint32_t freed = born + (uint32_t)rh_rnd(h, 1024 - born);
+        uint64_t size = rh_rnd(h, 1000);
+        assert_int_equal(page_lives_add(&lives, row, born, freed, size, &e), 0);
+        assert_int_equal(page_lives_add(&one, row < 6 ? row : row % 2, born, freed, size, &e), 0);
+    }
+    assert_int_equal(page_lives_combine(&lives, 6, 2, &e), 0);
+    assert_int_equal(page_lives_finish(&lives, &e), 0);
+    assert_int_equal(page_lives_finish(&one, &e), 0);
+    assert_in_range(lives.list.len, 100, 300);
+    assert_int_equal(lives.parts, one.parts);
+    assert_int_equal(lives.list.len, one.list.len);
+    for (size_t i = 0; i < one.list.len; i++) {
+        const struct page_life *a = &lives.list.at[i];
+        const struct page_life *b = &one.list.at[i];
+        assert_true(a->row == b->row && a->born == b->born && a->freed == b->freed);
+        assert_true(a->count == b->count && a->bytes == b->bytes);
+    }
+    page_lives_release(&lives);
+    page_lives_release(&one);
+    free(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -491,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_map_owners),
         cmocka_unit_test(test_code),
         cmocka_unit_test(test_times_out_of_order),
+        cmocka_unit_test(test_lives_of_combined_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
