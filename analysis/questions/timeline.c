@@ -132,7 +132,8 @@ size_t timeline_columns(const struct timeline *t, size_t least, size_t *columns,
         most = resident_at(t, i) > most ? resident_at(t, i) : most;
     for (size_t i = 0; i < t->count; i++) {
         size_t end = gap_end(t, i, most);
-        bool gap = end > i && end - i >= least;
+        /* A change of the RSS between two stretches has a column. */
+        bool gap = end > i && end - i >= least && !(n && columns[n - 1] == TIMELINE_GAP);
         columns[n++] = gap ? TIMELINE_GAP : i;
         *gaps += gap;
         i = gap ? end - 1 : i;

@@ -66,8 +66,8 @@ int64_t timeline_time(const struct timeline *t, size_t i);
 
 /*
  * The buckets to draw, by time: all but those in stretches of `least` buckets or more without
- * events and with the same RSS, each of which is one TIMELINE_GAP. `columns` has room for t->count
- * of them. Returns their number; *gaps: how many stretches are left out.
+ * events and with the same RSS, each of which is one TIMELINE_GAP between two buckets. `columns`
+ * has room for t->count of them. Returns their number; *gaps: how many stretches are left out.
  */
 size_t timeline_columns(const struct timeline *t, size_t least, size_t *columns, size_t *gaps);
 
