@@ -5,84 +5,81 @@
 
 #include "trace/ingest/ingest_internal.h"
 
-static int ingest_nothing(struct ingest *in, const struct event *ev, struct err *e)
+static int ingest_crash(struct ingest *in, const struct event *ev, struct err *e)
 {
-    (void)in;
     (void)ev;
     (void)e;
+    in->crashed = true;
     return 0;
 }
 
-/* The file that handles each kind of event. */
-static ingest_part *part_of(enum event_kind kind)
-{
-    static ingest_part *const parts[EVENT_KIND_COUNT] = {
-        [EVENT_ZONE_BEGIN] = ingest_zone_event,
-        [EVENT_ZONE_END] = ingest_zone_event,
-        [EVENT_ZONE_TEXT] = ingest_zone_event,
-        [EVENT_ZONE_NAME] = ingest_zone_event,
-        [EVENT_ZONE_COLOR] = ingest_zone_event,
-        [EVENT_ZONE_VALUE] = ingest_zone_event,
-        [EVENT_ZONE_VALIDATION] = ingest_zone_event,
-        [EVENT_MESSAGE] = ingest_message_event,
-        [EVENT_FIBER_ENTER] = ingest_thread_event,
-        [EVENT_FIBER_LEAVE] = ingest_thread_event,
-        [EVENT_THREAD_GROUP_HINT] = ingest_thread_event,
-        [EVENT_THREAD_NAME] = ingest_thread_event,
-        [EVENT_FRAME_MARK] = ingest_frame_event,
-        [EVENT_FRAME_START] = ingest_frame_event,
-        [EVENT_FRAME_END] = ingest_frame_event,
-        [EVENT_FRAME_VSYNC] = ingest_frame_event,
-        [EVENT_FRAME_IMAGE] = ingest_frame_event,
-        [EVENT_SECTION_SETUP] = ingest_section_event,
-        [EVENT_SECTION_ENTER] = ingest_section_event,
-        [EVENT_SECTION_LEAVE] = ingest_section_event,
-        [EVENT_PLOT] = ingest_plot_event,
-        [EVENT_PLOT_CONFIG] = ingest_plot_event,
-        [EVENT_SYS_TIME] = ingest_plot_event,
-        [EVENT_SYS_POWER] = ingest_plot_event,
-        [EVENT_LOCK_ANNOUNCE] = ingest_lock_event,
-        [EVENT_LOCK_TERMINATE] = ingest_lock_event,
-        [EVENT_LOCK_WAIT] = ingest_lock_event,
-        [EVENT_LOCK_OBTAIN] = ingest_lock_event,
-        [EVENT_LOCK_RELEASE] = ingest_lock_event,
-        [EVENT_LOCK_MARK] = ingest_lock_event,
-        [EVENT_LOCK_NAME] = ingest_lock_event,
-        [EVENT_GPU_CONTEXT] = ingest_gpu_event,
-        [EVENT_GPU_CONTEXT_NAME] = ingest_gpu_event,
-        [EVENT_GPU_ZONE_BEGIN] = ingest_gpu_event,
-        [EVENT_GPU_ZONE_END] = ingest_gpu_event,
-        [EVENT_GPU_TIME] = ingest_gpu_event,
-        [EVENT_GPU_CALIBRATION] = ingest_gpu_event,
-        [EVENT_GPU_TIME_SYNC] = ingest_gpu_event,
-        [EVENT_GPU_NOTE_NAME] = ingest_gpu_event,
-        [EVENT_GPU_NOTE] = ingest_gpu_event,
-        [EVENT_CONTEXT_SWITCH] = ingest_sched_event,
-        [EVENT_THREAD_WAKEUP] = ingest_sched_event,
-        [EVENT_TID_TO_PID] = ingest_sched_event,
-        [EVENT_EXTERNAL_NAME] = ingest_sched_event,
-        [EVENT_EXTERNAL_THREAD_NAME] = ingest_sched_event,
-        [EVENT_SAMPLE] = ingest_sample_event,
-        [EVENT_SWITCH_SAMPLE] = ingest_sample_event,
-        [EVENT_HW_SAMPLE] = ingest_sample_event,
-        [EVENT_CPU_TOPOLOGY] = ingest_system_event,
-        [EVENT_PARAM] = ingest_system_event,
-        [EVENT_CRASH_REPORT] = ingest_system_event,
-        [EVENT_APP_INFO] = ingest_name_event,
-        [EVENT_STRING] = ingest_name_event,
-        [EVENT_PLOT_NAME] = ingest_plot_event,
-        [EVENT_FRAME_NAME] = ingest_frame_event,
-        [EVENT_FIBER_NAME] = ingest_thread_event,
-        [EVENT_SOURCE_LOCATION] = ingest_name_event,
-        [EVENT_CALLSTACK_FRAME] = ingest_symbol_event,
-        [EVENT_SYMBOL] = ingest_symbol_event,
-        [EVENT_SYMBOL_CODE] = ingest_symbol_event,
-        [EVENT_SOURCE_CODE] = ingest_symbol_event,
-        [EVENT_SOURCE_CODE_MISSING] = ingest_symbol_event,
-        [EVENT_SOURCE_NAME] = ingest_symbol_event,
-    };
-    return parts[kind] ? parts[kind] : ingest_nothing;
-}
+/* Kinds without a taker are ignored: a file has no place for them. */
+static ingest_taker *const takers[EVENT_KIND_COUNT] = {
+    [EVENT_MEM_DISCARD] = ingest_discard,
+    [EVENT_CRASH] = ingest_crash,
+    [EVENT_ZONE_BEGIN] = ingest_zone_begin,
+    [EVENT_ZONE_END] = ingest_zone_end,
+    [EVENT_ZONE_TEXT] = ingest_zone_note,
+    [EVENT_ZONE_NAME] = ingest_zone_note,
+    [EVENT_ZONE_COLOR] = ingest_zone_note,
+    [EVENT_ZONE_VALUE] = ingest_zone_note,
+    [EVENT_ZONE_VALIDATION] = ingest_zone_validation,
+    [EVENT_MESSAGE] = ingest_message,
+    [EVENT_FIBER_ENTER] = ingest_fiber_enter,
+    [EVENT_FIBER_LEAVE] = ingest_fiber_leave,
+    [EVENT_THREAD_GROUP_HINT] = ingest_group_hint,
+    [EVENT_THREAD_NAME] = ingest_thread_name,
+    [EVENT_FRAME_MARK] = ingest_frame_mark,
+    [EVENT_FRAME_START] = ingest_frame_mark,
+    [EVENT_FRAME_END] = ingest_frame_end,
+    [EVENT_FRAME_VSYNC] = ingest_frame_mark,
+    [EVENT_FRAME_IMAGE] = ingest_frame_image,
+    [EVENT_SECTION_SETUP] = ingest_section_setup,
+    [EVENT_SECTION_ENTER] = ingest_section_enter,
+    [EVENT_SECTION_LEAVE] = ingest_section_leave,
+    [EVENT_PLOT] = ingest_plot,
+    [EVENT_PLOT_CONFIG] = ingest_plot_config,
+    [EVENT_SYS_TIME] = ingest_system_time,
+    [EVENT_SYS_POWER] = ingest_power,
+    [EVENT_LOCK_ANNOUNCE] = ingest_lock_announce,
+    [EVENT_LOCK_TERMINATE] = ingest_lock_terminate,
+    [EVENT_LOCK_WAIT] = ingest_lock_use,
+    [EVENT_LOCK_OBTAIN] = ingest_lock_use,
+    [EVENT_LOCK_RELEASE] = ingest_lock_use,
+    [EVENT_LOCK_MARK] = ingest_lock_mark,
+    [EVENT_LOCK_NAME] = ingest_lock_name,
+    [EVENT_GPU_CONTEXT] = ingest_gpu_event,
+    [EVENT_GPU_CONTEXT_NAME] = ingest_gpu_event,
+    [EVENT_GPU_ZONE_BEGIN] = ingest_gpu_event,
+    [EVENT_GPU_ZONE_END] = ingest_gpu_event,
+    [EVENT_GPU_TIME] = ingest_gpu_event,
+    [EVENT_GPU_CALIBRATION] = ingest_gpu_event,
+    [EVENT_GPU_TIME_SYNC] = ingest_gpu_event,
+    [EVENT_GPU_NOTE_NAME] = ingest_gpu_event,
+    [EVENT_GPU_NOTE] = ingest_gpu_event,
+    [EVENT_CONTEXT_SWITCH] = ingest_switch,
+    [EVENT_THREAD_WAKEUP] = ingest_wakeup,
+    [EVENT_TID_TO_PID] = ingest_tid_to_pid,
+    [EVENT_EXTERNAL_NAME] = ingest_external_name,
+    [EVENT_EXTERNAL_THREAD_NAME] = ingest_external_name,
+    [EVENT_SAMPLE] = ingest_sample,
+    [EVENT_SWITCH_SAMPLE] = ingest_sample,
+    [EVENT_HW_SAMPLE] = ingest_hw_sample,
+    [EVENT_CPU_TOPOLOGY] = ingest_topology,
+    [EVENT_CRASH_REPORT] = ingest_crash_report,
+    [EVENT_APP_INFO] = ingest_app_info,
+    [EVENT_STRING] = ingest_name_at,
+    [EVENT_PLOT_NAME] = ingest_plot_name,
+    [EVENT_FRAME_NAME] = ingest_frame_name,
+    [EVENT_FIBER_NAME] = ingest_fiber_name,
+    [EVENT_SOURCE_LOCATION] = ingest_location,
+    [EVENT_CALLSTACK_FRAME] = ingest_frame,
+    [EVENT_SYMBOL] = ingest_symbol,
+    [EVENT_SYMBOL_CODE] = ingest_symbol_code,
+    [EVENT_SOURCE_CODE] = ingest_source,
+    [EVENT_SOURCE_CODE_MISSING] = ingest_source,
+    [EVENT_SOURCE_NAME] = ingest_source_name,
+};
 
 static int ingest_event(void *ctx, const struct event *ev, struct err *e)
 {
@@ -93,15 +90,7 @@ static int ingest_event(void *ctx, const struct event *ev, struct err *e)
     }
     if (ingest_enter_part(in, ev->time, e) != 0)
         return -1;
-    switch (ev->kind) {
-    case EVENT_MEM_DISCARD:
-        return ingest_discard(in, ev, e);
-    case EVENT_CRASH:
-        in->crashed = true;
-        return 0;
-    default:
-        return part_of(ev->kind)(in, ev, e);
-    }
+    return takers[ev->kind] ? takers[ev->kind](in, ev, e) : 0;
 }
 
 int ingest_init(struct ingest *in, struct trace *t, struct err *e)

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-static int ingest_frame_end(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_frame_end(struct ingest *in, const struct event *ev, struct err *e)
 {
     int64_t time = ingest_part_time(in, ev->time);
     bool known;
@@ -15,7 +15,7 @@ static int ingest_frame_end(struct ingest *in, const struct event *ev, struct er
     return 0;
 }
 
-static int ingest_frame_mark(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_frame_mark(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct frame_sets *f = &in->trace->frame_sets;
     int64_t time = ingest_part_time(in, ev->time);
@@ -31,7 +31,7 @@ static int ingest_frame_mark(struct ingest *in, const struct event *ev, struct e
 }
 
 /* The client counts frames from its start; the base set begins with the connection. */
-static int ingest_frame_image(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_frame_image(struct ingest *in, const struct event *ev, struct err *e)
 {
     const struct trace_facts *facts = &in->trace->facts;
     struct frame_images *images = &in->trace->frame_images;
@@ -47,7 +47,7 @@ static int ingest_frame_image(struct ingest *in, const struct event *ev, struct 
     return frame_images_add(images, index, &data, e);
 }
 
-static int ingest_frame_name(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_frame_name(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct strings *strings = &in->trace->strings;
     uint32_t text = strings_intern(strings, ev->name.text, e);
@@ -57,22 +57,8 @@ static int ingest_frame_name(struct ingest *in, const struct event *ev, struct e
     return frame_sets_name(&in->trace->frame_sets, ev->name.key, text, base, e);
 }
 
-int ingest_frame_event(struct ingest *in, const struct event *ev, struct err *e)
-{
-    switch (ev->kind) {
-    case EVENT_FRAME_END:
-        return ingest_frame_end(in, ev, e);
-    case EVENT_FRAME_IMAGE:
-        return ingest_frame_image(in, ev, e);
-    case EVENT_FRAME_NAME:
-        return ingest_frame_name(in, ev, e);
-    default:
-        return ingest_frame_mark(in, ev, e);
-    }
-}
-
 /* v0.14.0 clients lose the text of a category set up before the connection. */
-static int ingest_section_setup(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_section_setup(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint32_t text = 0;
     if (ev->section.text.p && !(text = strings_intern(&in->trace->strings, ev->section.text, e)))
@@ -80,7 +66,7 @@ static int ingest_section_setup(struct ingest *in, const struct event *ev, struc
     return sections_describe(&in->trace->sections, ev->section.category, text, e);
 }
 
-static int ingest_section_enter(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_section_enter(struct ingest *in, const struct event *ev, struct err *e)
 {
     int64_t time = ingest_part_time(in, ev->time);
     uint32_t text = strings_intern(&in->trace->strings, ev->section.text, e);
@@ -91,12 +77,8 @@ static int ingest_section_enter(struct ingest *in, const struct event *ev, struc
                           e);
 }
 
-int ingest_section_event(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_section_leave(struct ingest *in, const struct event *ev, struct err *e)
 {
-    if (ev->kind == EVENT_SECTION_SETUP)
-        return ingest_section_setup(in, ev, e);
-    if (ev->kind == EVENT_SECTION_ENTER)
-        return ingest_section_enter(in, ev, e);
     int64_t time = ingest_part_time(in, ev->time);
     ingest_time(in, time);
     return sections_leave(&in->trace->sections, ev->section.id, time, e);

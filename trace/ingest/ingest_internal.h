@@ -1,24 +1,30 @@
 #pragma once
 
-/*
- * Shared by the files of the ingest. Each file handles some kinds of events (the table in
- * ingest.c).
- */
+/* Shared by the files of the ingest. */
 
 #include <string.h>
 
 #include "trace/ingest/ingest.h"
 
-typedef int ingest_part(struct ingest *in, const struct event *ev, struct err *e);
+/* Takes an event of its kinds: the table in ingest.c. */
+typedef int ingest_taker(struct ingest *in, const struct event *ev, struct err *e);
 
-ingest_part ingest_zone_event, ingest_message_event, ingest_thread_event, ingest_frame_event,
-    ingest_section_event, ingest_plot_event, ingest_lock_event, ingest_gpu_event,
-    ingest_sched_event, ingest_sample_event, ingest_system_event, ingest_name_event,
-    ingest_symbol_event;
+ingest_taker ingest_zone_begin, ingest_zone_end, ingest_zone_note, ingest_zone_validation;
+ingest_taker ingest_message, ingest_thread_name, ingest_fiber_name, ingest_fiber_enter;
+ingest_taker ingest_fiber_leave, ingest_group_hint;
+ingest_taker ingest_frame_mark, ingest_frame_end, ingest_frame_image, ingest_frame_name;
+ingest_taker ingest_section_setup, ingest_section_enter, ingest_section_leave;
+ingest_taker ingest_plot, ingest_plot_config, ingest_plot_name, ingest_system_time, ingest_power;
+ingest_taker ingest_lock_announce, ingest_lock_terminate, ingest_lock_use, ingest_lock_mark;
+ingest_taker ingest_lock_name, ingest_gpu_event;
+ingest_taker ingest_switch, ingest_wakeup, ingest_tid_to_pid, ingest_external_name;
+ingest_taker ingest_sample, ingest_hw_sample, ingest_topology, ingest_crash_report;
+ingest_taker ingest_name_at, ingest_location, ingest_app_info;
+ingest_taker ingest_frame, ingest_symbol, ingest_symbol_code, ingest_source, ingest_source_name;
+ingest_taker ingest_discard;
 
 /* Takes allocations and frees: the sink's `memory`; `ctx` is the ingest. */
 int ingest_memory(void *ctx, const struct memory_event *events, size_t n, struct err *e);
-int ingest_discard(struct ingest *in, const struct event *ev, struct err *e);
 
 /* Add the facts of one area each, at the end of the trace. */
 int ingest_finish_frames(struct ingest *in, struct err *e);

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-static int ingest_lock_announce(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_lock_announce(struct ingest *in, const struct event *ev, struct err *e)
 {
     int16_t location;
     if (ingest_location_number(in, ev->lock.srcloc, NULL, &location, e) != 0)
@@ -27,7 +27,7 @@ static enum lock_event_kind kind_of(const struct event *ev)
 }
 
 /* An exclusive release carries no thread: it belongs to the last obtain. */
-static int ingest_lock_use(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_lock_use(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct lock *lock = locks_find(&in->trace->locks, ev->lock.id);
     uint16_t number;
@@ -41,7 +41,7 @@ static int ingest_lock_use(struct ingest *in, const struct event *ev, struct err
     return locks_event(&in->trace->locks, lock, kind_of(ev), thread, time, e);
 }
 
-static int ingest_lock_mark(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_lock_mark(struct ingest *in, const struct event *ev, struct err *e)
 {
     int16_t location;
     if (ingest_location_number(in, ev->lock.srcloc, NULL, &location, e) != 0)
@@ -49,7 +49,7 @@ static int ingest_lock_mark(struct ingest *in, const struct event *ev, struct er
     return locks_mark(&in->trace->locks, ev->lock.id, ev->thread, location, e);
 }
 
-static int ingest_lock_name(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_lock_name(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint32_t text = strings_intern(&in->trace->strings, ev->lock.text, e);
     if (!text)
@@ -58,21 +58,11 @@ static int ingest_lock_name(struct ingest *in, const struct event *ev, struct er
     return 0;
 }
 
-int ingest_lock_event(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_lock_terminate(struct ingest *in, const struct event *ev, struct err *e)
 {
-    switch (ev->kind) {
-    case EVENT_LOCK_ANNOUNCE:
-        return ingest_lock_announce(in, ev, e);
-    case EVENT_LOCK_TERMINATE:
-        locks_terminate(&in->trace->locks, ev->lock.id, ingest_part_time(in, ev->time));
-        return 0;
-    case EVENT_LOCK_MARK:
-        return ingest_lock_mark(in, ev, e);
-    case EVENT_LOCK_NAME:
-        return ingest_lock_name(in, ev, e);
-    default:
-        return ingest_lock_use(in, ev, e);
-    }
+    (void)e;
+    locks_terminate(&in->trace->locks, ev->lock.id, ingest_part_time(in, ev->time));
+    return 0;
 }
 
 int ingest_finish_locks(struct ingest *in, struct err *e)

@@ -11,7 +11,7 @@
 
 #define OPAQUE 0xFF000000u
 
-int ingest_message_event(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_message(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct message_in m = {.time = ingest_part_time(in, ev->time),
                            .text = ev->message.literal,

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-static int ingest_name_at(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_name_at(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint32_t text = strings_intern(&in->trace->strings, ev->name.text, e);
     return text ? strings_bind(&in->trace->strings, ev->name.key, text, e) : -1;
@@ -40,7 +40,7 @@ static struct trace_location *location_at(struct ingest *in, uint64_t pointer, b
     return &t->locations.at[*number];
 }
 
-static int ingest_location(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_location(struct ingest *in, const struct event *ev, struct err *e)
 {
     bool none;
     struct trace_location *l = location_at(in, ev->srcloc_reply.pointer, &none, e);
@@ -130,23 +130,11 @@ int ingest_location_number(struct ingest *in, uint64_t pointer,
     return 0;
 }
 
-static int ingest_app_info(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_app_info(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint32_t text = strings_intern(&in->trace->strings, ev->text, e);
     if (!text)
         return -1;
     ingest_time(in, ingest_part_time(in, ev->time));
     return vec_push(&in->trace->app_info, text) ? 0 : err_no_memory(e, "the trace");
-}
-
-int ingest_name_event(struct ingest *in, const struct event *ev, struct err *e)
-{
-    switch (ev->kind) {
-    case EVENT_SOURCE_LOCATION:
-        return ingest_location(in, ev, e);
-    case EVENT_APP_INFO:
-        return ingest_app_info(in, ev, e);
-    default:
-        return ingest_name_at(in, ev, e);
-    }
 }

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static int ingest_plot(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_plot(struct ingest *in, const struct event *ev, struct err *e)
 {
     if (!isfinite(ev->plot.value))
         return 0;
@@ -13,7 +13,7 @@ static int ingest_plot(struct ingest *in, const struct event *ev, struct err *e)
     return plots_value(&in->trace->plots, ev->plot.name, time, ev->plot.value, e);
 }
 
-static int ingest_plot_config(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_plot_config(struct ingest *in, const struct event *ev, struct err *e)
 {
     const struct plot_config config = {.format = ev->plot_config.type,
                                        .show_steps = ev->plot_config.step,
@@ -22,7 +22,7 @@ static int ingest_plot_config(struct ingest *in, const struct event *ev, struct 
     return plots_configure(&in->trace->plots, ev->plot_config.name, &config, e);
 }
 
-static int ingest_plot_name(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_plot_name(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct strings *strings = &in->trace->strings;
     uint32_t text = strings_intern(strings, ev->name.text, e);
@@ -31,14 +31,14 @@ static int ingest_plot_name(struct ingest *in, const struct event *ev, struct er
     return plots_name(&in->trace->plots, ev->name.key, text, e);
 }
 
-static int ingest_system_time(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_system_time(struct ingest *in, const struct event *ev, struct err *e)
 {
     int64_t time = ingest_part_time(in, ev->time);
     ingest_time(in, time);
     return plots_system_time(&in->trace->plots, time, ev->number_f, e);
 }
 
-static int ingest_power(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_power(struct ingest *in, const struct event *ev, struct err *e)
 {
     int64_t time = ingest_part_time(in, ev->time);
     bool counted;
@@ -48,20 +48,4 @@ static int ingest_power(struct ingest *in, const struct event *ev, struct err *e
     if (counted)
         ingest_time(in, time);
     return 0;
-}
-
-int ingest_plot_event(struct ingest *in, const struct event *ev, struct err *e)
-{
-    switch (ev->kind) {
-    case EVENT_PLOT:
-        return ingest_plot(in, ev, e);
-    case EVENT_PLOT_CONFIG:
-        return ingest_plot_config(in, ev, e);
-    case EVENT_PLOT_NAME:
-        return ingest_plot_name(in, ev, e);
-    case EVENT_SYS_TIME:
-        return ingest_system_time(in, ev, e);
-    default:
-        return ingest_power(in, ev, e);
-    }
 }

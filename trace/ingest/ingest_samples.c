@@ -13,7 +13,7 @@ static int64_t sample_time(struct ingest *in, const struct event *ev)
     return time;
 }
 
-static int ingest_sample(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_sample(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct trace *t = in->trace;
     int64_t time = sample_time(in, ev);
@@ -26,10 +26,8 @@ static int ingest_sample(struct ingest *in, const struct event *ev, struct err *
                        &t->callstacks, e);
 }
 
-int ingest_sample_event(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_hw_sample(struct ingest *in, const struct event *ev, struct err *e)
 {
-    if (ev->kind != EVENT_HW_SAMPLE)
-        return ingest_sample(in, ev, e);
     return samples_add_hw(&in->trace->samples, ev->hw.ip, ev->hw.counter, sample_time(in, ev), e);
 }
 

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-static int ingest_switch(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_switch(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct sched_switch sw = {.time = ingest_part_time(in, ev->time),
                               .old_thread = ev->sched.old_thread,
@@ -16,7 +16,7 @@ static int ingest_switch(struct ingest *in, const struct event *ev, struct err *
     return sched_switch(&in->trace->sched, &sw, e);
 }
 
-static int ingest_wakeup(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_wakeup(struct ingest *in, const struct event *ev, struct err *e)
 {
     int64_t time = ingest_part_time(in, ev->time);
     ingest_time(in, time);
@@ -25,7 +25,7 @@ static int ingest_wakeup(struct ingest *in, const struct event *ev, struct err *
 }
 
 /* Answers for threads that no switch named are dropped: nothing refers to them. */
-static int ingest_external_name(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_external_name(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct sched_name *name = sched_name(&in->trace->sched, ev->name.key);
     if (!name)
@@ -52,18 +52,9 @@ int ingest_fiber_switch(struct ingest *in, const struct event *ev, struct err *e
     return sched_fiber_enter(s, time, ev->thread, ev->fiber.thread, number, e);
 }
 
-int ingest_sched_event(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_tid_to_pid(struct ingest *in, const struct event *ev, struct err *e)
 {
-    switch (ev->kind) {
-    case EVENT_CONTEXT_SWITCH:
-        return ingest_switch(in, ev, e);
-    case EVENT_THREAD_WAKEUP:
-        return ingest_wakeup(in, ev, e);
-    case EVENT_TID_TO_PID:
-        return sched_tid_to_pid(&in->trace->sched, ev->pair.key, ev->pair.value, e);
-    default:
-        return ingest_external_name(in, ev, e);
-    }
+    return sched_tid_to_pid(&in->trace->sched, ev->pair.key, ev->pair.value, e);
 }
 
 /*

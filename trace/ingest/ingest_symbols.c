@@ -72,7 +72,7 @@ static int ingest_new_symbol(struct ingest *in, const struct rec_inline_frame *f
     return vec_push(&t->symbols, symbol) ? 0 : err_no_memory(e, "the trace");
 }
 
-static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_frame(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct trace *t = in->trace;
     uint64_t id = ev->frames.address & ((UINT64_C(1) << 62) - 1);
@@ -108,7 +108,7 @@ static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e
     return callstacks_resolve(&t->callstacks, id, image, inlines, n, e);
 }
 
-static int ingest_symbol(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_symbol(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct trace *t = in->trace;
     const uint64_t *number = map_find(&t->symbol_numbers, ev->symbol.address);
@@ -124,7 +124,7 @@ static int ingest_symbol(struct ingest *in, const struct event *ev, struct err *
 }
 
 /* Stored under the number in the answer; the end of the capture resolves it to a file. */
-static int ingest_source(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_source(struct ingest *in, const struct event *ev, struct err *e)
 {
     in->recorded_sources += !(ev->name.key & EVENT_SOURCE_OURS);
     if (ev->kind == EVENT_SOURCE_CODE_MISSING)
@@ -132,7 +132,7 @@ static int ingest_source(struct ingest *in, const struct event *ev, struct err *
     return keyed_blobs_add(&in->trace->sources, ev->name.key, ev->name.text, e);
 }
 
-static int ingest_source_name(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_source_name(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint32_t name = strings_intern(&in->trace->strings, ev->name.text, e);
     if (!name)
@@ -172,21 +172,7 @@ int ingest_sources_finish(struct ingest *in, struct err *e)
     return nameless ? trace_add_fact(t, e, "nameless_sources", "%" PRIu64, nameless) : 0;
 }
 
-int ingest_symbol_event(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_symbol_code(struct ingest *in, const struct event *ev, struct err *e)
 {
-    switch (ev->kind) {
-    case EVENT_CALLSTACK_FRAME:
-        return ingest_frame(in, ev, e);
-    case EVENT_SYMBOL:
-        return ingest_symbol(in, ev, e);
-    case EVENT_SYMBOL_CODE:
-        return keyed_blobs_add(&in->trace->symbol_codes, ev->name.key, ev->name.text, e);
-    case EVENT_SOURCE_CODE:
-    case EVENT_SOURCE_CODE_MISSING:
-        return ingest_source(in, ev, e);
-    case EVENT_SOURCE_NAME:
-        return ingest_source_name(in, ev, e);
-    default:
-        return 0;
-    }
+    return keyed_blobs_add(&in->trace->symbol_codes, ev->name.key, ev->name.text, e);
 }

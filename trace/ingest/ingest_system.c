@@ -2,7 +2,7 @@
 
 #include "trace/ingest/ingest_internal.h"
 
-static int ingest_crash_report(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_crash_report(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint16_t number;
     if (ingest_thread(in, ev->thread, &number, e) != 0)
@@ -14,23 +14,11 @@ static int ingest_crash_report(struct ingest *in, const struct event *ev, struct
     return 0;
 }
 
-static int ingest_topology(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_topology(struct ingest *in, const struct event *ev, struct err *e)
 {
     const struct system_cpu cpu = {.package = ev->topology.package,
                                    .die = ev->topology.die,
                                    .core = ev->topology.core,
                                    .cpu = ev->topology.cpu};
     return system_add_cpu(&in->trace->system, &cpu, e);
-}
-
-int ingest_system_event(struct ingest *in, const struct event *ev, struct err *e)
-{
-    switch (ev->kind) {
-    case EVENT_CPU_TOPOLOGY:
-        return ingest_topology(in, ev, e);
-    case EVENT_CRASH_REPORT:
-        return ingest_crash_report(in, ev, e);
-    default:
-        return 0; /* parameters: the file cannot hold them */
-    }
 }

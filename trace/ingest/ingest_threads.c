@@ -30,7 +30,7 @@ int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *
     return list_thread(in, *number, e);
 }
 
-static int ingest_thread_name(struct ingest *in, uint64_t id, struct view name, struct err *e)
+static int name_thread(struct ingest *in, uint64_t id, struct view name, struct err *e)
 {
     uint16_t number;
     uint32_t text = strings_intern(&in->trace->strings, name, e);
@@ -42,14 +42,19 @@ static int ingest_thread_name(struct ingest *in, uint64_t id, struct view name, 
     return 0;
 }
 
-/* A fiber that was never entered is not a thread. */
-static int ingest_fiber_name(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_thread_name(struct ingest *in, const struct event *ev, struct err *e)
 {
-    const uint64_t *id = map_find(&in->fibers, ev->name.key);
-    return id ? ingest_thread_name(in, *id, ev->name.text, e) : 0;
+    return name_thread(in, ev->name.key, ev->name.text, e);
 }
 
-static int ingest_group_hint(struct ingest *in, const struct event *ev, struct err *e)
+/* A fiber that was never entered is not a thread. */
+int ingest_fiber_name(struct ingest *in, const struct event *ev, struct err *e)
+{
+    const uint64_t *id = map_find(&in->fibers, ev->name.key);
+    return id ? name_thread(in, *id, ev->name.text, e) : 0;
+}
+
+int ingest_group_hint(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint16_t number;
     if (trace_thread_number(in->trace, ev->thread, &number, e) != 0)
@@ -65,7 +70,7 @@ static int ingest_group_hint(struct ingest *in, const struct event *ev, struct e
  * server/TracyWorker.cpp ProcessFiberEnter @ v0.9.1 … v0.14.0. Later events carry the fiber's id
  * already.
  */
-static int ingest_fiber_enter(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_fiber_enter(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint16_t fiber, thread;
     bool fresh;
@@ -83,24 +88,8 @@ static int ingest_fiber_enter(struct ingest *in, const struct event *ev, struct 
     return ingest_fiber_switch(in, ev, e);
 }
 
-static int ingest_fiber_leave(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_fiber_leave(struct ingest *in, const struct event *ev, struct err *e)
 {
     in->fiber_leaves += ev->thread == ev->fiber.thread; /* no fiber was running */
     return ingest_fiber_switch(in, ev, e);
-}
-
-int ingest_thread_event(struct ingest *in, const struct event *ev, struct err *e)
-{
-    switch (ev->kind) {
-    case EVENT_THREAD_NAME:
-        return ingest_thread_name(in, ev->name.key, ev->name.text, e);
-    case EVENT_FIBER_NAME:
-        return ingest_fiber_name(in, ev, e);
-    case EVENT_THREAD_GROUP_HINT:
-        return ingest_group_hint(in, ev, e);
-    case EVENT_FIBER_ENTER:
-        return ingest_fiber_enter(in, ev, e);
-    default:
-        return ingest_fiber_leave(in, ev, e);
-    }
 }

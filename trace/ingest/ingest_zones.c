@@ -5,7 +5,7 @@
 
 #include "trace/ingest/ingest_internal.h"
 
-static int ingest_zone_begin(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_zone_begin(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint16_t thread;
     int16_t srcloc;
@@ -17,7 +17,7 @@ static int ingest_zone_begin(struct ingest *in, const struct event *ev, struct e
     return zones_begin(&in->trace->zones, thread, time, srcloc, ev->callstack, e);
 }
 
-static int ingest_zone_end(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_zone_end(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint16_t thread;
     bool found;
@@ -41,7 +41,7 @@ static int ingest_zone_value(struct ingest *in, uint16_t thread, uint64_t value,
 }
 
 /* A note without an open zone is dropped, so it does not list its thread. */
-static int ingest_zone_note(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_zone_note(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct zones *z = &in->trace->zones;
     uint16_t thread;
@@ -59,24 +59,10 @@ static int ingest_zone_note(struct ingest *in, const struct event *ev, struct er
     }
 }
 
-static int ingest_zone_validation(struct ingest *in, const struct event *ev, struct err *e)
+int ingest_zone_validation(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint16_t thread;
     if (ingest_thread(in, ev->thread, &thread, e) != 0)
         return -1;
     return zones_validate(&in->trace->zones, thread, (uint32_t)ev->number, e);
-}
-
-int ingest_zone_event(struct ingest *in, const struct event *ev, struct err *e)
-{
-    switch (ev->kind) {
-    case EVENT_ZONE_BEGIN:
-        return ingest_zone_begin(in, ev, e);
-    case EVENT_ZONE_END:
-        return ingest_zone_end(in, ev, e);
-    case EVENT_ZONE_VALIDATION:
-        return ingest_zone_validation(in, ev, e);
-    default:
-        return ingest_zone_note(in, ev, e);
-    }
 }
