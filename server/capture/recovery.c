@@ -6,7 +6,7 @@
 #include "base/vec.h"
 #include "server/capture/client_memory.h"
 
-#define PROGRESS_RECORDS 64u
+#define PROGRESS_RECORDS 4u
 #define PARTS_KNOWN (1u << 20)
 
 struct player {
