@@ -173,6 +173,8 @@ const checks = {
     await page.locator("#port").fill(port);
     await page.locator("#start button").tap();
     await row("recording", 1).filter({ hasText: "320 B" }).waitFor({ timeout: LIMIT });
+    const wide = await page.locator("#start, .scroll").evaluateAll((all) => all.map((e) => e.scrollWidth - e.clientWidth));
+    assert.deepEqual(wide.filter((n) => n > 0), [], "figures are beside the names");
     const link = row("recording", 1).locator("a");
     await link.evaluate(mark);
     await link.focus();
