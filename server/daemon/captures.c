@@ -85,7 +85,7 @@ struct capture *captures_find(const struct captures *c, const struct announcemen
 
 const char *captures_left_alone(const struct capture *one)
 {
-    bool other = one->superseded || one->replaced;
+    bool other = one->superseded || one->replaced || one->gone;
     return one->state == CAPTURE_RUNNING || other ? NULL : one->left_alone;
 }
 

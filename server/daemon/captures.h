@@ -55,6 +55,7 @@ struct capture {
     long long heard;            /* last sign of life of its client after the end; monotonic ns */
     bool superseded;            /* its client has a newer capture */
     bool replaced;              /* another process announces itself with its address */
+    bool gone;                  /* a target: nothing accepts connections at its port */
     long long ended;            /* last time they were printed; monotonic ns */
     pid_t pid;
     int words; /* read end of its output pipe; -1 once closed */

@@ -66,6 +66,8 @@ json_t *daemon_client_json(const struct daemon *d, const struct capture *one)
     o = json_with(o, "says", one->last_words ? json_text(view_of(one->last_words)) : json_null());
     bool ended = one->state != CAPTURE_RUNNING && one->end.end != MONITOR_NEVER_BEGAN;
     o = json_with(o, "end", ended ? json_string(session_end_text(one->end.end)) : json_null());
+    bool limited = ended && one->left_alone && strcmp(one->left_alone, CAPTURE_STOPPED) != 0;
+    o = json_with(o, "limit", limited ? json_string(one->left_alone) : json_null());
     o = json_with(o, "left_alone", alone ? json_string(alone) : json_null());
     o = json_with(o, "disk_bytes", json_count(one->state == CAPTURE_RUNNING ? one->disk : 0));
     json_t *firing = daemon_alerts_json(d, one), *alerts = json_array();

@@ -145,7 +145,7 @@ static void consider_gone(struct daemon *d, uint32_t target)
     for (size_t i = 0; i < d->captures.list.len; i++) {
         struct capture *one = d->captures.list.at[i];
         if (one->target == target && one->state != CAPTURE_RUNNING)
-            one->left_alone = NULL;
+            one->gone = true;
     }
 }
 

@@ -426,6 +426,9 @@ class Enough(SmallDisk):
     def left_alone(self):
         return [c["left_alone"] for c in self.status()["clients"]]
 
+    def limits(self):
+        return [c["limit"] for c in self.status()["clients"]]
+
     def wait_left_alone(self, *why):
         wait_until(lambda: self.left_alone() == list(why))
 
@@ -443,6 +446,7 @@ class Enough(SmallDisk):
             wait_until(lambda: client.captured == 1)
             begin()
             self.wait_left_alone(why)
+            self.assertEqual(self.limits(), [None if why == "stop" else why])
             self.assertIn(f"left alone ({why})", run("ctl", "--at", f"127.0.0.1:{self.port()}",
                                                      "status").stdout)
             for age in (3, 6, -1, 9):
@@ -600,6 +604,7 @@ class Enough(SmallDisk):
             self.assertEqual(client.captured, 1)
             client.end()
             self.wait_left_alone(None)
+            self.assertEqual(self.limits(), ["max-time"])
             self.client(STAYS, port=client.port)
             self.wait_left_alone(None, "max-time")
             self.assertEqual(self.stop(process), 0, self.said())

@@ -44,7 +44,7 @@ function nameCell(c) {
   return make("span", {}, link, notes ? make("span", { class: c.firing.length ? "alert" : "note", text: ` ${notes}` }) : "");
 }
 
-const ending = (c) => (c.left_alone ? `left alone (${c.left_alone})` : c.state === "saved" ? (c.end ?? "") : c.says || c.state);
+const ending = (c) => (c.left_alone ? `left alone (${c.left_alone})` : c.limit ? `by a limit (${c.limit})` : c.state === "saved" ? (c.end ?? "") : c.says || c.state);
 const column = (name, value, more) => ({ name, value, ...more });
 const figure = (key) => (c) => c.counters?.[key] ?? null;
 const NUMBER = { text: false };
@@ -166,7 +166,7 @@ function level(name, text, part, { title, calm } = {}) {
 // Each limit that there is, with what is taken of it.
 function showBars({ running, max_clients, memory_limit, memory_held, disk, reports, clients }) {
   const of = (part, whole) => `${bytes(part)} of ${bytes(whole)}`;
-  const ended = clients.filter((c) => c.left_alone && c.left_alone !== "stop");
+  const ended = clients.filter((c) => c.limit);
   const most = clients.reduce((a, c) => (c.disk_bytes > (a?.disk_bytes ?? 0) ? c : a), null);
   const bars = [level("Clients", `${count(running)} of ${count(max_clients)}`, running / max_clients)];
   if (memory_limit) bars.push(level("Memory of sessions", of(memory_held, memory_limit), memory_held / memory_limit, { title: "--memory-limit" }));
@@ -177,7 +177,7 @@ function showBars({ running, max_clients, memory_limit, memory_held, disk, repor
     bars.push(level("Disk", `${bytes(disk.free)} free of ${bytes(disk.size)}${disk.min_free ? `, ${bytes(disk.min_free)} to be kept` : ""}`, room > 0 ? (disk.size - disk.free) / room : 1, { title: disk.min_free ? "--min-free" : undefined }));
   }
   bars.push(level("Reports kept", `${count(reports.kept)} of ${count(reports.most)}, ${count(reports.evicted)} evicted`, reports.kept / reports.most, { calm: true, title: "the least recently used report is evicted when another one is asked for" }));
-  const limits = [...new Set(ended.map((c) => c.left_alone))].map((limit) => `${limit}: ${count(ended.filter((c) => c.left_alone === limit).length)}`);
+  const limits = [...new Set(ended.map((c) => c.limit))].map((limit) => `${limit}: ${count(ended.filter((c) => c.limit === limit).length)}`);
   if (ended.length) bars.push(level("Ended by a limit", `${count(ended.length)} of ${count(clients.length)} clients`, ended.length / clients.length, { title: limits.join(", ") }));
   $("bars").replaceChildren(...bars);
 }
