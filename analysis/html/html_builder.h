@@ -59,7 +59,7 @@ struct html_builder {
     struct program_frames program;
     struct map site_numbers; /* the summary's site → of the page */
     struct map site_rests;   /* site of the page → stack for its other call stacks */
-    struct map node_numbers; /* node of the trace (node_key) → of the page */
+    uint32_t *node_numbers;  /* node of the trace (node_place) → of the page; 0: not there */
     struct cut_stacks cut;
     struct map frame_numbers; /* frame of the trace, and which of its functions → of the page */
     struct page_tree tree;
@@ -95,6 +95,9 @@ int html_choose_threads(struct html_builder *b, struct err *e);
 int html_choose_sites(struct html_builder *b, struct err *e);
 
 /* ---- html_stacks.c */
+
+/* Allocates what the choice needs. */
+int html_stacks_begin(struct html_builder *b, struct err *e);
 
 /* After the sites: the call stacks with an entry, and where the others are counted. */
 int html_choose_stacks(struct html_builder *b, struct err *e);

@@ -247,7 +247,7 @@ static void forget_places(struct html_builder *b)
     b->folded_nodes = 0;
     map_release(&b->site_numbers);
     map_release(&b->site_rests);
-    map_release(&b->node_numbers);
+    memset(b->node_numbers, 0, (2 * b->trace->callstacks.nodes.len + 1) * sizeof *b->node_numbers);
     map_release(&b->frame_numbers);
     page_tree_release(&b->tree);
     memset(b->stacks, 0, b->stack_limit * sizeof *b->stacks);
@@ -351,7 +351,8 @@ static int fit_sites(struct html_builder *b, struct err *e)
 static int build(struct html_builder *b, struct err *e)
 {
     b->limits = limits_of(b->d->size);
-    if (html_choose_pools(b, e) != 0 || html_choose_threads(b, e) != 0 || find_span(b, e) != 0)
+    if (html_stacks_begin(b, e) != 0 || html_choose_pools(b, e) != 0 ||
+        html_choose_threads(b, e) != 0 || find_span(b, e) != 0)
         return -1;
     for (int attempt = 1;; attempt++) {
         if (html_choose_sites(b, e) != 0 || html_choose_stacks(b, e) != 0 ||
@@ -421,7 +422,7 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     cut_stacks_release(&b.cut);
     map_release(&b.site_numbers);
     map_release(&b.site_rests);
-    map_release(&b.node_numbers);
+    free(b.node_numbers);
     map_release(&b.frame_numbers);
     page_tree_release(&b.tree);
     timeline_release(&b.use);

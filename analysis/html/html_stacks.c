@@ -14,9 +14,16 @@ static bool hangs_apart(const struct html_builder *b, uint32_t callstack)
     return b->cut.is_bound && cut_stacks_has(&b->cut, callstack);
 }
 
-static uint64_t node_key(uint32_t node, bool apart)
+/* Nodes of call stacks that hang apart come after the others. */
+static uint32_t *node_place(const struct html_builder *b, uint32_t node, bool apart)
 {
-    return node | (uint64_t)apart << 32;
+    return &b->node_numbers[node + (apart ? b->trace->callstacks.nodes.len : 0)];
+}
+
+int html_stacks_begin(struct html_builder *b, struct err *e)
+{
+    b->node_numbers = calloc(2 * b->trace->callstacks.nodes.len + 1, sizeof *b->node_numbers);
+    return b->node_numbers ? 0 : err_no_memory(e, "what the page shows");
 }
 
 static int frame_number(struct html_builder *b, uint32_t frame, uint32_t inlined, uint32_t *number,
@@ -66,21 +73,15 @@ static int follow(struct html_builder *b, uint32_t callstack, uint32_t *number, 
 {
     const struct callstacks *c = &b->trace->callstacks;
     const struct callstack *stack = callstacks_get(c, callstack);
-    const uint64_t *known = NULL;
     bool apart = hangs_apart(b, callstack);
     *number = 0;
     b->path.len = 0;
-    for (uint32_t node = stack ? stack->node : 0;
-         node && !(known = map_find(&b->node_numbers, node_key(node, apart)));
+    for (uint32_t node = stack ? stack->node : 0; node && !(*number = *node_place(b, node, apart));
          node = c->nodes.at[node].parent) {
         if (!vec_push(&b->path, node))
             return err_no_memory(e, "frames");
     }
-    if (known)
-        *number = (uint32_t)*known;
-    else if (apart)
-        return cut_node(b, number, e);
-    return 0;
+    return apart && !*number ? cut_node(b, number, e) : 0;
 }
 
 /* How many times as many call stacks and nodes as the limits there may be with this one. */
@@ -119,10 +120,7 @@ static int add_path(struct html_builder *b, uint32_t callstack, uint32_t *number
         uint32_t node = b->path.at[--b->path.len];
         if (add_nodes(b, c->nodes.at[node].frame, number, e) != 0)
             return -1;
-        uint64_t *at = map_add(&b->node_numbers, node_key(node, apart), NULL);
-        if (!at)
-            return err_no_memory(e, "frames");
-        *at = *number;
+        *node_place(b, node, apart) = *number;
     }
     return 0;
 }
@@ -131,9 +129,7 @@ static int add_path(struct html_builder *b, uint32_t callstack, uint32_t *number
 static uint32_t begin_node(const struct html_builder *b, uint32_t callstack,
                            struct stack_place begin)
 {
-    const uint64_t *node =
-        map_find(&b->node_numbers, node_key(begin.node, hangs_apart(b, callstack)));
-    uint32_t at = node ? (uint32_t)*node : 0;
+    uint32_t at = *node_place(b, begin.node, hangs_apart(b, callstack));
     for (uint32_t i = 0; at && i < begin.inlined; i++)
         at = b->d->nodes.at[at].parent;
     return at;
