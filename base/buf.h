@@ -23,6 +23,13 @@ struct buf {
 
 void buf_release(struct buf *b);
 
+/* Releases a buffer after its contents were used. Sets *failed if they are incomplete. */
+static inline void buf_end(struct buf *b, bool *failed)
+{
+    *failed |= b->failed;
+    buf_release(b);
+}
+
 static inline void buf_clear(struct buf *b)
 {
     b->len = 0;

@@ -56,8 +56,7 @@ static void write_json(struct diff_writer *w)
     struct buf answer = {0};
     diff_answer(&answer, d);
     document_member(&w->doc, "answer", json_text_or_null(buf_view(&answer)));
-    w->doc.failed |= answer.failed;
-    buf_release(&answer);
+    buf_end(&answer, &w->doc.failed);
     document_member(&w->doc, "metric", json_string(diff_metric_name(d->options.metric)));
     document_member(&w->doc, "noise_known", json_false());
     document_list(&w->doc, "pools");

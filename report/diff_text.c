@@ -212,8 +212,7 @@ static void text_row(struct diff_writer *w, const struct fitted_rows *f, const s
         put_shortened(b, r->pool, f->pool_width);
     }
     buf_puts(b, "\n");
-    w->doc.failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &w->doc.failed);
     int newest = r->side[1].there ? 1 : 0;
     struct frame_walk walk = frame_walk_start(w->d->trace[newest], r->side[newest].callstack);
     struct frame_view stack;
@@ -338,8 +337,7 @@ static void markdown_row(struct diff_writer *w, const struct diff_row *r)
         buf_puts(b, " |");
     }
     buf_puts(b, "\n");
-    w->doc.failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &w->doc.failed);
     document_flush(&w->doc);
 }
 

@@ -109,8 +109,7 @@ static void text_step(struct writer *w, const char *what, int64_t time, uint64_t
     buf_printf(&w->doc.buf, "    %s at %s, ", what, format_duration(text, time));
     format_terminal(&w->doc.buf, buf_view(&name));
     buf_puts(&w->doc.buf, "\n");
-    w->doc.failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &w->doc.failed);
     text_stack(w, callstack);
 }
 
@@ -206,8 +205,7 @@ static void text_row(struct writer *w, const struct fault_row *r)
     put_site(&site, &r->site, r->callstack == 0);
     format_terminal(b, buf_view(&site));
     buf_puts(b, "\n");
-    w->doc.failed |= site.failed;
-    buf_release(&site);
+    buf_end(&site, &w->doc.failed);
     for (unsigned i = 0; i <= r->case_count; i++) {
         uint64_t unshown = r->count > r->case_count ? r->count - r->case_count : 0;
         if (i == r->gap && unshown)
@@ -243,8 +241,7 @@ static void markdown_row(struct writer *w, const struct fault_row *r)
         rest.len -= n + (end != NULL);
     }
     buf_puts(&w->doc.buf, "</pre>\n</details>\n");
-    w->doc.failed |= text.failed;
-    buf_release(&text);
+    buf_end(&text, &w->doc.failed);
 }
 
 static void markdown_head(struct writer *w)

@@ -195,8 +195,7 @@ static void csv_block(struct writer *w, const struct found_block *f)
     if (freed)
         buf_printf(out, "%" PRIu32, f->free_callstack);
     buf_puts(out, "\n");
-    w->doc.failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &w->doc.failed);
     document_flush(&w->doc);
 }
 

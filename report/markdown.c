@@ -125,8 +125,7 @@ static void row(struct writer *w, const struct summary_row *r)
         if (type.len)
             put_name(w, &type);
         buf_puts(b, " |");
-        w->doc.failed |= type.failed;
-        buf_release(&type);
+        buf_end(&type, &w->doc.failed);
     }
     buf_puts(b, "\n");
     document_flush(&w->doc);

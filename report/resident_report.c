@@ -103,8 +103,7 @@ static void text_findings(struct buf *out, const struct resident_findings *f)
         buf_puts(out, site.len ? ": " : "");
         finding_words(out, one);
         buf_printf(out, "\n      %s\n", finding_remedy(one->kind));
-        out->failed |= site.failed;
-        buf_release(&site);
+        buf_end(&site, &out->failed);
     }
 }
 
@@ -191,8 +190,7 @@ static void markdown_head(struct document *d, const struct resident *r,
         resident_words(&words, &r->shares);
     markup_text(&d->buf, buf_view(&words));
     buf_puts(&d->buf, narrow ? "" : "\n\n");
-    d->failed |= words.failed;
-    buf_release(&words);
+    buf_end(&words, &d->failed);
     markdown_findings(d, f);
 }
 

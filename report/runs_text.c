@@ -205,8 +205,7 @@ static void text_row(struct runs_writer *w, const struct runs_row *r)
     if (*mark_of(&r->noise))
         buf_printf(b, "  %s", mark_of(&r->noise));
     buf_puts(b, "\n");
-    w->doc.failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &w->doc.failed);
     document_flush(&w->doc);
 }
 
@@ -288,8 +287,7 @@ static void markdown_row(struct runs_writer *w, const struct runs_row *r)
     markup_code(&w->doc.buf, buf_view(&name));
     if (r->kind == DIFF_NEW || r->kind == DIFF_GONE)
         buf_printf(&w->doc.buf, " (%s)", diff_kind_name(r->kind));
-    w->doc.failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &w->doc.failed);
     markdown_cells(w, &r->noise, runs_is_bytes(w->d));
 }
 

@@ -84,8 +84,7 @@ static void text_functions(struct buf *b, const struct sample_profile *p, size_t
         put_share(b, r->total, p->samples);
         buf_puts(b, "\n");
     }
-    b->failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &b->failed);
     put_more(b, p->functions.len, shown);
 }
 
@@ -165,8 +164,7 @@ static void write_csv(struct document *d, const struct sample_profile *p, uint64
         buf_printf(&d->buf, ",%" PRIu64 ",%" PRIu64 "\n", r->self, r->total);
         document_flush(d);
     }
-    d->failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &d->failed);
 }
 
 int sample_table_write(const struct sample_profile *p, const struct trace *t,

@@ -152,8 +152,7 @@ static void put_fault(struct report *r, const struct summary_fault *f)
         .name = {"", 0}, .frame = f->site, .no_callstack = f->callstack == 0};
     summary_row_place(&site, &where);
     format_terminal(&r->doc.buf, (struct view){(const char *)site.data, site.len});
-    r->doc.failed |= site.failed;
-    buf_release(&site);
+    buf_end(&site, &r->doc.failed);
     buf_puts(&r->doc.buf, "\n");
     if (r->options->stack_traces)
         text_callstack(r, f->callstack);

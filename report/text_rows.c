@@ -65,8 +65,7 @@ static size_t type_width(struct report *r, const struct row_list *rows)
         if (n > width && n <= TYPE_WIDTH_MAX)
             width = n;
     }
-    r->doc.failed |= type.failed;
-    buf_release(&type);
+    buf_end(&type, &r->doc.failed);
     return is_empty ? 0 : width;
 }
 
@@ -271,8 +270,7 @@ static void measure_names(struct report *r, const struct row_list *rows)
         if (width > r->width && (width <= NAME_WIDTH_MAX || r->doc.form.width))
             r->width = width;
     }
-    r->doc.failed |= location.failed;
-    buf_release(&location);
+    buf_end(&location, &r->doc.failed);
 }
 
 static void measure_pools(struct report *r)
@@ -357,8 +355,7 @@ static void put_callers(struct report *r, const struct summary_row *row)
         tint_end(&r->doc.buf, r->doc.form, TINT_FAINT);
         buf_puts(&r->doc.buf, "\n");
     }
-    r->doc.failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &r->doc.failed);
 }
 
 /* Why a row is the site that it is, by its call stack with most bytes. */
@@ -375,8 +372,7 @@ void text_row(struct report *r, const struct summary_row *row)
     struct buf location = {0};
     summary_row_place(&location, row);
     cell_fitted(&r->doc.buf, r->doc.form, buf_view(&location), r->width);
-    r->doc.failed |= location.failed;
-    buf_release(&location);
+    buf_end(&location, &r->doc.failed);
     for (unsigned i = 0; i < r->column_count; i++)
         put_column(r, &r->columns[i], row);
     struct buf type = {0};
@@ -384,8 +380,7 @@ void text_row(struct report *r, const struct summary_row *row)
     put_last_columns(r, (struct view){(const char *)type.data, type.len},
                      shows_pool(r) ? &r->s->pools.at[row->pool].name : NULL);
     buf_puts(&r->doc.buf, "\n");
-    r->doc.failed |= type.failed;
-    buf_release(&type);
+    buf_end(&type, &r->doc.failed);
     if (r->options->stack_traces)
         put_stacks(r, row);
     else
@@ -407,8 +402,7 @@ static void put_wrappers(struct report *r)
         buf_puts(&r->doc.buf, i ? ", " : "");
         function_name_short(&name, r->s->wrappers.list.at[i]);
         format_terminal(&r->doc.buf, buf_view(&name));
-        r->doc.failed |= name.failed;
-        buf_release(&name);
+        buf_end(&name, &r->doc.failed);
     }
     if (n > NAMES)
         buf_printf(&r->doc.buf, " and %s more", format_count(more, n - NAMES));

@@ -142,8 +142,7 @@ static void put_row(struct buf *out, const struct diff *d, const struct diff_row
     else
         frame_short_name(&name, &r->frame);
     answer_put_site(out, buf_view(&name), &r->frame);
-    out->failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &out->failed);
 }
 
 /* What the rows that were not named changed by, together. */

@@ -30,6 +30,5 @@ void answer_put_site(struct buf *out, struct view name, const struct frame_view 
     buf_clear(&text);
     frame_source(&text, f);
     format_terminal(out, buf_view(&text));
-    out->failed |= text.failed;
-    buf_release(&text);
+    buf_end(&text, &out->failed);
 }

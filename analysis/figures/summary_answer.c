@@ -18,8 +18,7 @@ static void put_site(struct buf *out, const struct summary_row *row)
     else
         summary_row_name(&name, row);
     answer_put_site(out, buf_view(&name), &row->frame);
-    out->failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &out->failed);
 }
 
 /* The sites of a pool with most bytes at its peak, most first; the number of those with any. */

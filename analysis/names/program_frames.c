@@ -393,7 +393,6 @@ void program_frames_explain(struct program_frames *p, uint32_t callstack, struct
             put_reason(p, &f, out);
         buf_puts(out, "\n");
         nameless |= !called_by_client && !f.has_name && class_of(p, &f) == FRAME_PROGRAM;
-        out->failed |= name.failed;
-        buf_release(&name);
+        buf_end(&name, &out->failed);
     }
 }

@@ -154,8 +154,7 @@ static void verify_expression(struct verifier *v, const struct budget *b)
         made->expression = b->text;
         made->unmatched = unmatched;
     }
-    v->failed |= why.failed;
-    buf_release(&why);
+    buf_end(&why, &v->failed);
 }
 
 /* Compares the figures stored with the trace with those of its events, bit by bit. */

@@ -152,8 +152,7 @@ static int put_counter(struct chrome *c, const struct cell *u, const char *what,
     buf_put(&name, pool.p, pool.len);
     begin_event(c, "\"C\",\"cat\":\"memory\",\"name\":");
     emit_json(&c->emit, (struct view){(const char *)name.data, name.len});
-    c->emit.buf.failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &c->emit.buf.failed);
     put_time(c, ",\"ts\":", u[USAGE_TIME].integer);
     emit_text(&c->emit, ",\"args\":{\"value\":");
     emit_number(&c->emit, u[value].count);

@@ -48,19 +48,16 @@ static void put_trace(struct page *p)
     if (!s->empty && !selection_is_narrow(&s->selection.options))
         summary_lines(&lines, t);
     html_put_lines(&p->json, "lines", buf_view(&lines));
-    p->json.out.failed |= lines.failed;
-    buf_release(&lines);
+    buf_end(&lines, &p->json.out.failed);
     struct buf head = {0};
     leaks_put_head(&p->d->leaks, &head);
     html_put_member(&p->json, "leakHead", (struct view){(const char *)head.data, head.len});
-    p->json.out.failed |= head.failed;
-    buf_release(&head);
+    buf_end(&head, &p->json.out.failed);
     struct buf only = {0};
     selection_describe(&only, &s->selection.options);
     html_put_member(&p->json, "selection",
                     (struct view){only.len ? (const char *)only.data : "", only.len});
-    p->json.out.failed |= only.failed;
-    buf_release(&only);
+    buf_end(&only, &p->json.out.failed);
     buf_puts(&p->json.out, "\"checks\":[");
     for (size_t i = 0; i < s->checks.len; i++) {
         buf_puts(&p->json.out, "{");
@@ -317,8 +314,7 @@ static int put_history(struct page *p, struct err *e)
             break;
     }
     buf_put(&p->json.out, packed.data, packed.len);
-    p->json.out.failed |= packed.failed;
-    buf_release(&packed);
+    buf_end(&packed, &p->json.out.failed);
     return status < 0 ? -1 : 0;
 }
 
@@ -470,8 +466,7 @@ static void put_findings(struct page *p)
         buf_puts(&p->json.out, "{");
         html_put_member(&p->json, "words", buf_view(&words));
         html_put_member(&p->json, "remedy", view_of(finding_remedy(one->kind)));
-        p->json.out.failed |= words.failed;
-        buf_release(&words);
+        buf_end(&words, &p->json.out.failed);
         if (one->row)
             put_site(p, &one->row->frame, one->row->no_callstack);
         html_end_list(&p->json.out, "},");
@@ -492,8 +487,7 @@ static void put_look(struct page *p)
     buf_puts(&p->json.out, "\"look\":{");
     html_put_member(&p->json, "words", buf_view(&words));
     html_put_member(&p->json, "reason", view_of(look_reason_name(r->look->reason)));
-    p->json.out.failed |= words.failed;
-    buf_release(&words);
+    buf_end(&words, &p->json.out.failed);
     put_findings(p);
     buf_printf(&p->json.out, "\"time\":%" PRId64 ",\"more\":%zu,\"rows\":[", r->look->begin,
                r->rows.len - n);

@@ -166,8 +166,7 @@ static int put_data(struct diff_page *d, struct err *e)
     buf_clear(&text);
     selection_describe(&text, &d->p->now->options);
     html_put_member(&d->json, "selection", text.len ? buf_view(&text) : view_of(""));
-    out->failed |= text.failed;
-    buf_release(&text);
+    buf_end(&text, &out->failed);
     buf_printf(out, "\"metric\":\"%s\",\"same\":%" PRIu64 ",\"unsure\":%" PRIu64 ",\"traces\":[",
                diff_metric_name(diff->options.metric), diff->same, diff->unsure);
     put_trace(d, diff->trace[0]);

@@ -118,8 +118,7 @@ static void put_short_name(struct html_json *p, uint32_t number, struct view fun
     p->scratch = (struct buf){0};
     buf_printf(&p->shorts, "%s\"%u\":", p->shorts.len ? "," : "", number);
     html_put_text(p, &p->shorts, name);
-    p->shorts.failed |= raw.failed;
-    buf_release(&raw);
+    buf_end(&raw, &p->shorts.failed);
 }
 
 /* [function, file, line, image, address, inline]; texts are numbers. */

@@ -216,8 +216,7 @@ static void pixel_text(struct canvas *c, double x, double y, const struct canvas
     at.x -= how->anchor == CANVAS_MIDDLE ? width / 2 : how->anchor == CANVAS_END ? width : 0;
     font_draw(&c->pixels, shown, at, how->size * SCALE, how->bold);
     raster_paint(&c->pixels, on_light(how->colour), 1);
-    c->doc.failed |= plain.failed;
-    buf_release(&plain);
+    buf_end(&plain, &c->doc.failed);
 }
 
 void canvas_text(struct canvas *c, double x, double y, const struct canvas_text *how,
@@ -251,8 +250,7 @@ void canvas_shorten(struct buf *out, struct view text, size_t chars)
     }
     buf_put(out, plain.data, n);
     buf_puts(out, n < plain.len ? "…" : "");
-    out->failed |= plain.failed;
-    buf_release(&plain);
+    buf_end(&plain, &out->failed);
 }
 
 void canvas_group(struct canvas *c, const char *class_name, struct view title,

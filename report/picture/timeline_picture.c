@@ -347,8 +347,7 @@ static void legend_row(struct drawing *d, size_t i)
     canvas_shorten(&name, s->name, NAME_CHARS);
     canvas_text(&d->canvas, LEFT + 32, y, &name_how,
                 (struct view){name.data ? (const char *)name.data : "", name.len});
-    d->failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &d->failed);
     snprintf(text, sizeof text, "peak %s%s%s", format_bytes(a, peak->high),
              peak->high ? " at " : "", peak->high ? format_duration(b, peak->high_time) : "");
     canvas_text(&d->canvas, LEFT + 380, y, &small, view_of(text));
@@ -438,8 +437,7 @@ static void draw_head(struct drawing *d, const struct buf *heading)
              format_duration(
                  piece, (int64_t)(((uint64_t)d->t->end - (uint64_t)d->t->begin) / d->t->count)));
     canvas_text(&d->canvas, LEFT, 50, &small, view_of(line));
-    d->failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &d->failed);
 }
 
 /* ---- entry point */

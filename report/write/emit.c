@@ -126,8 +126,7 @@ void emit_json(struct emit *w, struct view text)
             else
                 put_escaped(b, c);
         }
-        b->failed |= utf8.failed;
-        buf_release(&utf8);
+        buf_end(&utf8, &b->failed);
     }
     buf_put(b, "\"", 1);
 }

@@ -36,8 +36,7 @@ void markdown_title(struct document *d, const char *title, const struct trace *t
         markup_text(&d->buf, buf_view(&words));
         buf_puts(&d->buf, ".\n\n");
     }
-    d->failed |= words.failed;
-    buf_release(&words);
+    buf_end(&words, &d->failed);
 }
 
 void markdown_columns(struct document *d, const char *titles)

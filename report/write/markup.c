@@ -87,8 +87,7 @@ void markup_code(struct buf *out, struct view text)
     else
         put_escaped(out, &line, true);
     buf_puts(out, span ? "`" : "</code>");
-    out->failed |= line.failed;
-    buf_release(&line);
+    buf_end(&line, &out->failed);
 }
 
 /* U+FFFE and U+FFFF, which XML does not allow. */
@@ -124,6 +123,5 @@ void markup_xml(struct buf *out, struct view text)
             }
         }
     }
-    out->failed |= plain.failed;
-    buf_release(&plain);
+    buf_end(&plain, &out->failed);
 }

@@ -215,8 +215,7 @@ static void text_site(struct row_writer *w, const struct row_column *c, const vo
     put_site(&name, frame_of(c, row), has_no_callstack(c, row));
     buf_puts(&d->buf, "  ");
     put_shortened(&d->buf, buf_view(&name), w->site_width ? w->site_width : SIZE_MAX);
-    d->failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &d->failed);
 }
 
 static void text_pool(struct row_writer *w, struct view name, bool is_column)

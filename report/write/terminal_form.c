@@ -109,8 +109,7 @@ size_t put_shortened(struct buf *b, struct view text, size_t width)
         buf_put(b, all.p + tail, all.len - tail);
         columns = width;
     }
-    b->failed |= plain.failed;
-    buf_release(&plain);
+    buf_end(&plain, &b->failed);
     return columns;
 }
 

@@ -100,6 +100,5 @@ void put_stack_line(struct buf *out, const struct frame_view *f, unsigned indent
         buf_puts(out, "]");
     }
     buf_puts(out, "\n");
-    out->failed |= name.failed;
-    buf_release(&name);
+    buf_end(&name, &out->failed);
 }
