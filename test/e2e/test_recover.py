@@ -14,8 +14,8 @@ import subprocess
 from passing import Player, Proxy, body_begins, frame_ends, journal_bytes, wait_for
 from screen import Terminal
 from test_terminal import clock_library
-from tools import (FIREHOSE, LIMIT, TIDEMARK, WIRE, Case, not_sanitized, remove_folder, replaying,
-                   run)
+from tools import (FIREHOSE, LIMIT, TIDEMARK, WIRE, Case, not_sanitized, preloaded, remove_folder,
+                   replaying, run)
 
 KILLS = int(os.environ.get("KILLS", "8"))
 SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
@@ -171,7 +171,7 @@ class Progress(Killed):
         self.leave(among=("clock.c", "clock.so"))
         for quiet in ((), ("--quiet",)):
             with Terminal([TIDEMARK, "recover", "--keep", "-f", "-o", self.dir / "x.tracy", *quiet,
-                           self.journal], LD_PRELOAD=str(clock)) as t:
+                           self.journal], **preloaded(clock)) as t:
                 status, raw = t.end(), t.raw
             self.assertEqual(status, 0, raw)
             for what in b"reading the journal", b"writing the trace":

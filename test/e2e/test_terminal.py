@@ -12,8 +12,8 @@ from clients import capture_items, thread_name
 from pagedata import Page
 from screen import Terminal
 from test_capture import alloc, callstack
-from tools import (TIDEMARK, TRACES, UNBUILT, WIRE, Case, not_sanitized, page_built, replaying,
-                   report, run)
+from tools import (TIDEMARK, TRACES, UNBUILT, WIRE, Case, not_sanitized, page_built, preloaded,
+                   replaying, report, run)
 
 ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
@@ -302,20 +302,20 @@ class Waiting(Case):
                      ("export", "--format", "chrome", MEMSCEN, "-o", out),
                      ("export", "--format", "sqlite", MEMSCEN, "-o", out)):
             out.unlink(missing_ok=True)
-            raw, status = on_terminal(*args, LD_PRELOAD=str(self.clock))
+            raw, status = on_terminal(*args, **preloaded(self.clock))
             self.assertEqual(status, 0, raw)
             found = PROGRESS.search(raw)
             self.assertTrue(found, args)
             # It is gone before the answer.
             self.assertNotRegex(raw[raw.rindex(b"\x1b[K"):], rb"\d (s|min) left")
             out.unlink(missing_ok=True)
-            raw, _ = on_terminal(*args, "--quiet", LD_PRELOAD=str(self.clock))
+            raw, _ = on_terminal(*args, "--quiet", **preloaded(self.clock))
             self.assertFalse(PROGRESS.search(raw), args)
 
     def test_merging(self):
         """Inputs are read by turns: the share is of all of them."""
         raw, status = on_terminal("merge", self.dir / "out.tracy", MEMSCEN, OLDER, ALLSCEN,
-                                  LD_PRELOAD=str(self.clock))
+                                  **preloaded(self.clock))
         self.assertEqual(status, 0, raw)
         for stage in rb"", rb"writing: ":
             shares = list(map(float, re.findall(rb"\x1b\[K" + stage + rb"([\d.]+) %, ", raw)))
@@ -328,7 +328,7 @@ class Waiting(Case):
         for quiet in (), ("--quiet",):
             with replaying(WIRE / "v0.14.0" / "memscen.c2s.bin") as (_, port):
                 raw, status = on_terminal("capture", "-f", "-o", self.dir / "x.tracy", "-p", port, *quiet,
-                                          LD_PRELOAD=str(clock))
+                                          **preloaded(clock))
             self.assertEqual(status, 0, raw)
             shown = re.search(rb"Saving trace\.\.\.\r\x1b\[KSaving trace\.\.\. [\d.]+ %, \d+ (s|min) left.*"
                               rb"\r\x1b\[KSaving trace\.\.\. done", raw, re.S)
@@ -339,7 +339,7 @@ class Waiting(Case):
         """The saved answer is read first, and does not fit the question."""
         saved = self.dir / "saved.tracy"
         self.assertEqual(on_terminal("run", "-o", saved, "--", "/bin/ls")[1], 0)
-        raw, status = on_terminal("report", saved, "--skip", "nothing", LD_PRELOAD=str(self.clock))
+        raw, status = on_terminal("report", saved, "--skip", "nothing", **preloaded(self.clock))
         self.assertEqual(status, 0, raw)
         self.assertTrue(PROGRESS.search(raw), raw)
 
@@ -362,16 +362,16 @@ class Waiting(Case):
                              (("diff", MEMSCEN, MEMSCEN), 4),
                              (("export", "--format", "parquet", MEMSCEN, "-fo", out), 2),
                              (("export", "--format", "sqlite", MEMSCEN, "-fo", out / "db"), 4)):
-            raw, status = on_terminal(*args, LD_PRELOAD=str(self.clock))
+            raw, status = on_terminal(*args, **preloaded(self.clock))
             self.assertEqual(status, 0, raw)
             self.assertGreaterEqual(len(re.findall(rb"left\r\x1b\[K(?!(reading: |counting: )?\d)", raw)), stages, args)
             self.assertNotRegex(raw[raw.rindex(b"\x1b[K"):], rb"\d (s|min) left")
 
     def both(self, *args):
         """What a terminal shows in order, the second time with --quiet."""
-        raw, status = on_terminal(*args, LD_PRELOAD=str(self.clock))
+        raw, status = on_terminal(*args, **preloaded(self.clock))
         self.assertEqual(status, 0, raw)
-        quiet, _ = on_terminal(*args, "--quiet", LD_PRELOAD=str(self.clock))
+        quiet, _ = on_terminal(*args, "--quiet", **preloaded(self.clock))
         self.assertFalse(PROGRESS.search(quiet), quiet)
         return raw
 
@@ -407,7 +407,7 @@ class Waiting(Case):
     def test_pushing(self):
         for more in ((), ("--quiet",)):
             raw, status = on_terminal("push", "--sink", f"files={self.dir}/fleet{len(more)}", MEMSCEN,
-                                      *more, LD_PRELOAD=str(self.clock))
+                                      *more, **preloaded(self.clock))
             self.assertEqual(status, 0, raw)
             self.assertEqual(PROGRESS.search(raw) is None, bool(more), raw)
 
@@ -425,17 +425,17 @@ class Waiting(Case):
         for args in (("dump", MEMSCEN), ("csvexport", "--memory", MEMSCEN), ("csvexport", MEMSCEN),
                      ("csvexport", "--memory-sites", MEMSCEN),
                      ("export", "--format", "ndjson", "--table", "allocations", MEMSCEN)):
-            raw, _ = on_terminal(*args, LD_PRELOAD=str(self.clock))
+            raw, _ = on_terminal(*args, **preloaded(self.clock))
             self.assertFalse(PROGRESS.search(raw), args)
             words = ["sh", "-c", f'exec "$@" >{out}', "sh", TIDEMARK, *args]
-            with Terminal(words, LD_PRELOAD=str(self.clock)) as t:
+            with Terminal(words, **preloaded(self.clock)) as t:
                 status, raw = t.end(), t.raw
             self.assertEqual(status, 0, raw)
             self.assertTrue(PROGRESS.search(raw), args)
             self.assertEqual(out.read_text(), run(*args).stdout)
 
     def test_only_on_a_terminal(self):
-        result = run("tree", MEMSCEN, env={**os.environ, "LD_PRELOAD": str(self.clock)})
+        result = run("tree", MEMSCEN, env={**os.environ, **preloaded(self.clock)})
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
 

@@ -13,7 +13,7 @@ from screen import Terminal
 from test_capture import FakeClient, alloc, callstack, frame
 from test_faults import SHORT, environment
 from test_terminal import clock_library
-from tools import TIDEMARK, TRACES, WIRE, Case, not_sanitized, replaying, report, run
+from tools import TIDEMARK, TRACES, WIRE, Case, not_sanitized, preloaded, replaying, report, run
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
 RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
@@ -73,7 +73,7 @@ class Resized(Case):
         source, library = self.dir / "slow.c", self.dir / "slow.so"
         source.write_text(SLOW_WAITS)
         subprocess.run(["gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, source], check=True)
-        with top(MEMSCEN, width=120, height=40, LD_PRELOAD=str(library)) as t:
+        with top(MEMSCEN, width=120, height=40, **preloaded(library)) as t:
             t.wait_for("By function, top-down")
             t.resize(60, 30)
             t.wait_for("By function, top-down")
@@ -300,7 +300,7 @@ class Browse(Case):
         text, trace = self.dir / "many.txt", self.dir / "many.tracy"
         text.write_text("\n".join(lines) + "\nc 5\n")
         run("import", "--format", "heaptrack", text, trace)
-        with top(trace, LD_PRELOAD=str(clock_library(self.dir))) as t:
+        with top(trace, **preloaded(clock_library(self.dir))) as t:
             t.wait_for("q quit")
             t.keys("/f77\r")
             t.wait(lambda lines: lines[-1].startswith(" 1 of 11, heaviest first: f77"))

@@ -55,6 +55,11 @@ def shared_library(name):
     return found[1] if found else None
 
 
+def preloaded(library):
+    """The environment that loads it before a program, also before AddressSanitizer."""
+    return {"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+
 def run(*args, **kwargs):
     """Runs the program to its end. Output is text; the status is not checked."""
     kwargs.setdefault("timeout", LIMIT)
