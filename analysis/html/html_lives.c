@@ -69,8 +69,8 @@ static int remake(struct page_lives *l, unsigned shift, uint32_t rows, uint32_t 
     int status = 0;
     for (size_t i = 0; i < l->list.len && status == 0; i++) {
         struct page_life life = l->list.at[i];
-        life.born >>= shift;
-        life.freed >>= shift;
+        life.born = (uint8_t)(life.born >> shift);
+        life.freed = (uint8_t)(life.freed >> shift);
         life.row = life.row < rows ? life.row : life.row % pools;
         status = count(&coarse, &life, e);
     }
